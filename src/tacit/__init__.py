@@ -1,0 +1,3 @@
+"""Differentially private bandits on networks."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,91 @@
+"""The one way to compile a kernel.
+
+Kernels are numba functions at module level, cached on disk, free of the interpreter lock and
+without ``fastmath``. Numba invalidates a cached kernel when its own file changes, but not when a
+kernel it calls, in another file, does; :func:`kernel` closes that hole by stamping the cache with
+every file involved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import os
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from numba.core import caching, config
+
+__all__ = ["INTERPRETED", "kernel"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: True when numba is switched off (``NUMBA_DISABLE_JIT=1``) and kernels run as plain Python.
+INTERPRETED: bool = bool(vars(config)["DISABLE_JIT"])
+
+_sources: dict[int, frozenset[str]] = {}
+
+
+def kernel(function: F) -> F:
+    """Compile a module-level function, cached until it or a kernel it calls changes.
+
+    Parameters
+    ----------
+    function : callable
+        A function numba can compile. Other kernels must be referred to by their own names.
+
+    Returns
+    -------
+    callable
+        The dispatcher, or `function` itself when numba is switched off.
+
+    Examples
+    --------
+    >>> from tacit.compiled import kernel
+    >>> @kernel
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(21)
+    42
+    """
+    if INTERPRETED:
+        return function
+    source = inspect.getsourcefile(function) or ""
+    if not Path(source).is_file():  # a function typed at a prompt has no file to cache beside
+        return cast(F, numba.njit(nogil=True)(function))
+    files = _files_of(function) | {source}
+    dispatcher: Any = numba.njit(nogil=True, cache=True)(function)
+    _sources[id(dispatcher)] = files
+    cache = dispatcher._cache
+    index: Any = caching.IndexDataCacheFile
+    cache._cache_file = index(
+        cache_path=cache._cache_path,
+        filename_base=cache._impl.filename_base,
+        source_stamp=_stamp(files),
+    )
+    return cast(F, dispatcher)
+
+
+def _files_of(function: Callable[..., Any]) -> frozenset[str]:
+    """Return the files of every kernel and module of this package that `function` names."""
+    files: frozenset[str] = frozenset()
+    for name in function.__code__.co_names:
+        value = function.__globals__.get(name)
+        if value is None:
+            continue
+        if id(value) in _sources:
+            files |= _sources[id(value)]
+        elif isinstance(value, types.ModuleType) and value.__name__.startswith("tacit."):
+            files |= {str(value.__file__)}
+    return files
+
+
+def _stamp(files: frozenset[str]) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(files):
+        status = os.stat(file)
+        digest.update(f"{file}:{status.st_mtime_ns}:{status.st_size};".encode())
+    return digest.hexdigest()

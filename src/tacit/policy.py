@@ -1,0 +1,97 @@
+"""What every policy and environment offers, whatever its room.
+
+A policy is a frozen description; its state is a ``NamedTuple`` of arrays; its kernel is one compiled
+function. An environment makes the table a repetition is played on and the trace it is written to.
+The simulator, the battery, the audit and the command line know nothing more than this page.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.tapes import Tape
+
+if TYPE_CHECKING:
+    from tacit.privacy import Guarantee
+
+__all__ = ["Environment", "Policy", "require"]
+
+
+class Policy(ABC):
+    """A frozen description of how to decide; subclasses are keyword-only frozen dataclasses."""
+
+    name: ClassVar[str]
+    """What the command line and study files call it."""
+    room: ClassVar[str]
+    """The setting: ``arms``, ``users`` or ``agents``."""
+    summary: ClassVar[str]
+    """One line for ``tacit policies``."""
+    paper: ClassVar[str] = ""
+    """The paper's number and algorithm, or a reference."""
+
+    @abstractmethod
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what is protected when this policy runs for `horizon` rounds."""
+
+    @abstractmethod
+    def start(self, table: Any) -> Any:
+        """Return a fresh state, sized for `table`."""
+
+    @abstractmethod
+    def play(self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int) -> None:
+        """Play rounds `first` to `last` - 1 in compiled code, changing `state` and `trace`."""
+
+
+class Environment(ABC):
+    """A frozen description of a world; subclasses are keyword-only frozen dataclasses."""
+
+    name: ClassVar[str]
+    room: ClassVar[str]
+    summary: ClassVar[str]
+    measures: ClassVar[tuple[str, ...]]
+    """Names of the columns of `Trace.measures`; the first is the one to plot."""
+
+    @abstractmethod
+    def table(self, seed: int, repetition: int, horizon: int) -> Any:
+        """Return the table of one repetition, the same for every policy."""
+
+    @abstractmethod
+    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Any:
+        """Return an empty trace with a row of ``measures`` for each checkpoint.
+
+        A checkpoint is a number of rounds played. With `record`, every decision is kept too.
+        """
+
+    @abstractmethod
+    def facts(self, horizon: int) -> Mapping[str, Any]:
+        """Return public facts (number of arms, horizon, ...) that fill a policy's parameters."""
+
+
+def require(owner: Any, parameter: str, rule: str, holds: bool, value: Any) -> None:
+    """Raise ``ValueError`` in the one sentence shape every error of a parameter has.
+
+    Examples
+    --------
+    >>> require("GAP", "epsilon", "> 0", False, -1.0)
+    Traceback (most recent call last):
+    ValueError: GAP: expected epsilon > 0, got -1.0
+    """
+    if not holds or (isinstance(value, float) and math.isnan(value)):
+        name = owner if isinstance(owner, str) else type(owner).__name__
+        raise ValueError(f"{name}: expected {parameter} {rule}, got {value!r}")
+
+
+def parameters_of(description: Any) -> dict[str, Any]:
+    """Return the parameters of a policy or environment that differ from their defaults."""
+    return {
+        field.name: getattr(description, field.name)
+        for field in dataclasses.fields(description)
+        if field.init and getattr(description, field.name) is not field.default
+    }
