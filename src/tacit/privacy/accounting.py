@@ -1,0 +1,105 @@
+"""Composition: what several releases about the same record cost together.
+
+With delta 0 the pure epsilons add up. Otherwise the distributions of the privacy loss are convolved
+(dp-accounting, imported when first needed) and the smaller of the two answers is taken; both are
+upper bounds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tacit.policy import require
+from tacit.privacy.releases import Release
+
+__all__ = ["composed_delta", "composed_epsilon", "loss_distribution"]
+
+Parts = Sequence[tuple[Release, int]]
+_RESOLUTION = 128
+
+
+def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
+    """Return the epsilon of all releases together at `delta`; infinite if there is none.
+
+    Parameters
+    ----------
+    releases : sequence of (Release, int)
+        Each release with the number of times it is made about the same record.
+    delta : float
+        The delta, in [0, 1).
+
+    Examples
+    --------
+    >>> from tacit.privacy import LaplaceRelease
+    >>> composed_epsilon([(LaplaceRelease(scale=10.0), 500)])
+    50.0
+    >>> round(composed_epsilon([(LaplaceRelease(scale=10.0), 500)], 1e-6), 1)
+    12.3
+    """
+    require("composed_epsilon", "delta", "in [0, 1)", 0 <= delta < 1, delta)
+    parts = _merged(releases)
+    pure = math.fsum(count * release.epsilon for release, count in parts)
+    if delta == 0 or pure == 0 or not parts:
+        return pure
+    if len(parts) == 1 and parts[0][1] == 1:
+        return min(pure, _single_epsilon(parts[0][0], delta))
+    return min(pure, float(loss_distribution(parts).get_epsilon_for_delta(delta)))
+
+
+def composed_delta(releases: Parts, epsilon: float) -> float:
+    """Return the delta of all releases together at `epsilon`."""
+    require("composed_delta", "epsilon", ">= 0", epsilon >= 0, epsilon)
+    parts = _merged(releases)
+    if math.fsum(count * release.epsilon for release, count in parts) <= epsilon:
+        return 0.0
+    if len(parts) == 1 and parts[0][1] == 1:
+        return parts[0][0].delta(epsilon)
+    return min(1.0, float(loss_distribution(parts).get_delta_for_epsilon(epsilon)))
+
+
+def loss_distribution(releases: Parts) -> Any:
+    """Return the privacy-loss distribution of all releases together.
+
+    Every release is counted by composing its own distribution with itself: the accountant of
+    dp-accounting 0.6.0 ignores the count of a randomized response.
+    """
+    parts = _merged(releases)
+    require("loss_distribution", "releases", "not empty", bool(parts), releases)
+    interval = min(release.spread for release, _ in parts) / _RESOLUTION
+    total: Any = None
+    for release, count in parts:
+        distribution = release.loss_distribution(interval)
+        if count > 1:
+            distribution = distribution.self_compose(count)
+        total = distribution if total is None else total.compose(distribution)
+    return total
+
+
+def _single_epsilon(release: Release, delta: float) -> float:
+    if release.delta(0.0) <= delta:
+        return 0.0
+    low, high = 0.0, 1.0
+    while release.delta(high) > delta:
+        low, high = high, 2 * high
+        if high > 1e6:
+            return math.inf
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if middle in (low, high):
+            break
+        if release.delta(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def _merged(releases: Iterable[tuple[Release, int]]) -> list[tuple[Release, int]]:
+    counts: dict[Release, int] = {}
+    for release, count in releases:
+        require("compose", "count", ">= 0", count >= 0, count)
+        if count > 0 and release.spread > 0:
+            counts[release] = counts.get(release, 0) + count
+    return list(counts.items())
