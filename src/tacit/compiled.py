@@ -1,9 +1,14 @@
 """The one way to compile a kernel.
 
 Kernels are numba functions at module level, cached on disk, free of the interpreter lock and
-without ``fastmath``. Numba invalidates a cached kernel when its own file changes, but not when a
-kernel it calls, in another file, does; :func:`kernel` closes that hole by stamping the cache with
-every file involved.
+without ``fastmath``. Two things numba does by default are mended here:
+
+- It counts references to every array of every tuple that is passed, atomically: ten times the cost
+  of a round of UCB1. A kernel that allocates no array needs none of it, so by default a kernel may
+  not allocate ("NRT required but not enabled" is numba's way of saying that one does), and is
+  inlined where it is called. A kernel that must allocate says ``@kernel(allocates=True)``.
+- It invalidates a cached kernel when its own file changes, but not when a kernel it calls, in
+  another file, does. The cache is stamped with every file involved.
 """
 
 from __future__ import annotations
@@ -14,7 +19,7 @@ import os
 import types
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, overload
 
 import numba
 from numba.core import caching, config
@@ -29,13 +34,23 @@ INTERPRETED: bool = bool(vars(config)["DISABLE_JIT"])
 _sources: dict[int, frozenset[str]] = {}
 
 
-def kernel(function: F) -> F:
+@overload
+def kernel(function: F) -> F: ...
+
+
+@overload
+def kernel(*, allocates: bool = False) -> Callable[[F], F]: ...
+
+
+def kernel(function: F | None = None, *, allocates: bool = False) -> F | Callable[[F], F]:
     """Compile a module-level function, cached until it or a kernel it calls changes.
 
     Parameters
     ----------
     function : callable
         A function numba can compile. Other kernels must be referred to by their own names.
+    allocates : bool, default False
+        Whether it makes arrays. If not, it is free of reference counting and inlined.
 
     Returns
     -------
@@ -51,13 +66,20 @@ def kernel(function: F) -> F:
     >>> double(21)
     42
     """
+    if function is None:
+        return lambda later: kernel(later) if not allocates else _compile(later, nogil=True)
+    return _compile(function, nogil=True, _nrt=False, forceinline=True)
+
+
+def _compile(function: F, **options: bool) -> F:
     if INTERPRETED:
         return function
+    jit: Any = numba.njit
     source = inspect.getsourcefile(function) or ""
     if not Path(source).is_file():  # a function typed at a prompt has no file to cache beside
-        return cast(F, numba.njit(nogil=True)(function))
+        return cast(F, jit(**options)(function))
     files = _files_of(function) | {source}
-    dispatcher: Any = numba.njit(nogil=True, cache=True)(function)
+    dispatcher = jit(cache=True, **options)(function)
     _sources[id(dispatcher)] = files
     cache = dispatcher._cache
     index: Any = caching.IndexDataCacheFile

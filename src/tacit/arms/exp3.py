@@ -1,0 +1,149 @@
+"""EXP3: exponential weights for rewards that an adversary chose.
+
+Draw an arm in proportion to its weight, mixed with a little uniform exploration, and raise its weight
+by its reward divided by the probability of having seen it. It needs no assumption about how rewards
+arise. Auer, Cesa-Bianchi, Freund and Schapire (2002), Fig. 1, in log weights so that nothing overflows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import observe
+from tacit.compiled import kernel
+from tacit.policy import require
+from tacit.privacy import Guarantee
+from tacit.tapes import uniform
+
+__all__ = ["EXP3"]
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    exploration_prob: float
+    delay: int
+    """How many decisions are remembered for rewards that come late."""
+    everyone: NDArray[np.int64]
+    """Shape (K,): all arms."""
+
+
+class State(NamedTuple):
+    """What is learned."""
+
+    log_weights: NDArray[np.float64]
+    """Shape (K,): log weights, the largest kept near 0."""
+    scratch: NDArray[np.float64]
+    """Shape (K,): probabilities of the eligible arms."""
+    chances: NDArray[np.float64]
+    """Shape (delay,): the probability of the arm drawn in each recent round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EXP3(ArmsPolicy):
+    """Exponential weights with importance-weighted rewards.
+
+    Guarantee: none is stated; the weights depend on every reward without added noise.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    horizon : int
+        Number of rounds T, for the exploration probability.
+    exploration_prob : float, optional
+        gamma; by default min(1, sqrt(K ln K / ((e - 1) T))).
+    max_delay : int, default 4096
+        How many rounds a reward may come late.
+
+    Examples
+    --------
+    >>> from tacit.arms import EXP3
+    >>> round(EXP3(n_arms=10, horizon=100_000).rule.exploration_prob, 4)
+    0.0116
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Freund, Schapire. The nonstochastic multiarmed bandit problem. 2002.
+    """
+
+    name: ClassVar[str] = "exp3"
+    summary: ClassVar[str] = "exponential weights against an adversary"
+    paper: ClassVar[str] = "Auer et al. 2002"
+
+    n_arms: int
+    horizon: int
+    exploration_prob: float | None = None
+    max_delay: int = 4096
+
+    def __post_init__(self) -> None:
+        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
+        require(self, "max_delay", ">= 1", self.max_delay >= 1, self.max_delay)
+        if self.exploration_prob is not None:
+            inside = 0 < self.exploration_prob <= 1
+            require(self, "exploration_prob", "in (0, 1]", inside, self.exploration_prob)
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return that nothing is protected."""
+        return Guarantee.none("EXP3 adds no noise to what it learns")
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        gamma = self.exploration_prob
+        if gamma is None:
+            K = self.n_arms
+            gamma = min(1.0, math.sqrt(K * math.log(max(K, 2)) / ((math.e - 1) * self.horizon)))
+        return Rule(gamma, self.max_delay, np.arange(self.n_arms))
+
+    def start(self, table: Any = None) -> State:
+        """Return equal weights."""
+        K = self.n_arms
+        return State(np.zeros(K), np.zeros(K), np.ones(self.max_delay))
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Draw an arm in proportion to its weight, with some uniform exploration."""
+    n, gamma = eligible.size, rule.exploration_prob
+    largest = state.log_weights[eligible[0]]
+    for i in range(1, n):
+        largest = max(largest, state.log_weights[eligible[i]])
+    total = 0.0
+    for i in range(n):
+        state.scratch[i] = math.exp(state.log_weights[eligible[i]] - largest)
+        total += state.scratch[i]
+    u = uniform(tape, t, 0)
+    i, chance = 0, (1.0 - gamma) * state.scratch[0] / total + gamma / n
+    while u >= chance and i + 1 < n:
+        u -= chance
+        i += 1
+        chance = (1.0 - gamma) * state.scratch[i] / total + gamma / n
+    state.chances[t % rule.delay] = chance
+    return eligible[i]
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Raise the arm's log weight by its importance-weighted reward."""
+    gain = rule.exploration_prob / state.log_weights.size
+    state.log_weights[arm] += gain * reward / state.chances[t % rule.delay]
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.everyone)
+        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+
+
+EXP3.act, EXP3.learn, EXP3.run = act, learn, run

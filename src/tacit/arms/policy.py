@@ -1,0 +1,47 @@
+"""What every policy of the arms room offers: the same kernels for a simulation and for one step."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.policy import Policy
+from tacit.tapes import Tape
+
+__all__ = ["ArmsPolicy"]
+
+
+class ArmsPolicy(Policy):
+    """A policy that picks one of `n_arms` arms.
+
+    A subclass gives three kernels: ``act(rule, state, tape, t, eligible)`` returns an arm,
+    ``learn(rule, state, tape, t, arm, reward)`` takes in a reward, and
+    ``run(rule, state, table, tape, trace, first, last)`` does both for many rounds.
+    """
+
+    room: ClassVar[str] = "arms"
+    n_arms: int
+    act: ClassVar[Callable[..., Any]]
+    learn: ClassVar[Callable[..., Any]]
+    run: ClassVar[Callable[..., Any]]
+
+    @property
+    @abstractmethod
+    def rule(self) -> Any:
+        """The numbers the kernels need, as a ``NamedTuple``."""
+
+    def play(self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int) -> None:
+        """Play rounds `first` to `last` - 1."""
+        type(self).run(self.rule, state, table, tape, trace, first, last)
+
+    def select(self, state: Any, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
+        """Return the arm to pull in round `t` among `eligible` (indices, increasing)."""
+        return int(type(self).act(self.rule, state, tape, t, eligible))
+
+    def update(self, state: Any, tape: Tape, t: int, arm: int, reward: float) -> None:
+        """Take in the reward of the arm pulled in round `t`, at once or later."""
+        type(self).learn(self.rule, state, tape, t, arm, reward)

@@ -1,0 +1,174 @@
+"""SW-UCB: UCB on the last few rounds only.
+
+Forget what is older than the window, so that an arm that was bad long ago is tried again. It is the
+non-private yardstick for changing worlds. Garivier and Moulines (2011), Section 3.2; ties go to the
+lowest index, an arm unseen in the window is pulled first.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import observe
+from tacit.compiled import kernel
+from tacit.policy import require
+from tacit.privacy import Guarantee
+
+__all__ = ["SWUCB"]
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    window: int
+    exploration: float
+    everyone: NDArray[np.int64]
+    """Shape (K,): all arms."""
+
+
+class State(NamedTuple):
+    """What is learned."""
+
+    counts: NDArray[np.int64]
+    """Shape (K,): rewards of each arm in the window."""
+    sums: NDArray[np.float64]
+    """Shape (K,): their sums."""
+    ring_arms: NDArray[np.int32]
+    """Shape (w,): the arm of each round in the window, -1 if none."""
+    ring_values: NDArray[np.float64]
+    """Shape (w,): its reward."""
+    now: NDArray[np.int64]
+    """Shape (1,): the latest round that was acted in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SWUCB(ArmsPolicy):
+    """UCB over a sliding window.
+
+    Guarantee: none; the decisions depend on every reward without noise.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    horizon : int
+        Number of rounds T, for the window.
+    n_segments : int, default 1
+        Number of stationary segments L, for the window.
+    window : "theory" or int, default "theory"
+        2 sqrt(T ln T / L), or a number of rounds.
+    exploration : float, default 0.6
+        xi in the bonus sqrt(xi ln(min(t, w)) / n).
+
+    Examples
+    --------
+    >>> from tacit.arms import SWUCB
+    >>> SWUCB(n_arms=2, horizon=100_000, n_segments=10).window_rounds
+    678
+
+    References
+    ----------
+    Garivier, Moulines. On upper-confidence bound policies for switching bandit problems. 2011.
+    """
+
+    name: ClassVar[str] = "sw-ucb"
+    summary: ClassVar[str] = "UCB over a sliding window, changing world"
+    paper: ClassVar[str] = "Garivier and Moulines 2011"
+
+    n_arms: int
+    horizon: int
+    n_segments: int = 1
+    window: int | str = "theory"
+    exploration: float = 0.6
+
+    def __post_init__(self) -> None:
+        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
+        require(self, "n_segments", ">= 1", self.n_segments >= 1, self.n_segments)
+        require(self, "exploration", ">= 0", self.exploration >= 0, self.exploration)
+        if isinstance(self.window, str):
+            known = self.window == "theory"
+            require(self, "window", "theory or a number of rounds", known, self.window)
+        else:
+            require(self, "window", ">= 1", self.window >= 1, self.window)
+
+    @property
+    def window_rounds(self) -> int:
+        """The window w in rounds."""
+        if not isinstance(self.window, str):
+            return int(self.window)
+        T = self.horizon
+        return max(1, math.floor(2 * math.sqrt(T * math.log(max(T, 2)) / self.n_segments)))
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return that nothing is protected."""
+        return Guarantee.none("SW-UCB adds no noise")
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(self.window_rounds, float(self.exploration), np.arange(self.n_arms))
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing."""
+        w = self.window_rounds
+        return State(
+            counts=np.zeros(self.n_arms, np.int64),
+            sums=np.zeros(self.n_arms),
+            ring_arms=np.full(w, -1, np.int32),
+            ring_values=np.zeros(w),
+            now=np.full(1, -1),
+        )
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Forget what left the window, then return the arm with the largest index."""
+    w = rule.window
+    for round_ in range(max(state.now[0] + 1, t - w + 1), t + 1):
+        slot = round_ % w
+        arm = state.ring_arms[slot]
+        if arm >= 0:
+            state.counts[arm] -= 1
+            state.sums[arm] -= state.ring_values[slot]
+            state.ring_arms[slot] = -1
+    state.now[0] = t
+    log_s = rule.exploration * math.log(min(t + 1.0, float(w)))
+    best, largest = eligible[0], -1.0
+    for i in range(eligible.size):
+        a = eligible[i]
+        N = state.counts[a]
+        if N == 0:
+            return a
+        index = state.sums[a] / N + math.sqrt(log_s / N)
+        if index > largest:
+            best, largest = a, index
+    return best
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take the reward in, unless its round has left the window."""
+    if t > state.now[0] - rule.window:
+        state.ring_arms[t % rule.window] = arm
+        state.ring_values[t % rule.window] = reward
+        state.counts[arm] += 1
+        state.sums[arm] += reward
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.everyone)
+        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+
+
+SWUCB.act, SWUCB.learn, SWUCB.run = act, learn, run

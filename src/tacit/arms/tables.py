@@ -1,0 +1,253 @@
+"""The table of the arms room: what every arm would pay in every round.
+
+Entry (t, a) is a pure function of a key and the position, computed when a kernel looks at it, or a
+cell of a recorded array; a few entries may be overridden, which makes a neighbouring table. A trace
+keeps what a result needs, at the rounds it needs it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiled import kernel
+from tacit.generator import inverse_normal, philox, to_unit
+
+__all__ = ["Table", "Trace", "edit", "new_trace", "observe", "reward"]
+
+BERNOULLI, NORMAL, BETA, RECORDED = 0, 1, 2, 3
+MEASURES = ("regret", "reward")
+
+
+class Table(NamedTuple):
+    """Rewards in [0, 1] of K arms; S pieces of the means' schedule; E overridden entries."""
+
+    kind: int
+    """0 Bernoulli, 1 truncated normal, 2 beta, 3 recorded."""
+    key0: np.uint64
+    key1: np.uint64
+    starts: NDArray[np.int64]
+    """Shape (S,): the first round of each piece."""
+    means: NDArray[np.float64]
+    """Shape (S, K): the means of each piece, or at its start where `linear`."""
+    linear: int
+    """1 if the means go linearly from one piece's to the next one's, 0 if they jump."""
+    best: NDArray[np.float64]
+    """Shape (S,): the largest mean of each piece."""
+    spread: float
+    """Standard deviation of the normal, concentration of the beta."""
+    cdf_zero: NDArray[np.float64]
+    """Shape (S, K): probability that the untruncated normal is below 0."""
+    cdf_span: NDArray[np.float64]
+    """Shape (S, K): probability that the untruncated normal is in [0, 1]."""
+    recorded: NDArray[np.float64]
+    """Shape (T, K), or (0, K) where nothing is recorded."""
+    champion: int
+    """The best fixed arm of a recorded table, which regret is measured against."""
+    indptr: NDArray[np.int64]
+    """Shape (K + 1,): where each arm's list of observed arms begins."""
+    indices: NDArray[np.int64]
+    """The arms observed when an arm is pulled, itself among them."""
+    edit_rounds: NDArray[np.int64]
+    edit_arms: NDArray[np.int64]
+    edit_values: NDArray[np.float64]
+    """Shape (E,) each: the overridden entries."""
+
+
+class Trace(NamedTuple):
+    """What is kept of a run: C checkpoints, and R = T decisions if asked for."""
+
+    checkpoints: NDArray[np.int64]
+    """Shape (C,): numbers of rounds played, increasing."""
+    measures: NDArray[np.float64]
+    """Shape (C, 2): regret and reward so far."""
+    totals: NDArray[np.float64]
+    """Shape (2,): the same, now."""
+    cursor: NDArray[np.int64]
+    """Shape (1,): the next checkpoint."""
+    pulls: NDArray[np.int64]
+    """Shape (K,): how often each arm was pulled."""
+    decisions: NDArray[np.int32]
+    """Shape (R,): the arm of every round."""
+    rewards: NDArray[np.float64]
+    """Shape (R,): the true reward of every round."""
+
+
+def new_trace(
+    n_arms: int, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False
+) -> Trace:
+    """Return an empty trace."""
+    kept = horizon if record else 0
+    return Trace(
+        np.ascontiguousarray(checkpoints, np.int64),
+        np.zeros((len(checkpoints), len(MEASURES))),
+        np.zeros(2),
+        np.zeros(1, np.int64),
+        np.zeros(n_arms, np.int64),
+        np.zeros(kept, np.int32),
+        np.zeros(kept),
+    )
+
+
+def edit(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
+    """Return the neighbouring table in which entries (round, arm) have the given values."""
+    n_arms = table.means.shape[1]
+    for t, a, value in entries:
+        if t < 0 or not 0 <= a < n_arms or not 0.0 <= value <= 1.0:
+            raise ValueError(
+                f"edit: expected round >= 0, arm in 0..{n_arms - 1} and value in [0, 1], "
+                f"got ({t}, {a}, {value})"
+            )
+    # Later entries win, so they come first: `reward` takes the first match.
+    return table._replace(
+        edit_rounds=np.concatenate(
+            [np.array([e[0] for e in entries][::-1], np.int64), table.edit_rounds]
+        ),
+        edit_arms=np.concatenate(
+            [np.array([e[1] for e in entries][::-1], np.int64), table.edit_arms]
+        ),
+        edit_values=np.concatenate(
+            [np.array([e[2] for e in entries][::-1], np.float64), table.edit_values]
+        ),
+    )
+
+
+@kernel
+def piece_of(starts: Any, t: Any) -> Any:
+    """Return the piece that round t lies in."""
+    low, high = 0, starts.size - 1
+    while low < high:
+        middle = (low + high + 1) >> 1
+        if starts[middle] <= t:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+@kernel
+def _share(starts: Any, piece: Any, t: Any) -> Any:
+    return (t - starts[piece]) / (starts[piece + 1] - starts[piece])
+
+
+@kernel
+def mean_of(table: Any, t: Any, a: Any) -> Any:
+    """Return the nominal mean of arm a in round t."""
+    if table.kind == RECORDED:
+        return table.recorded[t, a]
+    piece = piece_of(table.starts, t)
+    mean = table.means[piece, a]
+    if table.linear == 1 and piece + 1 < table.starts.size:
+        share = _share(table.starts, piece, t)
+        mean += share * (table.means[piece + 1, a] - mean)
+    return mean
+
+
+@kernel
+def best_of(table: Any, t: Any) -> Any:
+    """Return what the comparator gets in round t: the best mean, or the champion's record."""
+    if table.kind == RECORDED:
+        return table.recorded[t, table.champion]
+    piece = piece_of(table.starts, t)
+    if table.linear == 0 or piece + 1 == table.starts.size:
+        return table.best[piece]
+    share = _share(table.starts, piece, t)
+    best = 0.0
+    for a in range(table.means.shape[1]):
+        mean = table.means[piece, a]
+        best = max(best, mean + share * (table.means[piece + 1, a] - mean))
+    return best
+
+
+@kernel
+def word_at(key0: Any, key1: Any, t: Any, a: Any, k: Any) -> Any:
+    """Return word k of entry (t, a); four consecutive rounds of an arm share a block."""
+    t64 = np.uint64(t)
+    w0, w1, w2, w3 = philox(
+        key0, key1, t64 >> np.uint64(2), np.uint64(a), np.uint64(k), np.uint64(0)
+    )
+    turn = t64 & np.uint64(3)
+    if turn < np.uint64(2):
+        return w0 if turn == np.uint64(0) else w1
+    return w2 if turn == np.uint64(2) else w3
+
+
+@kernel
+def _gamma(key0: Any, key1: Any, t: Any, a: Any, k: Any, shape: Any) -> Any:
+    # Marsaglia and Tsang (2000); a shape below 1 is boosted. Words k, k + 2, k + 4, ... are used.
+    boost = 1.0
+    if shape < 1.0:
+        boost = to_unit(word_at(key0, key1, t, a, k)) ** (1.0 / shape)
+        shape += 1.0
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        k += 4
+        x = inverse_normal(to_unit(word_at(key0, key1, t, a, k)) + 2.0**-54)
+        v = (1.0 + c * x) ** 3
+        if v > 0.0:
+            u = to_unit(word_at(key0, key1, t, a, k + 2)) + 2.0**-54
+            if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+                return boost * d * v
+
+
+@kernel
+def _beta(key0: Any, key1: Any, t: Any, a: Any, mean: Any, concentration: Any) -> Any:
+    # Even words feed one gamma variate, odd words the other.
+    x = _gamma(key0, key1, t, a, 0, mean * concentration)
+    y = _gamma(key0, key1, t, a, 1, (1.0 - mean) * concentration)
+    return x / (x + y)
+
+
+@kernel
+def _drawn(
+    kind: Any, key0: Any, key1: Any, t: Any, a: Any, mean: Any, spread: Any, zero: Any, span: Any
+) -> Any:
+    if kind == BERNOULLI:
+        return 1.0 if to_unit(word_at(key0, key1, t, a, 0)) < mean else 0.0
+    if kind == NORMAL:
+        u = to_unit(word_at(key0, key1, t, a, 0))
+        return min(1.0, max(0.0, mean + spread * inverse_normal(zero + u * span)))
+    return _beta(key0, key1, t, a, mean, spread)
+
+
+@kernel
+def reward(table: Any, t: Any, a: Any) -> Any:
+    """Return the reward of arm a in round t."""
+    for e in range(table.edit_rounds.size):
+        if table.edit_rounds[e] == t and table.edit_arms[e] == a:
+            return table.edit_values[e]
+    if table.kind == RECORDED:
+        return table.recorded[t, a]
+    piece = piece_of(table.starts, t)
+    mean = table.means[piece, a]
+    zero, span = table.cdf_zero[piece, a], table.cdf_span[piece, a]
+    if table.linear == 1 and piece + 1 < table.starts.size:
+        share = _share(table.starts, piece, t)
+        mean += share * (table.means[piece + 1, a] - mean)
+        if table.kind == NORMAL:
+            zero = 0.5 * math.erfc(mean / table.spread / math.sqrt(2.0))
+            span = 1.0 - zero - 0.5 * math.erfc((1.0 - mean) / table.spread / math.sqrt(2.0))
+    return _drawn(table.kind, table.key0, table.key1, t, a, mean, table.spread, zero, span)
+
+
+@kernel
+def observe(table: Any, trace: Any, t: Any, a: Any) -> Any:
+    """Pull arm a in round t: write it to the trace and return the reward."""
+    value = reward(table, t, a)
+    trace.totals[0] += best_of(table, t) - mean_of(table, t, a)
+    trace.totals[1] += value
+    trace.pulls[a] += 1
+    if trace.decisions.size > 0:
+        trace.decisions[t] = a
+        trace.rewards[t] = value
+    cursor = trace.cursor[0]
+    if cursor < trace.checkpoints.size and trace.checkpoints[cursor] == t + 1:
+        trace.measures[cursor, 0] = trace.totals[0]
+        trace.measures[cursor, 1] = trace.totals[1]
+        trace.cursor[0] += 1
+    return value

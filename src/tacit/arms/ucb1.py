@@ -1,0 +1,125 @@
+"""UCB1: optimism in the face of uncertainty.
+
+Pull the arm whose mean reward, plus a bonus that shrinks as the arm is pulled, is largest. It is the
+plain yardstick for one learner in a world that does not change. Auer, Cesa-Bianchi and Fischer (2002),
+Fig. 1; ties go to the lowest index.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import observe
+from tacit.compiled import kernel
+from tacit.policy import require
+from tacit.privacy import Guarantee
+
+__all__ = ["UCB1"]
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    exploration: float
+    everyone: NDArray[np.int64]
+    """Shape (K,): all arms."""
+
+
+class State(NamedTuple):
+    """What is learned."""
+
+    counts: NDArray[np.int64]
+    """Shape (K,): rewards taken in."""
+    means: NDArray[np.float64]
+    """Shape (K,): their means."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class UCB1(ArmsPolicy):
+    """Pull the arm with the largest upper confidence bound.
+
+    Guarantee: none; the decisions depend on every reward without noise.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    exploration : float, default 2
+        c in the bonus sqrt(c ln t / n); 2 is the published constant.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import UCB1, Bernoulli
+    >>> result = tacit.simulate(UCB1(n_arms=2), Bernoulli(means=(0.4, 0.6)), horizon=1000, seed=1)
+    >>> bool(result.final("regret").mean() < 60)
+    True
+
+    References
+    ----------
+    Auer, Cesa-Bianchi, Fischer. Finite-time analysis of the multiarmed bandit problem. 2002.
+    """
+
+    name: ClassVar[str] = "ucb1"
+    summary: ClassVar[str] = "upper confidence bound for a world that does not change"
+    paper: ClassVar[str] = "Auer et al. 2002"
+
+    n_arms: int
+    exploration: float = 2.0
+
+    def __post_init__(self) -> None:
+        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+        require(self, "exploration", ">= 0", self.exploration >= 0, self.exploration)
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return that nothing is protected."""
+        return Guarantee.none("UCB1 adds no noise")
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(float(self.exploration), np.arange(self.n_arms))
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing."""
+        return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms))
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return the arm with the largest index."""
+    c_log_t = rule.exploration * math.log(t + 1.0)
+    best, largest = eligible[0], -1.0
+    for i in range(eligible.size):
+        a = eligible[i]
+        if state.counts[a] == 0:
+            return a
+        index = state.means[a] + math.sqrt(c_log_t / state.counts[a])
+        if index > largest:
+            best, largest = a, index
+    return best
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Update the mean of the arm."""
+    state.counts[arm] += 1
+    state.means[arm] += (reward - state.means[arm]) / state.counts[arm]
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.everyone)
+        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+
+
+UCB1.act, UCB1.learn, UCB1.run = act, learn, run

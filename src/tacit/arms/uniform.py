@@ -1,0 +1,103 @@
+"""Uniform: pull any arm, learn nothing.
+
+The baseline every policy must beat, and the only one that protects rewards perfectly: its decisions
+do not depend on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import observe
+from tacit.compiled import kernel
+from tacit.policy import require
+from tacit.privacy import Guarantee, compose
+from tacit.tapes import uniform
+
+__all__ = ["Uniform"]
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    everyone: NDArray[np.int64]
+    """Shape (K,): all arms."""
+
+
+class State(NamedTuple):
+    """What is learned: nothing but how often each arm was seen."""
+
+    counts: NDArray[np.int64]
+    """Shape (K,): rewards taken in."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(ArmsPolicy):
+    """Pull an arm uniformly at random.
+
+    Guarantee: epsilon = 0 for everything; rewards are never used.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+
+    Examples
+    --------
+    >>> from tacit.arms import Uniform
+    >>> Uniform(n_arms=3).guarantee(horizon=1000).epsilon
+    0.0
+    """
+
+    name: ClassVar[str] = "uniform"
+    summary: ClassVar[str] = "any arm at random: the baseline"
+    paper: ClassVar[str] = ""
+
+    n_arms: int
+
+    def __post_init__(self) -> None:
+        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return perfect protection: nothing is released."""
+        return compose(
+            [], unit="user", trust="local", span="run", note="the decisions ignore all rewards"
+        )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(np.arange(self.n_arms))
+
+    def start(self, table: Any = None) -> State:
+        """Return an empty state."""
+        return State(np.zeros(self.n_arms, np.int64))
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return any eligible arm."""
+    return eligible[int(uniform(tape, t, 0) * eligible.size)]
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Count the pull."""
+    state.counts[arm] += 1
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.everyone)
+        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+
+
+Uniform.act, Uniform.learn, Uniform.run = act, learn, run

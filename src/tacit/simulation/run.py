@@ -1,0 +1,127 @@
+"""One simulation: a policy in an environment, repeated on independent streams.
+
+Repetition r is played on table r of the environment and tape r of the seed, whatever policy, thread or
+chunk plays it: comparisons are paired, and the result does not depend on how it was computed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.policy import Environment, Policy, require
+from tacit.simulation.result import Result
+from tacit.tapes import seeded_tape
+
+__all__ = ["checkpoints_of", "simulate"]
+
+_CHUNK = 1 << 20
+
+
+def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
+    """Return up to `count` evenly spaced numbers of rounds, the last one `horizon`."""
+    return np.unique(np.linspace(0, horizon, count + 1).astype(np.int64)[1:])
+
+
+def simulate(
+    policy: Policy,
+    environment: Environment,
+    *,
+    horizon: int,
+    repetitions: int | Iterable[int] = 1,
+    seed: int = 0,
+    checkpoints: NDArray[np.int64] | int = 100,
+    threads: int | None = None,
+    chunk: int = _CHUNK,
+    record: bool = False,
+    progress: Callable[[int], None] | None = None,
+) -> Result:
+    """Run `policy` in `environment` and return what happened.
+
+    Parameters
+    ----------
+    policy : Policy
+    environment : Environment
+        Of the same room as the policy.
+    horizon : int
+        Number of rounds T.
+    repetitions : int or iterable of int, default 1
+        How many independent repetitions, or the numbers of those to run.
+    seed : int, default 0
+        The same seed gives the same tables to every policy.
+    checkpoints : int or array, default 100
+        Where measures are kept: how many evenly spaced rounds, or the rounds themselves.
+    threads : int, optional
+        How many repetitions run side by side; by default as many as there are cores.
+    chunk : int
+        Rounds per call of the kernel; changes nothing but how often `progress` is told.
+    record : bool, default False
+        Keep the whole trace of every repetition, every decision included.
+    progress : callable, optional
+        Called with the number of rounds just played.
+
+    Returns
+    -------
+    Result
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import KLUCBCF, Bernoulli
+    >>> world = Bernoulli(means=(0.3, 0.7))
+    >>> result = tacit.simulate(KLUCBCF(n_arms=2, epsilon=1.0), world, horizon=2000, repetitions=4)
+    >>> result.measures["regret"].shape
+    (4, 100)
+    """
+    require("simulate", "horizon", ">= 1", horizon >= 1, horizon)
+    require("simulate", "chunk", ">= 1", chunk >= 1, chunk)
+    require("simulate", "threads", ">= 1", threads is None or threads >= 1, threads)
+    if policy.room != environment.room:
+        raise ValueError(
+            f"simulate: {policy.name} plays in the room {policy.room!r}, "
+            f"{environment.name} is a world of the room {environment.room!r}"
+        )
+    if isinstance(repetitions, int):
+        require("simulate", "repetitions", ">= 1", repetitions >= 1, repetitions)
+        repetitions = range(repetitions)
+    numbers = np.fromiter(repetitions, np.int64)
+    rounds = checkpoints_of(horizon, checkpoints) if isinstance(checkpoints, int) else checkpoints
+    rounds = np.unique(np.asarray(rounds, np.int64))
+    inside = rounds.size > 0 and 1 <= rounds[0] and rounds[-1] <= horizon
+    require("simulate", "checkpoints", f"in 1..{horizon}", inside, rounds)
+
+    def repeat(repetition: int) -> tuple[Any, int]:
+        table = environment.table(seed, repetition, horizon)
+        tape = seeded_tape(seed, repetition)
+        state = policy.start(table)
+        trace = environment.trace(horizon, rounds, record=record)
+        for first in range(0, horizon, chunk):
+            last = min(first + chunk, horizon)
+            policy.play(state, table, tape, trace, first, last)
+            if progress is not None:
+                progress(last - first)
+        return trace, int(tape.reads[1])
+
+    workers = min(threads or os.cpu_count() or 1, len(numbers))
+    if workers == 1:
+        outcomes = [repeat(int(r)) for r in numbers]
+    else:
+        with ThreadPoolExecutor(workers) as pool:
+            outcomes = list(pool.map(repeat, numbers.tolist()))
+    values = np.stack([trace.measures for trace, _ in outcomes])
+    return Result(
+        policy=policy,
+        environment=environment,
+        horizon=horizon,
+        seed=seed,
+        repetitions=numbers,
+        checkpoints=rounds,
+        measures={name: values[:, :, i] for i, name in enumerate(environment.measures)},
+        noise_draws=np.array([draws for _, draws in outcomes]),
+        traces=[trace for trace, _ in outcomes] if record else [],
+    )
