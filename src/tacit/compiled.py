@@ -78,7 +78,7 @@ def _compile(function: F, **options: bool) -> F:
     source = inspect.getsourcefile(function) or ""
     if not Path(source).is_file():  # a function typed at a prompt has no file to cache beside
         return cast(F, jit(**options)(function))
-    files = _files_of(function) | {source}
+    files = _files_of(function) | {source, __file__}
     dispatcher = jit(cache=True, **options)(function)
     _sources[id(dispatcher)] = files
     cache = dispatcher._cache
