@@ -148,14 +148,16 @@ class Ledger:
     --------
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
-    >>> with Ledger(pathlib.Path(folder.name) / "ledger.sqlite") as ledger:
-    ...     ledger.allow(1.0)
-    ...     _ = ledger.spend("ada", 0.7, key="round 1")
-    ...     print(ledger.remaining("ada").epsilon)
+    >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite")
+    >>> ledger.allow(1.0)
+    >>> ledger.spend("ada", 0.7, key="round 1").total_micro_epsilon
+    700000
+    >>> try:
     ...     ledger.spend("ada", 0.7, key="round 2")
-    Traceback (most recent call last):
-    tacit.privacy.ledger.BudgetExceededError: Ledger: 'ada' has epsilon 0.3 and delta 0 left, \
-too little for epsilon 0.7 and delta 0 (key 'round 2')
+    ... except BudgetExceededError:
+    ...     print("no answer for ada: only", ledger.remaining("ada").epsilon, "left")
+    no answer for ada: only 0.3 left
+    >>> ledger.close()
     >>> folder.cleanup()
     """
 

@@ -1,0 +1,30 @@
+"""Try to break a privacy claim; this package knows no bandits."""
+
+from tacit.privacy.auditing.bounds import (
+    clopper_pearson,
+    epsilon_lower_bound,
+    one_run_epsilon,
+    one_run_p_value,
+)
+from tacit.privacy.auditing.canaries import OneRunResult, audit_one_run
+from tacit.privacy.auditing.core import AuditResult, Run, audit, seed_of
+from tacit.privacy.auditing.declared import DeclaredResult, check_declared
+from tacit.privacy.auditing.search import Neighbours, SearchResult, search
+
+__all__ = [
+    "AuditResult",
+    "DeclaredResult",
+    "Neighbours",
+    "OneRunResult",
+    "Run",
+    "SearchResult",
+    "audit",
+    "audit_one_run",
+    "check_declared",
+    "clopper_pearson",
+    "epsilon_lower_bound",
+    "one_run_epsilon",
+    "one_run_p_value",
+    "search",
+    "seed_of",
+]

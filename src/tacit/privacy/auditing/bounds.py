@@ -1,0 +1,91 @@
+"""Rigorous lower confidence bounds on epsilon from counts."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["clopper_pearson", "epsilon_lower_bound", "one_run_epsilon", "one_run_p_value"]
+
+
+def clopper_pearson(
+    hits: ArrayLike, runs: ArrayLike, failure_prob: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return lower and upper bounds on a probability, each wrong with at most `failure_prob`.
+
+    Examples
+    --------
+    >>> low, high = clopper_pearson(0, 100, 0.025)
+    >>> float(low), round(float(high), 4)
+    (0.0, 0.0362)
+    """
+    from scipy.special import betaincinv
+
+    k, n = np.broadcast_arrays(np.asarray(hits, float), np.asarray(runs, float))
+    inside: Any = np.maximum(k, 1.0)
+    low = np.where(k > 0, betaincinv(inside, n - inside + 1.0, failure_prob), 0.0)
+    inside = np.minimum(k, n - 1.0)
+    high = np.where(k < n, betaincinv(inside + 1.0, n - inside, 1.0 - failure_prob), 1.0)
+    return low, high
+
+
+def epsilon_lower_bound(
+    likely_hits: ArrayLike,
+    unlikely_hits: ArrayLike,
+    runs: int,
+    *,
+    delta: float,
+    alpha: float,
+) -> NDArray[np.float64]:
+    """Bound epsilon from below by one event, counted in `runs` runs of each input.
+
+    If the mechanism is (epsilon, delta)-private then P(event) <= e^epsilon Q(event) + delta, so
+    epsilon >= ln((P - delta) / Q). P is replaced by its lower and Q by its upper Clopper-Pearson
+    bound, each at alpha / 2: the result exceeds the true epsilon with probability at most `alpha`.
+    """
+    p, _ = clopper_pearson(likely_hits, runs, alpha / 2)
+    _, q = clopper_pearson(unlikely_hits, runs, alpha / 2)
+    above = np.maximum(p - delta, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.maximum(np.log(above) - np.log(q), 0.0))
+
+
+def one_run_p_value(
+    canaries: int, guesses: int, correct: int, *, epsilon: float, delta: float
+) -> float:
+    """Return how probable so many correct guesses are under (epsilon, delta), at most.
+
+    The bound of Steinke, Nasr and Jagielski (2023), Section 5: a binomial tail at the accuracy
+    e^epsilon / (1 + e^epsilon), and a term for delta that grows with the number of canaries.
+    """
+    from scipy.special import expit
+    from scipy.stats import binom
+
+    accuracy = float(expit(epsilon))
+    tail = float(binom.sf(correct - 1, guesses, accuracy))
+    if delta == 0.0 or correct == 0:
+        return min(tail, 1.0)
+    steps = np.arange(1, correct + 1)
+    below = np.cumsum(binom.pmf(correct - steps, guesses, accuracy))
+    return min(tail + 2 * canaries * delta * float(np.max(below / steps)), 1.0)
+
+
+def one_run_epsilon(
+    canaries: int, guesses: int, correct: int, *, delta: float, alpha: float
+) -> float:
+    """Return the largest epsilon that these guesses contradict at level `alpha`, or 0."""
+    low, high = 0.0, 1.0
+    if one_run_p_value(canaries, guesses, correct, epsilon=0.0, delta=delta) > alpha:
+        return 0.0
+    while one_run_p_value(canaries, guesses, correct, epsilon=high, delta=delta) <= alpha:
+        low, high = high, 2 * high
+        if high > 64:
+            return low
+    while high - low > 1e-9 * max(1.0, high):
+        middle = (low + high) / 2
+        p = one_run_p_value(canaries, guesses, correct, epsilon=middle, delta=delta)
+        low, high = (middle, high) if p <= alpha else (low, middle)
+    return math.floor(low * 1e9) / 1e9

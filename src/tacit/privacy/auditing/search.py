@@ -1,0 +1,116 @@
+"""Search for the pair of neighbouring inputs that tells most, then audit it afresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tacit.policy import require
+from tacit.privacy.auditing.core import AuditResult, Run, audit, seed_of
+
+__all__ = ["Neighbours", "SearchResult", "search"]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Two inputs that differ in one protected record."""
+
+    left: Any
+    right: Any
+    words: str = ""
+    """How they differ."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchResult:
+    """The audit of the worst pair, and how it was found."""
+
+    worst: Neighbours
+    result: AuditResult
+    candidates: int
+    """How many pairs were compared."""
+    runs: int
+    """How many runs of each input the search cost, before the last audit."""
+
+    def sentence(self) -> str:
+        """Return the finding in words."""
+        pairs = f"Worst of {self.candidates} neighbouring pairs"
+        return f"{pairs}: {self.worst.words or 'unnamed'}. {self.result.sentence()}"
+
+
+def search(
+    run: Run,
+    neighbours: Iterable[Neighbours],
+    *,
+    epsilon: float,
+    delta: float = 0.0,
+    runs: int = 1_000_000,
+    alpha: float = 0.05,
+    seed: int = 0,
+    short: int = 4_000,
+    low_bits: bool = True,
+) -> SearchResult:
+    """Audit the neighbouring pair that looks worst in short audits.
+
+    Successive halving: every pair gets a short audit, the better half goes on with twice as many
+    runs, until one is left. The last audit uses fresh runs, so the search costs no confidence.
+
+    Parameters
+    ----------
+    run : callable
+        As for `audit`.
+    neighbours : iterable of Neighbours
+        The pairs to compare.
+    epsilon, delta, runs, alpha, seed, low_bits
+        As for `audit`; `runs` is for the last audit.
+    short : int
+        How many runs of each input the first, shortest audits get.
+
+    Returns
+    -------
+    SearchResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def noisy(secret, runs, seed):
+    ...     return secret + np.random.default_rng(seed).laplace(size=(runs, 1))
+    >>> pairs = [Neighbours(0.0, x, f"0 against {x}") for x in (0.1, 0.2, 0.5, 1.0)]
+    >>> search(noisy, pairs, epsilon=0.5, runs=40_000, low_bits=False).worst.words
+    '0 against 1.0'
+    """
+    alive = list(neighbours)
+    require("search", "neighbours", "not empty", bool(alive), len(alive))
+    count, size, cost, turn = len(alive), min(short, runs), 0, 0
+    while len(alive) > 1:
+        bounds = [
+            audit(
+                run,
+                pair.left,
+                pair.right,
+                epsilon=epsilon,
+                delta=delta,
+                runs=size,
+                alpha=alpha,
+                seed=seed_of(seed, turn, i),
+                low_bits=low_bits,
+            ).lower_bound
+            for i, pair in enumerate(alive)
+        ]
+        cost += size * len(alive)
+        order = sorted(range(len(alive)), key=lambda i, b=bounds: -b[i])  # type: ignore[misc]
+        alive = [alive[i] for i in order[: len(alive) // 2]]
+        size, turn = min(2 * size, runs), turn + 1
+    result = audit(
+        run,
+        alive[0].left,
+        alive[0].right,
+        epsilon=epsilon,
+        delta=delta,
+        runs=runs,
+        alpha=alpha,
+        seed=seed_of(seed, turn, 0),
+        low_bits=low_bits,
+    )
+    return SearchResult(worst=alive[0], result=result, candidates=count, runs=cost)
