@@ -1,7 +1,26 @@
 """Mechanisms, guarantees that are values, accounting and auditing; knows nothing of bandits."""
 
 from tacit.privacy.accounting import composed_delta, composed_epsilon, loss_distribution
+from tacit.privacy.auditing import (
+    AuditResult,
+    DeclaredResult,
+    Neighbours,
+    OneRunResult,
+    SearchResult,
+    audit,
+    audit_one_run,
+    check_declared,
+    search,
+)
 from tacit.privacy.guarantees import Claim, Guarantee, compose
+from tacit.privacy.ledger import (
+    Budget,
+    BudgetExceededError,
+    Charge,
+    Entry,
+    Ledger,
+    LedgerError,
+)
 from tacit.privacy.releases import (
     ApproximateRelease,
     BallRelease,
@@ -20,22 +39,37 @@ from tacit.privacy.releases import (
 
 __all__ = [
     "ApproximateRelease",
+    "AuditResult",
     "BallRelease",
     "BoundedNoiseRelease",
+    "Budget",
+    "BudgetExceededError",
+    "Charge",
     "Claim",
+    "DeclaredResult",
     "DiscreteGaussianRelease",
+    "Entry",
     "GaussianRelease",
     "Guarantee",
     "L2CalibratedLaplaceRelease",
     "LaplaceRelease",
+    "Ledger",
+    "LedgerError",
+    "Neighbours",
+    "OneRunResult",
     "PiecewiseRelease",
     "PureRelease",
     "RandomizedResponseRelease",
     "Release",
+    "SearchResult",
     "UnaryRelease",
+    "audit",
+    "audit_one_run",
+    "check_declared",
     "compose",
     "composed_delta",
     "composed_epsilon",
     "gaussian_scale",
     "loss_distribution",
+    "search",
 ]

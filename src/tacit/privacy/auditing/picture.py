@@ -35,6 +35,8 @@ def draw(result: AuditResult, path: str | os.PathLike[str]) -> None:
         _bars(axes, sides, values)
     else:
         low, high = np.quantile(both, [0.001, 0.999], method="nearest")
+        if both.max() - both.min() < 4 * (high - low):
+            low, high = both.min(), both.max()
         bins = np.linspace(low, high if high > low else low + 1.0, 101)
         for name, colour, scores, marked in sides:
             weight = np.full(len(scores), 1 / len(scores))
