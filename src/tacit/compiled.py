@@ -39,10 +39,12 @@ def kernel(function: F) -> F: ...
 
 
 @overload
-def kernel(*, allocates: bool = False) -> Callable[[F], F]: ...
+def kernel(*, allocates: bool = False, inlined: bool = True) -> Callable[[F], F]: ...
 
 
-def kernel(function: F | None = None, *, allocates: bool = False) -> F | Callable[[F], F]:
+def kernel(
+    function: F | None = None, *, allocates: bool = False, inlined: bool = True
+) -> F | Callable[[F], F]:
     """Compile a module-level function, cached until it or a kernel it calls changes.
 
     Parameters
@@ -51,6 +53,8 @@ def kernel(function: F | None = None, *, allocates: bool = False) -> F | Callabl
         A function numba can compile. Other kernels must be referred to by their own names.
     allocates : bool, default False
         Whether it makes arrays. If not, it is free of reference counting and inlined.
+    inlined : bool, default True
+        False for a long kernel that several others call, which would be compiled into each.
 
     Returns
     -------
@@ -67,8 +71,10 @@ def kernel(function: F | None = None, *, allocates: bool = False) -> F | Callabl
     42
     """
     if function is None:
-        return lambda later: kernel(later) if not allocates else _compile(later, nogil=True)
-    return _compile(function, nogil=True, _nrt=False, forceinline=True)
+        if allocates:
+            return lambda later: _compile(later, nogil=True)
+        return lambda later: _compile(later, nogil=True, _nrt=False, forceinline=inlined)
+    return _compile(function, nogil=True, _nrt=False, forceinline=inlined)
 
 
 def _compile(function: F, **options: bool) -> F:
