@@ -1,13 +1,27 @@
 """Who is connected to whom: graphs, and what the rooms compute from them."""
 
 from tacit.networks.classics import classic
+from tacit.networks.combination import Columns, Combination, Subnetworks, combine
 from tacit.networks.components import (
     components,
     is_bipartite,
     is_connected,
     largest_component,
+    require_connected,
+    require_no_isolated_nodes,
+    require_strongly_connected,
+    require_undirected,
     strong_components,
 )
+from tacit.networks.conversion import (
+    from_networkx,
+    from_rustworkx,
+    from_scipy,
+    to_networkx,
+    to_rustworkx,
+    to_scipy,
+)
+from tacit.networks.files import read_edges, read_graphml, write_edges, write_graphml
 from tacit.networks.generators import (
     barabasi_albert,
     complete,
@@ -25,28 +39,61 @@ from tacit.networks.independent import (
     greedy_independent_set,
     independence_number,
     uniform_independent_set,
+    work_size,
 )
+from tacit.networks.laplacian import adjacency, column_normalised, laplacian, sparse_laplacian
+from tacit.networks.partition import group_graph, normalised_cut, partition
+from tacit.networks.walks import Transition, Walk, metropolis_step
 
 __all__ = [
+    "Columns",
+    "Combination",
     "Csr",
     "Graph",
     "IndependenceNumber",
+    "Subnetworks",
+    "Transition",
+    "Walk",
+    "adjacency",
     "barabasi_albert",
     "classic",
+    "column_normalised",
+    "combine",
     "complete",
     "components",
     "erdos_renyi",
+    "from_networkx",
+    "from_rustworkx",
+    "from_scipy",
     "greedy_independent_set",
     "grid",
+    "group_graph",
     "independence_number",
     "is_bipartite",
     "is_connected",
+    "laplacian",
     "largest_component",
+    "metropolis_step",
+    "normalised_cut",
+    "partition",
     "path",
+    "read_edges",
+    "read_graphml",
+    "require_connected",
+    "require_no_isolated_nodes",
+    "require_strongly_connected",
+    "require_undirected",
     "ring",
+    "sparse_laplacian",
     "star",
     "stochastic_block",
     "strong_components",
+    "to_networkx",
+    "to_rustworkx",
+    "to_scipy",
     "uniform_independent_set",
     "watts_strogatz",
+    "work_size",
+    "write_edges",
+    "write_graphml",
 ]

@@ -102,7 +102,7 @@ def require_strongly_connected(graph: Graph, owner: str) -> None:
             )
 
 
-@kernel
+@kernel(allocates=True)
 def _reached(indptr: Any, indices: Any) -> Any:
     """Mark the nodes that node 0 reaches."""
     seen = np.zeros(indptr.size - 1, np.bool_)
@@ -128,7 +128,7 @@ def _visit(indptr: Any, indices: Any, root: Any, seen: Any, queue: Any) -> Any:
     return size
 
 
-@kernel
+@kernel(allocates=True)
 def _weak(indptr: Any, indices: Any) -> Any:
     n = indptr.size - 1
     seen = np.zeros(n, np.bool_)
@@ -143,7 +143,7 @@ def _weak(indptr: Any, indices: Any) -> Any:
     return labels
 
 
-@kernel
+@kernel(allocates=True)
 def _two_colours(indptr: Any, indices: Any) -> Any:
     n = indptr.size - 1
     colour = np.full(n, -1, np.int8)
@@ -168,7 +168,7 @@ def _two_colours(indptr: Any, indices: Any) -> Any:
     return True
 
 
-@kernel
+@kernel(allocates=True)
 def _strong(indptr: Any, indices: Any) -> Any:
     """Tarjan (1972), with the recursion kept in `path` and `edge`."""
     n = indptr.size - 1

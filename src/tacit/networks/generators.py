@@ -214,7 +214,7 @@ def _pairs_below_diagonal(position: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.column_stack((row, position - row * (row - 1) // 2))
 
 
-@kernel
+@kernel(allocates=True)
 def _attach(n: Any, m: Any, key0: Any, key1: Any) -> Any:
     """Grow the graph; every end of an edge so far is one chance to be drawn."""
     edges = np.empty(((n - m) * m, 2), np.int64)

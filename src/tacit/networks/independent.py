@@ -21,6 +21,7 @@ __all__ = [
     "greedy_independent_set",
     "independence_number",
     "uniform_independent_set",
+    "work_size",
 ]
 
 _LARGEST_EXACT = 62
@@ -82,7 +83,7 @@ def greedy_independent_set(indptr: Any, indices: Any, active: Any, order: Any, m
 
 @kernel
 def uniform_independent_set(
-    indptr: Any, indices: Any, active: Any, uniforms: Any, member: Any
+    indptr: Any, indices: Any, active: Any, uniforms: Any, member: Any, work: Any
 ) -> Any:
     """Draw into `member` one of the maximal independent sets of the active subgraph.
 
@@ -90,7 +91,7 @@ def uniform_independent_set(
     the complement) and one is picked by the uniform of the component's lowest node; a set of the
     whole is one of each part, so the draw is uniform. A component of more than 62 nodes, or with
     more than 100,000 maximal sets, is instead taken greedily in ascending order of its uniforms:
-    every maximal set is then possible, but they are not equally likely.
+    every maximal set is then possible, but they are not equally likely. Nothing is allocated.
 
     Parameters
     ----------
@@ -102,6 +103,8 @@ def uniform_independent_set(
         Independent uniforms in [0, 1).
     member : array of bool, shape (n_nodes,)
         Overwritten with the set.
+    work : array of int64, shape (work_size(n_nodes),)
+        Overwritten; room to work in.
 
     Returns
     -------
@@ -109,30 +112,35 @@ def uniform_independent_set(
         Whether the draw was exactly uniform.
     """
     n = active.size
-    member[:] = False
-    left = active.copy()
-    queue = np.empty(n, np.int64)
-    number = np.empty(n, np.int64)
-    rivals = np.empty(_LARGEST_EXACT, np.int64)
+    left, queue, number = work[:n], work[n : 2 * n], work[2 * n : 3 * n]
+    rivals, stacks = work[3 * n : 3 * n + _LARGEST_EXACT], work[3 * n + _LARGEST_EXACT :]
+    for v in range(n):
+        left[v] = active[v]
+        member[v] = False
     exact = True
     for root in range(n):
-        if not left[root]:
+        if left[root] == 0:
             continue
         size = _take_component(indptr, indices, left, root, queue)
         nodes = queue[:size]
         n_sets = 0
         if size <= _LARGEST_EXACT:
             _fill_masks(indptr, indices, active, nodes, number, rivals)
-            n_sets, _ = _nth_maximal_set(rivals, size, _MOST_SETS)
+            n_sets, _ = _nth_maximal_set(rivals, size, _MOST_SETS, stacks)
         if 0 < n_sets <= _MOST_SETS:
-            _, chosen = _nth_maximal_set(rivals, size, int(uniforms[root] * n_sets))
+            _, chosen = _nth_maximal_set(rivals, size, int(uniforms[root] * n_sets), stacks)
             for i in range(size):
                 member[nodes[i]] = (chosen >> i) & 1 == 1
         else:
             exact = False
-            order = nodes[np.argsort(uniforms[nodes], kind="mergesort")]
-            _take_in_order(indptr, indices, active, order, member)
+            _sort_by(nodes, uniforms)
+            _take_in_order(indptr, indices, active, nodes, member)
     return exact
+
+
+def work_size(n_nodes: int) -> int:
+    """Return the length of the `work` array of :func:`uniform_independent_set`."""
+    return 3 * n_nodes + _LARGEST_EXACT + 4 * (_LARGEST_EXACT + 1)
 
 
 @kernel
@@ -151,18 +159,34 @@ def _take_in_order(indptr: Any, indices: Any, active: Any, order: Any, member: A
 
 
 @kernel
+def _sort_by(nodes: Any, uniforms: Any) -> None:
+    """Sort nodes by their uniforms, then by number, in place (Shell 1959, gaps of 2^k - 1)."""
+    gap = 1
+    while 2 * gap + 1 < nodes.size:
+        gap = 2 * gap + 1
+    while gap > 0:
+        for i in range(gap, nodes.size):
+            v, j = nodes[i], i
+            while j >= gap and (uniforms[v], v) < (uniforms[nodes[j - gap]], nodes[j - gap]):
+                nodes[j] = nodes[j - gap]
+                j -= gap
+            nodes[j] = v
+        gap //= 2
+
+
+@kernel
 def _take_component(indptr: Any, indices: Any, left: Any, root: Any, queue: Any) -> Any:
     """Write the nodes of root's component to `queue`, clear them in `left`, return their number."""
     queue[0] = root
-    left[root] = False
+    left[root] = 0
     size, head = 1, 0
     while head < size:
         v = queue[head]
         head += 1
         for e in range(indptr[v], indptr[v + 1]):
             w = indices[e]
-            if left[w]:
-                left[w] = False
+            if left[w] != 0:
+                left[w] = 0
                 queue[size] = w
                 size += 1
     return size
@@ -198,16 +222,15 @@ def _lowest(mask: Any) -> Any:
 
 
 @kernel
-def _nth_maximal_set(rivals: Any, n: Any, wanted: Any) -> Any:
+def _nth_maximal_set(rivals: Any, n: Any, wanted: Any, stacks: Any) -> Any:
     """Enumerate maximal independent sets up to number `wanted`; return how many and the last.
 
     A set that grows is R; nodes that may still join it are P, and X are those whose sets have all
     been listed. Only branches that avoid a pivot's friends are followed.
     """
-    R = np.zeros(n + 1, np.int64)
-    P = np.zeros(n + 1, np.int64)
-    X = np.zeros(n + 1, np.int64)
-    branches = np.zeros(n + 1, np.int64)
+    R, P = stacks[: n + 1], stacks[n + 1 : 2 * n + 2]
+    X, branches = stacks[2 * n + 2 : 3 * n + 3], stacks[3 * n + 3 : 4 * n + 4]
+    R[0], X[0] = 0, 0
     P[0] = (1 << n) - 1
     branches[0] = _branches(P[0], X[0], rivals)
     count, depth = 0, 0
@@ -249,13 +272,13 @@ def _branches(P: Any, X: Any, rivals: Any) -> Any:
     return best
 
 
-@kernel
+@kernel(allocates=True)
 def _independence_bounds(indptr: Any, indices: Any) -> Any:
     n = indptr.size - 1
     alive = np.ones(n, np.bool_)
     lower = _peel(indptr, indices, alive)
     upper = lower
-    left = alive.copy()
+    left = alive.astype(np.int64)
     queue = np.empty(n, np.int64)
     number = np.empty(n, np.int64)
     rivals = np.empty(_LARGEST_EXACT, np.int64)
@@ -275,7 +298,7 @@ def _independence_bounds(indptr: Any, indices: Any) -> Any:
     return lower, upper
 
 
-@kernel
+@kernel(allocates=True)
 def _peel(indptr: Any, indices: Any, alive: Any) -> Any:
     """Take nodes with at most one neighbour alive until there are none; return how many."""
     n = alive.size
@@ -305,7 +328,7 @@ def _peel(indptr: Any, indices: Any, alive: Any) -> Any:
     return taken
 
 
-@kernel
+@kernel(allocates=True)
 def _greedy_by_degree(indptr: Any, indices: Any, alive: Any, nodes: Any) -> Any:
     """Take the node of least remaining degree until none is left; clear `alive`, return the size.
 
@@ -340,7 +363,7 @@ def _greedy_by_degree(indptr: Any, indices: Any, alive: Any, nodes: Any) -> Any:
     return size
 
 
-@kernel
+@kernel(allocates=True)
 def _clique_cover(indptr: Any, indices: Any, alive: Any, nodes: Any) -> Any:
     """Cover `nodes` by cliques, each grown greedily; return how many. One node of each at most."""
     covered = ~alive
@@ -373,7 +396,7 @@ def _add(indptr: Any, indices: Any, v: Any, met: Any, amount: Any) -> None:
         met[indices[e]] += amount
 
 
-@kernel
+@kernel(allocates=True)
 def _largest_set(rivals: Any, n: Any) -> Any:
     """Return the independence number by branching on the node with the most rivals left."""
     rest = np.empty(2 * n + 2, np.int64)

@@ -1,0 +1,202 @@
+"""Metropolis-Hastings walks, which forget where they began and end anywhere with equal chance.
+
+From node i a token moves to neighbour j with probability min(1/N_i, 1/N_j) and otherwise stays
+(paper 001, eq. 2). The matrix is symmetric and its rows sum to one, so on a connected graph the
+uniform distribution is the only one it keeps. The spectral gap says how fast it gets there.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.compiled import kernel
+from tacit.networks.components import is_bipartite, require_connected, require_undirected
+from tacit.networks.graph import Graph
+from tacit.networks.optional import load
+from tacit.policy import require
+
+__all__ = ["Transition", "Walk", "metropolis_step"]
+
+_SMALL = 400
+
+
+class Transition(NamedTuple):
+    """A transition matrix as kernels read it: symmetric, so rows and columns are the same."""
+
+    indptr: NDArray[np.int64]
+    """Shape (n_nodes + 1,)."""
+    indices: NDArray[np.int32]
+    """Shape (n_entries,): sorted within a row; the node itself is one of them."""
+    probs: NDArray[np.float64]
+    """Shape (n_entries,)."""
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The Metropolis-Hastings walk on a connected undirected graph.
+
+    Parameters
+    ----------
+    graph : Graph
+        Connected. If it is bipartite and all degrees are equal, the walk never stays and alternates
+        for ever between two sides; it must then be `lazy`. (Unequal degrees make some tokens stay,
+        which is enough, even on a bipartite graph.)
+    lazy : bool
+        Whether each step is skipped with probability one half.
+
+    Examples
+    --------
+    >>> from tacit.networks import Walk, complete
+    >>> walk = Walk(complete(4))
+    >>> round(walk.spectral_gap, 6)
+    0.666667
+    >>> walk.length(1e-3)
+    7
+    """
+
+    graph: Graph
+    lazy: bool = False
+
+    def __post_init__(self) -> None:
+        require_undirected(self.graph, "Walk")
+        require("Walk", "n_nodes", ">= 1", self.graph.n_nodes >= 1, self.graph.n_nodes)
+        require_connected(self.graph, "Walk")
+        degrees = self.graph.degrees
+        never_stays = not self.lazy and degrees.size > 1 and degrees.min() == degrees.max()
+        if never_stays and is_bipartite(self.graph):
+            raise ValueError(
+                "Walk: expected a walk that settles, got a bipartite graph in which every node "
+                f"has {degrees[0]} neighbours; use lazy=True"
+            )
+
+    @cached_property
+    def transition(self) -> Transition:
+        """The sparse transition matrix Psi, for kernels."""
+        graph, n = self.graph, self.graph.n_nodes
+        move = 1.0 / np.maximum(graph.degrees[graph.rows], graph.degrees[graph.indices])
+        move *= 0.5 if self.lazy else 1.0
+        stay = 1.0 - np.bincount(graph.rows, weights=move, minlength=n)
+        stay[stay < 1e-12] = 0.0  # what rounding leaves of zero
+        rows = np.concatenate((graph.rows, np.arange(n)))
+        columns = np.concatenate((graph.indices.astype(np.int64), np.arange(n)))
+        order = np.argsort(rows * n + columns, kind="stable")
+        return Transition(
+            graph.indptr + np.arange(n + 1),
+            columns[order].astype(np.int32),
+            np.concatenate((move, stay))[order],
+        )
+
+    @cached_property
+    def spectral_gap(self) -> float:
+        """One minus the second largest absolute eigenvalue of Psi."""
+        n = self.graph.n_nodes
+        if n == 1:
+            return 1.0
+        if n <= _SMALL:
+            # The constant vector carries eigenvalue one; taking it out leaves the second.
+            return 1.0 - float(np.abs(np.linalg.eigvalsh(self.to_dense() - 1.0 / n)).max())
+        linalg = load("scipy.sparse.linalg", needed_by="Walk.spectral_gap")
+        psi = self.to_scipy()
+        operator = linalg.LinearOperator((n, n), matvec=lambda x: psi @ (x - x.mean()))
+        start = np.random.Generator(np.random.Philox(0)).standard_normal(n)
+        value = linalg.eigsh(
+            operator, k=1, which="LM", v0=start, ncv=min(n, 80), return_eigenvectors=False
+        )
+        return 1.0 - abs(float(value[0]))
+
+    def length(
+        self, closeness: float, *, bound: Literal["spectral", "published"] = "spectral"
+    ) -> int:
+        """Return a number of steps after which every node has probability 1/n plus or minus this.
+
+        Parameters
+        ----------
+        closeness : float
+            The largest allowed difference from 1/n, anywhere, from any start.
+        bound : {"spectral", "published"}
+            ``spectral``: (1 - gap)^t <= closeness, which holds for every symmetric matrix.
+            ``published``: the longer log(2 n / closeness) / gap of paper 001.
+        """
+        require("Walk.length", "closeness", "in (0, 1)", 0 < closeness < 1, closeness)
+        gap = self.spectral_gap
+        if bound == "published":
+            return math.ceil(math.log(2 * self.graph.n_nodes / closeness) / gap)
+        if gap >= 1.0:
+            return 1
+        return max(1, math.ceil(math.log(closeness) / math.log1p(-gap)))
+
+    def spread(self, start: ArrayLike, steps: int) -> NDArray[np.float64]:
+        """Return Psi^steps applied to a vector, or to each column of a matrix.
+
+        A distribution over starts becomes the distribution over ends; the matrix is symmetric, so
+        an average over ends is the same calculation.
+        """
+        require("Walk.spread", "steps", ">= 0", steps >= 0, steps)
+        values = np.asarray(start, dtype=np.float64)
+        rows = values.ndim in (1, 2) and values.shape[0] == self.graph.n_nodes
+        require("Walk.spread", "start", f"with {self.graph.n_nodes} rows", rows, values.shape)
+        here = np.array(values.reshape(self.graph.n_nodes, -1), order="C")
+        there = np.empty_like(here)
+        for _ in range(steps):
+            _apply(*self.transition, here, there)
+            here, there = there, here
+        return here.reshape(values.shape)
+
+    def power(self, steps: int) -> NDArray[np.float64]:
+        """Return the dense matrix Psi^steps, shape (n_nodes, n_nodes): where each walk ends."""
+        require("Walk.power", "steps", ">= 0", steps >= 0, steps)
+        return np.asarray(np.linalg.matrix_power(self.to_dense(), steps), dtype=np.float64)
+
+    def to_dense(self) -> NDArray[np.float64]:
+        """Return Psi, shape (n_nodes, n_nodes)."""
+        n = self.graph.n_nodes
+        matrix = np.zeros((n, n))
+        rows = np.repeat(np.arange(n), np.diff(self.transition.indptr))
+        matrix[rows, self.transition.indices] = self.transition.probs
+        return matrix
+
+    def to_scipy(self) -> Any:
+        """Return Psi as a SciPy CSR array."""
+        sparse = load("scipy.sparse", needed_by="Walk.to_scipy")
+        indptr, indices, probs = self.transition
+        shape = (self.graph.n_nodes, self.graph.n_nodes)
+        return sparse.csr_array((probs, indices, indptr), shape=shape)
+
+
+@kernel
+def metropolis_step(indptr: Any, indices: Any, node: Any, uniform: Any) -> Any:
+    """Return where a token at `node` goes: eq. (2), by proposing a neighbour and accepting it.
+
+    Parameters
+    ----------
+    indptr, indices : arrays
+        The rows of the graph, ``graph.csr``.
+    node : int
+        Where the token is.
+    uniform : float
+        In [0, 1): its first digits choose the neighbour and the rest whether to go there.
+    """
+    degree = indptr[node + 1] - indptr[node]
+    if degree == 0:
+        return np.int64(node)
+    place = uniform * degree
+    which = int(place)
+    there = np.int64(indices[indptr[node] + which])
+    if (place - which) * (indptr[there + 1] - indptr[there]) < degree:
+        return there
+    return np.int64(node)
+
+
+@kernel
+def _apply(indptr: Any, indices: Any, probs: Any, here: Any, there: Any) -> None:
+    for i in range(indptr.size - 1):
+        there[i, :] = 0.0
+        for e in range(indptr[i], indptr[i + 1]):
+            for m in range(here.shape[1]):
+                there[i, m] += probs[e] * here[indices[e], m]
