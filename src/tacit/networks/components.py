@@ -18,6 +18,7 @@ __all__ = [
     "is_bipartite",
     "is_connected",
     "largest_component",
+    "numbered_by_lowest_node",
     "require_connected",
     "require_no_isolated_nodes",
     "require_strongly_connected",
@@ -36,7 +37,12 @@ def strong_components(graph: Graph) -> NDArray[np.int64]:
     """Return the strongly connected component of each node, numbered by lowest node."""
     if not graph.directed:
         return components(graph)
-    _, first, labels = np.unique(_strong(*graph.csr), return_index=True, return_inverse=True)
+    return numbered_by_lowest_node(_strong(*graph.csr))
+
+
+def numbered_by_lowest_node(groups: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the same groups of nodes, numbered in the order of their lowest nodes."""
+    _, first, labels = np.unique(groups, return_index=True, return_inverse=True)
     rank = np.empty(first.size, np.int64)
     rank[np.argsort(first)] = np.arange(first.size)
     return rank[labels]

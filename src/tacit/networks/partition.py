@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiled import kernel
 from tacit.generator import key_of
-from tacit.networks.components import require_undirected
+from tacit.networks.components import numbered_by_lowest_node, require_undirected
 from tacit.networks.graph import Graph
 from tacit.policy import require
 
@@ -58,25 +58,23 @@ def partition(graph: Graph, n_groups: int, *, seed: int) -> NDArray[np.int64]:
     while fine[-1][0].n_nodes > n_groups:
         level, mass = fine[-1]
         order = np.lexsort((random.random(level.n_nodes), mass))
-        joined = _cluster(*level.csr, _weights(level), mass, order, n_groups, largest)
-        coarse = _relabelled(joined)
-        n_coarse = int(coarse.max()) + 1
-        if n_coarse == level.n_nodes:
+        weights = _weights(level)
+        if weights.any():
+            joined = _cluster(*level.csr, weights, mass, order, n_groups, largest)
+            coarse = numbered_by_lowest_node(joined)
+        else:
+            coarse = _lightest_together(mass, n_groups)
+        if int(coarse.max()) + 1 == level.n_nodes:
             largest *= 2.0
-            if level.n_edges == 0:
-                coarse = _lightest_together(mass, n_groups)
-                n_coarse = n_groups
-            elif n_coarse > n_groups:
-                continue
+            continue
         maps.append(coarse)
-        fine.append(
-            (group_graph(level, coarse), np.bincount(coarse, weights=mass, minlength=n_coarse))
-        )
+        total = np.bincount(coarse, weights=mass).astype(np.float64)
+        fine.append((group_graph(level, coarse), total))
     group: NDArray[np.int64] = np.arange(n_groups, dtype=np.int64)
     for (level, mass), coarse in zip(fine[-2::-1], maps[::-1], strict=True):
         group = group[coarse]
         _refine(*level.csr, _weights(level), mass, group, n_groups, _MOST_PASSES)
-    return _relabelled(group)
+    return numbered_by_lowest_node(group)
 
 
 def normalised_cut(graph: Graph, groups: ArrayLike) -> float:
@@ -130,16 +128,7 @@ def _checked_groups(graph: Graph, groups: ArrayLike, owner: str) -> NDArray[np.i
 
 
 def _weights(graph: Graph) -> NDArray[np.float64]:
-    weights = np.ones(graph.indices.size) if graph.weights is None else graph.weights.copy()
-    return weights
-
-
-def _relabelled(group: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Number groups by their lowest node."""
-    _, first, labels = np.unique(group, return_index=True, return_inverse=True)
-    rank = np.empty(first.size, np.int64)
-    rank[np.argsort(first)] = np.arange(first.size)
-    return rank[labels]
+    return np.ones(graph.indices.size) if graph.weights is None else graph.weights.copy()
 
 
 def _lightest_together(mass: NDArray[np.float64], n_groups: int) -> NDArray[np.int64]:
