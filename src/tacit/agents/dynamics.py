@@ -1,0 +1,601 @@
+"""Learning dynamics: perturb an adoption, spread it by random walks, sample, adopt.
+
+Every agent remembers one thing, the option it adopts. Each round it tells a noisy version of that to
+random others, picks an option by how popular it seems from what it hears, and adopts it more readily
+if the option has just been good. Tao et al. 2022 (paper 001), Section 4, stages 1 to 4.
+
+Departures. Bits are flipped once a round and the perturbed vector is copied to the tokens: flipping
+each token anew would cost the budget thousands of times over. Published, an agent without an
+adoption stays silent, and silence is told from speech with certainty; corrected, it perturbs and
+sends the zero vector, and the estimate (7) is of D_j / N, which normalising (8) puts right. An agent
+that hears nothing, or estimates zero everywhere, chooses uniformly. Asynchronous agents, delays and
+losses are the paper's future work: an agent wakes with some probability and otherwise keeps its
+adoption and says nothing; a token travels after a uniform delay and is lost with some probability.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.agents.dynamics_tables import OptionTable, note, signal, watch
+from tacit.agents.engines import (
+    arrivals,
+    crowd_of,
+    deal,
+    draw_normals,
+    new_crowd,
+    receive,
+    spread,
+    tokens_received,
+    walk,
+)
+from tacit.compiled import kernel
+from tacit.generator import to_unit
+from tacit.networks import Graph
+from tacit.networks.walks import Walk
+from tacit.policy import Policy, require
+from tacit.privacy import Claim, Guarantee, UnaryRelease, compose
+from tacit.tapes import RECORDED, Tape, noise_uniform, released
+from tacit.variates import binomial, block, multinomial, source_of
+
+__all__ = ["LearningDynamics", "walk_matrix_power"]
+
+TOKENS, ENDPOINTS, DEALT, MOMENTS, CROWD = 0, 1, 2, 3, 4
+_ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
+_WAKE, _NOISE, _CHOOSE, _PICK, _ADOPT = 1, 2, 3, 4, 5
+_FEW = 64
+_SPOKEN = np.uint64(1 << 63)
+_U1 = np.uint64(1)
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    engine: int
+    each: bool
+    """Whether every agent's perturbed vector is kept, or only the population's counts."""
+    silent: bool
+    memoised: bool
+    p: float
+    """Probability that the bit of the adopted option is sent as 1."""
+    q: float
+    """Probability that another bit is sent as 1."""
+    slope: float
+    offset: float
+    """The estimate (7) is slope * share - offset."""
+    beta: float
+    mu: float
+    tokens: int
+    walk: int
+    wake: float
+    loss: float
+    delay: int
+    pairs: int
+
+
+class State(NamedTuple):
+    """What the population remembers: N agents, M options, W = delay + 1 rounds under way."""
+
+    adoption: NDArray[np.int16]
+    """Shape (N,): the option adopted, -1 for none; (0,) for a crowd."""
+    counts: NDArray[np.int64]
+    """Shape (M + 1,): adopters of each option, and of none."""
+    pool: NDArray[np.int64]
+    """Shape (W, 2 M + 1): senders, adopters and ones of each option in the messages under way."""
+    message: NDArray[np.uint64]
+    """Shape (W, N): perturbed vectors as bits, bit 63 set where something was sent, or (W, 0)."""
+    flying: NDArray[np.int64]
+    """Shape (W, N): tokens of a message still to travel, or (W, 0)."""
+    memo: NDArray[np.uint64]
+    """Shape (N,): the vector to repeat, or (0,)."""
+    memo_of: NDArray[np.int16]
+    """Shape (N,): the adoption it was made of, or (0,)."""
+    starts: NDArray[np.int64]
+    """Shape (N + 1,): rows of the walk matrix's power, or (0,)."""
+    ends: NDArray[np.int32]
+    """Where walks can end, row by row."""
+    shares: NDArray[np.float64]
+    """The probability of that end, given none of the row's earlier ones."""
+    facts: NDArray[np.float64]
+    """Shape (3,): mean probability that a hop leaves its agent, changes of adoption so far, slots."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningDynamics(Policy):
+    """Agents that adopt what is popular and good, and tell each other through noise.
+
+    Guarantee: corrected, an agent's message of a round is epsilon-private, whatever it adopts or
+    if it adopts nothing, and its whole history of R rounds composes. Published: none, since an
+    agent without an adoption is silent. Memoised: none for the history, since a changed message
+    shows that the adoption changed; see `value_guarantee`.
+
+    Parameters
+    ----------
+    n_options : int
+        Number of options M, at most 63.
+    n_agents : int
+        Number of agents N.
+    epsilon : float
+        Privacy of one message; infinity perturbs nothing.
+    delta : float, default 0
+        The delta at which `guarantee` composes the rounds; 0 adds the epsilons up.
+    beta : float
+        Probability to adopt an option that was good, and not to adopt one that was bad.
+    mu : float
+        Probability to choose uniformly.
+    tokens : int
+        Tokens an agent sends a round, h g(N) in the paper.
+    walk_length : int, default 3 ln N
+        Hops of a token.
+    engine : {"mixed", "crowd", "endpoints", "tokens"}
+        How dissemination is simulated. The last two need a network; the first two assume that
+        walks are long enough to end anywhere with equal probability.
+    variant : {"corrected", "published"}
+        Whether agents without an adoption send too.
+    encoding : {"plain", "optimised"}
+        Unary encoding with one flip probability, or with the least variance.
+    memoised : bool
+        Repeat the same perturbed vector until the adoption changes.
+    wake_prob, loss : float
+        Probability that an agent is awake in a round, and that a token is lost.
+    delay : int
+        A token travels after 0 to `delay` rounds, uniformly.
+    sample_pairs : int
+        How many pairs of agents a crowd averages its choice over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.agents import LearningDynamics, SocialOptions
+    >>> from tacit.tapes import seeded_tape
+    >>> world = SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=100_000)
+    >>> policy = LearningDynamics(
+    ...     n_options=3, n_agents=100_000, epsilon=1.0, beta=0.7, mu=1e-4, tokens=10_000,
+    ...     engine="crowd",
+    ... )
+    >>> table, trace = world.table(0, 0, 500), world.trace(500, np.array([500]))
+    >>> policy.play(policy.start(table), table, seeded_tape(0), trace, 0, 500)
+    >>> bool(trace.measures[0, 0] < 0.1)
+    True
+
+    References
+    ----------
+    Tao, Chen, Li, Yu, Yu, Sheng. A distributed privacy-preserving learning dynamics in general
+    social networks. 2022.
+    """
+
+    name: ClassVar[str] = "learning-dynamics"
+    room: ClassVar[str] = "agents"
+    summary: ClassVar[str] = "perturb an adoption, spread it by random walks, sample, adopt"
+    paper: ClassVar[str] = "001, Section 4"
+
+    n_options: int
+    n_agents: int
+    epsilon: float
+    beta: float
+    mu: float
+    tokens: int
+    delta: float = 0.0
+    walk_length: int | None = None
+    engine: str = "mixed"
+    variant: str = "corrected"
+    encoding: str = "plain"
+    memoised: bool = False
+    wake_prob: float = 1.0
+    loss: float = 0.0
+    delay: int = 0
+    sample_pairs: int = 64
+
+    def __post_init__(self) -> None:
+        require(self, "n_options", "in 1..63", 1 <= self.n_options <= 63, self.n_options)
+        require(self, "n_agents", ">= 1", self.n_agents >= 1, self.n_agents)
+        require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
+        require(self, "delta", "in [0, 1)", 0 <= self.delta < 1, self.delta)
+        require(self, "beta", "in [0.5, 1]", 0.5 <= self.beta <= 1, self.beta)
+        require(self, "mu", "in [0, 1]", 0 <= self.mu <= 1, self.mu)
+        require(self, "tokens", ">= 1", self.tokens >= 1, self.tokens)
+        length = self.walk_length
+        good = length is None or 1 <= length < 1 << 16
+        require(self, "walk_length", "in 1..65535", good, length)
+        for parameter, known in (
+            ("engine", tuple(_ENGINES)),
+            ("variant", ("corrected", "published")),
+            ("encoding", ("plain", "optimised")),
+        ):
+            value = getattr(self, parameter)
+            require(self, parameter, f"in {known}", value in known, value)
+        require(self, "wake_prob", "in (0, 1]", 0 < self.wake_prob <= 1, self.wake_prob)
+        require(self, "loss", "in [0, 1)", 0 <= self.loss < 1, self.loss)
+        require(self, "delay", ">= 0", self.delay >= 0, self.delay)
+        require(self, "sample_pairs", ">= 1", self.sample_pairs >= 1, self.sample_pairs)
+        faceless = self.engine == "crowd" and self.memoised
+        require(self, "memoised", "False for a crowd, which has no members", not faceless, True)
+
+    @property
+    def release(self) -> UnaryRelease:
+        """What an agent's message of one round reveals."""
+        if math.isinf(self.epsilon):
+            return UnaryRelease(keep_one=1.0, keep_zero=1.0)
+        if self.encoding == "plain":
+            return UnaryRelease.symmetric(self.epsilon)
+        return UnaryRelease.optimised(self.epsilon)
+
+    def message_guarantee(self) -> Guarantee:
+        """Return what is protected of one adoption: it is told once, in one message."""
+        silent = self.variant == "published"
+        claim = Claim(
+            epsilon=self.epsilon,
+            unit="round",
+            trust="local",
+            span="message",
+            holds=not silent,
+            why="an agent without an adoption is silent, which anybody can see"
+            if silent
+            else "agents without an adoption perturb and send zeros, and a bit more or less "
+            "costs at most epsilon",
+        )
+        scope: dict[str, Any] = {"unit": "round", "trust": "local", "claim": claim}
+        if silent:
+            why = "Silence and speech are told apart with certainty: delta is 1 at every epsilon."
+            return Guarantee.none(why, span="message", **scope)
+        return compose([(self.release, 1)], span="message", basis="theorem", **scope)
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what is protected of an agent's whole history of `horizon` rounds."""
+        one = self.message_guarantee()
+        scope: dict[str, Any] = {"unit": "user", "trust": "local", "span": "run"}
+        if not one.private:
+            return Guarantee.none(one.note, claim=one.claim, **scope)
+        if self.memoised:
+            why = (
+                "A message that changes shows that the adoption changed. What it changed to is "
+                "protected: see value_guarantee."
+            )
+            return Guarantee.none(why, claim=one.claim, **scope)
+        return compose([(self.release, horizon)], delta=self.delta, claim=one.claim, **scope)
+
+    def value_guarantee(self, changes: int) -> Guarantee:
+        """Return what a memoised agent's history keeps if the times of its changes are public.
+
+        Parameters
+        ----------
+        changes : int
+            How often the adoption took a new value, the first time included.
+        """
+        require(self, "memoised", "True", self.memoised, self.memoised)
+        require(self, "changes", ">= 1", changes >= 1, changes)
+        note = f"Between histories with the same {changes} times of change, which anybody sees."
+        if self.variant == "published":
+            return self.guarantee(changes)
+        return compose(
+            [(self.release, changes)],
+            delta=self.delta, unit="user", trust="local", span="run", note=note,
+            claim=self.message_guarantee().claim,
+        )  # fmt: skip
+
+    @property
+    def hops(self) -> int:
+        """The walk length in use."""
+        return self.walk_length or max(1, math.ceil(3 * math.log(self.n_agents)))
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        release = self.release
+        p, q = release.keep_one, 1.0 - release.keep_zero
+        engine = _ENGINES[self.engine]
+        if engine == MOMENTS and self.tokens <= _FEW:
+            engine = DEALT
+        return Rule(
+            engine=engine,
+            each=engine <= DEALT or self.memoised,
+            silent=self.variant == "published",
+            memoised=self.memoised,
+            p=p,
+            q=q,
+            slope=1.0 / (p - q),
+            offset=q / (p - q),
+            beta=float(self.beta),
+            mu=float(self.mu),
+            tokens=int(self.tokens),
+            walk=self.hops,
+            wake=float(self.wake_prob),
+            loss=float(self.loss),
+            delay=int(self.delay),
+            pairs=int(self.sample_pairs),
+        )
+
+    def start(self, table: OptionTable) -> State:
+        """Return a population that adopts all options equally often."""
+        N, M, W = self.n_agents, self.n_options, self.delay + 1
+        require(self, "n_agents", f"the table's {table.n_agents}", N == table.n_agents, N)
+        options = table.qualities.size
+        require(self, "n_options", f"the table's {options}", options == M, M)
+        networked = self.engine in ("tokens", "endpoints")
+        known = not networked or table.indptr.size > 0
+        require(self, "engine", "mixed or crowd without a network", known, self.engine)
+        small = N * W < 1 << 24
+        require(self, "n_agents", "below 2^24 / (delay + 1)", not networked or small, N)
+        each, memo = N if self.rule.each else 0, N if self.memoised else 0
+        rows = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
+        if networked:
+            psi = Walk(Graph(table.indptr, table.indices))
+            if self.engine == "endpoints":
+                rows = _conditional(*walk_matrix_power(psi, self.hops))
+        adoption = (np.arange(N) % M).astype(np.int16) if self.engine != "crowd" else np.empty(0)
+        counts = np.array([N // M + (j < N % M) for j in range(M)] + [0])
+        return State(
+            adoption=adoption.astype(np.int16),
+            counts=counts.astype(np.int64),
+            pool=np.zeros((W, 2 * M + 1), np.int64),
+            message=np.zeros((W, each), np.uint64),
+            flying=np.zeros((W, each), np.int64),
+            memo=np.zeros(memo, np.uint64),
+            memo_of=np.zeros(memo, np.int16),
+            starts=rows[0],
+            ends=rows[1],
+            shares=rows[2],
+            facts=np.array([_leaving(table.indptr, table.indices), 0.0, 0.0]),
+        )
+
+    def play(
+        self, state: State, table: OptionTable, tape: Tape, trace: Any, first: int, last: int
+    ) -> None:
+        """Play rounds `first` to `last` - 1."""
+        require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
+        run = run_crowd if self.engine == "crowd" else run_agents
+        run(self.rule, state, table, tape, trace, first, last)
+
+    def with_parameters(self, **changes: Any) -> LearningDynamics:
+        """Return the same dynamics with other parameters."""
+        return dataclasses.replace(self, **changes)
+
+
+def walk_matrix_power(
+    walk: Walk, length: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Return where walks of `length` hops end: row starts, ends and their probabilities."""
+    power = walk.spread(np.eye(walk.graph.n_nodes), length)
+    rows, ends = np.nonzero(power)
+    starts = np.searchsorted(rows, np.arange(walk.graph.n_nodes + 1))
+    return starts.astype(np.int64), ends.astype(np.int32), power[rows, ends]
+
+
+def _conditional(
+    starts: NDArray[np.int64], ends: NDArray[np.int32], probs: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    shares = np.empty_like(probs)
+    for a in range(starts.size - 1):
+        row = probs[starts[a] : starts[a + 1]]
+        left = np.cumsum(row[::-1])[::-1]
+        shares[starts[a] : starts[a + 1]] = np.minimum(1.0, row / left)
+    return starts, ends, shares
+
+
+def _leaving(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> float:
+    if indptr.size == 0:
+        return 1.0
+    degrees = np.diff(indptr)
+    rows = np.repeat(np.arange(degrees.size), degrees)
+    leaving = np.minimum(1.0 / degrees[rows], 1.0 / degrees[indices]).sum()
+    return float(leaving / degrees.size)
+
+
+@kernel
+def _awake(source: Any, t: Any, a: Any, wake: Any) -> Any:
+    return wake >= 1.0 or to_unit(block(source, _WAKE, t, a, 0)[0]) < wake
+
+
+@kernel(inlined=False)
+def perturb_each(rule: Any, state: Any, tape: Any, source: Any, t: Any, slot: Any) -> None:
+    """Stage 1, eq. (6), agent by agent; what is sent goes to row `slot`."""
+    N, M = state.adoption.size, state.counts.size - 1
+    state.pool[slot] = 0
+    for a in range(N):
+        state.message[slot, a] = np.uint64(0)
+        state.flying[slot, a] = 0
+        x = state.adoption[a]
+        if (rule.silent and x < 0) or not _awake(source, t, a, rule.wake):
+            continue
+        sent = _SPOKEN
+        if rule.memoised and state.memo[a] != 0 and state.memo_of[a] == x:
+            sent = state.memo[a]
+        else:
+            for j in range(M):
+                chance = rule.p if x == j else rule.q
+                bit = noise_uniform(tape, t, a * M + j) < chance
+                if released(tape, 1.0 if bit else 0.0) > 0.5:
+                    sent |= _U1 << np.uint64(j)
+        if rule.memoised:
+            state.memo[a] = sent
+            state.memo_of[a] = x
+        state.message[slot, a] = sent
+        state.flying[slot, a] = rule.tokens
+        state.pool[slot, 0] += 1
+        if x >= 0:
+            state.pool[slot, 1 + x] += 1
+        for j in range(M):
+            state.pool[slot, 1 + M + j] += int((sent >> np.uint64(j)) & _U1)
+
+
+@kernel(inlined=False)
+def perturb_counts(
+    rule: Any, pool: Any, reads: Any, source: Any, t: Any, slot: Any, senders: Any
+) -> None:
+    """Stage 1, eq. (6), for the counts of `senders` (the last one adopts nothing)."""
+    M = senders.size - 1
+    S = 0
+    for j in range(M + 1):
+        S += senders[j]
+    pool[slot, 0] = S
+    for j in range(M):
+        ones = binomial(source, _NOISE, t, 2 * j, senders[j], rule.p)
+        pool[slot, 1 + j] = senders[j]
+        pool[slot, 1 + M + j] = ones + binomial(
+            source, _NOISE, t, 2 * j + 1, S - senders[j], rule.q
+        )
+    reads[1] += S * M
+
+
+@kernel
+def choose(u: Any, mu: Any, weights: Any, total: Any) -> Any:
+    """Stage 3, eq. (13): explore with probability mu, else follow the estimates (8)."""
+    M = weights.size
+    if u < mu:
+        return min(M - 1, int(u / mu * M))
+    u = (u - mu) / (1.0 - mu)
+    if total <= 0.0:
+        return min(M - 1, int(u * M))
+    left = u * total
+    last = 0
+    for j in range(M):
+        if weights[j] > 0.0:
+            last = j
+            left -= weights[j]
+            if left < 0.0:
+                return j
+    return last
+
+
+@kernel(allocates=True)
+def run_agents(
+    rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+) -> None:
+    """Play rounds first to last - 1 with agents kept one by one."""
+    source = source_of(tape)
+    N, M, W = state.adoption.size, table.qualities.size, state.pool.shape[0]
+    tallied = rule.engine != MOMENTS
+    received = np.zeros((N if tallied else 0, M), np.int64)
+    got = np.zeros(N if tallied else 0, np.int64)
+    launched = np.zeros((W, N if rule.engine == TOKENS else 0), np.int64)
+    crowd = new_crowd(M)
+    shares, base, reach, tilt, numbers = crowd
+    weights, x = np.zeros(M), np.zeros(M)
+    senders = np.zeros(M + 1, np.int64)
+    adopt = np.zeros(M)
+    bits = M + math.ceil(math.log2(rule.walk + 1.0))
+    for t in range(first, last):
+        watch(table.qualities, trace, state.counts)
+        slot = t % W
+        if rule.each:
+            perturb_each(rule, state, tape, source, t, slot)
+        else:
+            senders[:] = 0
+            for a in range(N):
+                if _awake(source, t, a, rule.wake):
+                    senders[state.adoption[a] if state.adoption[a] >= 0 else M] += 1
+            if rule.silent:
+                senders[M] = 0
+            perturb_counts(rule, state.pool, tape.reads, source, t, slot, senders)
+        traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.facts[0]
+        if tallied:
+            received[:] = 0
+            got[:] = 0
+            for d in range(min(W, t + 1)):
+                row = (t - d) % W
+                for a in range(N):
+                    if state.flying[row, a] == 0:
+                        continue
+                    going, n = arrivals(rule, source, t, d, N, a, state.flying[row, a])
+                    state.flying[row, a] -= going
+                    mask = state.message[row, a]
+                    if rule.engine == TOKENS:
+                        launched[row, a] = n
+                    elif rule.engine == ENDPOINTS:
+                        spread(source, t, d, a, n, mask,
+                               state.starts, state.ends, state.shares, got, received)  # fmt: skip
+                    else:
+                        deal(source, t, d, N, a, n, mask, got, received)
+            if rule.engine == TOKENS:
+                sent, slots = walk(source, t, launched, state.message, rule.walk, rule.tokens,
+                                   table.indptr, table.indices, got, received)  # fmt: skip
+                traffic = float(sent)
+                state.facts[2] += slots
+                launched[:] = 0
+        else:
+            crowd_of(rule, state.pool, N, crowd)
+        for j in range(M):
+            adopt[j] = rule.beta if signal(table, t, j) else 1.0 - rule.beta
+        for a in range(N):
+            if not _awake(source, t, a, rule.wake):
+                continue
+            w0, w1, w2, _ = block(source, _CHOOSE, t, a, 0)
+            total = 0.0
+            if tallied:
+                if got[a] > 0:
+                    for j in range(M):
+                        share = received[a, j] / got[a]
+                        weights[j] = max(rule.slope * share - rule.offset, 0.0)
+                        total += weights[j]
+            else:
+                v = tokens_received(w2, source, t, a, numbers[0], numbers[1], numbers[3])
+                if v > 0.0:
+                    inner = numbers[2] * draw_normals(source, t, a, tilt, x)
+                    total = receive(rule.slope, rule.offset, shares, base, reach, tilt,
+                                    v, x, inner, 1.0, source, t, a, weights)  # fmt: skip
+            j = choose(to_unit(w0), rule.mu, weights, total)
+            old = state.adoption[a]
+            new = j if to_unit(w1) < adopt[j] else -1
+            if new != old:
+                state.facts[1] += 1.0
+                state.counts[old] -= 1
+                state.counts[new] += 1
+                state.adoption[a] = new
+        note(table.qualities, trace, t, state.counts, traffic, bits)
+
+
+@kernel(allocates=True)
+def run_crowd(
+    rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+) -> None:
+    """Play rounds first to last - 1 with counts alone: agents are exchangeable given the pool."""
+    source = source_of(tape)
+    M, W = table.qualities.size, state.pool.shape[0]
+    N = table.n_agents
+    crowd = new_crowd(M)
+    shares, base, reach, tilt, numbers = crowd
+    weights, x, chosen = np.zeros(M), np.zeros(M), np.zeros(M)
+    senders, picks = np.zeros(M + 1, np.int64), np.zeros(M, np.int64)
+    bits = M + math.ceil(math.log2(rule.walk + 1.0))
+    for t in range(first, last):
+        watch(table.qualities, trace, state.counts)
+        slot = t % W
+        awake = 0
+        for j in range(M + 1):
+            senders[j] = binomial(source, _WAKE, t, j, state.counts[j], rule.wake)
+            state.counts[j] -= senders[j]
+            awake += senders[j]
+        if rule.silent:
+            senders[M] = 0
+        perturb_counts(rule, state.pool, tape.reads, source, t, slot, senders)
+        crowd_of(rule, state.pool, N, crowd)
+        chosen[:] = 0.0
+        for i in range(rule.pairs):
+            word = block(source, _CHOOSE, t, i, 0)[0]
+            v = tokens_received(word, source, t, i, numbers[0], numbers[1], numbers[3])
+            inner = numbers[2] * draw_normals(source, t, i, tilt, x)
+            for sign in (1.0, -1.0):
+                total = 0.0
+                if v > 0.0:
+                    total = receive(rule.slope, rule.offset, shares, base, reach, tilt,
+                                    v, x, inner, sign, source, t, i, weights)  # fmt: skip
+                for j in range(M):
+                    chosen[j] += weights[j] / total if total > 0.0 else 1.0 / M
+        for j in range(M):
+            chosen[j] = (1.0 - rule.mu) * chosen[j] / (2.0 * rule.pairs) + rule.mu / M
+        multinomial(source, _PICK, t, 0, awake, chosen, picks)
+        state.counts[M] += awake
+        for j in range(M):
+            probability = rule.beta if signal(table, t, j) else 1.0 - rule.beta
+            adopters = binomial(source, _ADOPT, t, j, picks[j], probability)
+            state.counts[j] += adopters
+            state.counts[M] -= adopters
+        traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.facts[0]
+        note(table.qualities, trace, t, state.counts, traffic, bits)

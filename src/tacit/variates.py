@@ -1,0 +1,196 @@
+"""Random variates that are pure functions of a tape position: normal, binomial, multinomial.
+
+A sampler that needs several words, or an unknown number of them, reads them at its own position of
+the tape, so a run can still be repeated, resumed or split anywhere. Normals come from a ziggurat of
+128 layers (Marsaglia and Tsang 2000, in the form of Doornik 2005), binomials from inversion or from
+Hormann's transformed rejection BTRS (1993); both are exact up to the 53 bits of a float.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiled import kernel
+from tacit.generator import chacha20, philox, to_unit
+from tacit.tapes import SEEDED
+
+__all__ = ["binomial", "block", "multinomial", "normal", "source_of"]
+
+_LAYERS, _EDGE, _AREA = 128, 3.442619855899, 9.91256303526217e-3
+_TWO54 = 2.0**-54
+_LOW7 = np.uint64(127)
+_SPARE = 1 << 16
+
+
+def _ziggurat() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    x = np.zeros(_LAYERS + 1)
+    density = math.exp(-0.5 * _EDGE * _EDGE)
+    x[0], x[1] = _AREA / density, _EDGE
+    for i in range(2, _LAYERS):
+        x[i] = math.sqrt(-2.0 * math.log(_AREA / x[i - 1] + density))
+        density = math.exp(-0.5 * x[i] * x[i])
+    return x, x[1:] / x[:-1]
+
+
+_X, _RATIO = _ziggurat()
+
+
+@kernel
+def source_of(tape: Any) -> Any:
+    """Return the scalars that a tape's words are made of, cheap to hand from kernel to kernel."""
+    key = tape.key
+    return tape.kind, key[0], key[1], key[2], key[3]
+
+
+@kernel
+def block(source: Any, lane: Any, t: Any, j: Any, k: Any) -> Any:
+    """Return the four words of block k at position (t, j) of a lane.
+
+    Lanes are numbered from 1 to 127 and lie beside the tape's own draws; k is below 2^22.
+    """
+    kind, key0, key1, key2, key3 = source
+    if kind == SEEDED:
+        return philox(key0, key1, np.uint64(t), np.uint64(j), np.uint64(lane), np.uint64(k))
+    return _secure_block(key0, key1, key2, key3, lane, t, j, k)
+
+
+@kernel(inlined=False)
+def _secure_block(
+    key0: Any, key1: Any, key2: Any, key3: Any, lane: Any, t: Any, j: Any, k: Any
+) -> Any:
+    t64 = np.uint64(t) | (np.uint64(lane) << np.uint64(56))
+    c1 = (np.uint64(j) << np.uint64(32)) | (np.uint64(k) << np.uint64(2))
+    return (
+        chacha20(key0, key1, key2, key3, t64, c1),
+        chacha20(key0, key1, key2, key3, t64, c1 | np.uint64(1)),
+        chacha20(key0, key1, key2, key3, t64, c1 | np.uint64(2)),
+        chacha20(key0, key1, key2, key3, t64, c1 | np.uint64(3)),
+    )
+
+
+@kernel
+def normal(word: Any, source: Any, lane: Any, t: Any, j: Any, k: Any) -> Any:
+    """Return a standard normal made of `word`; one in fifty needs spare blocks of draw k."""
+    layer = word & _LOW7
+    u = 2.0 * to_unit(word) - 1.0
+    if abs(u) < _RATIO[layer]:
+        return u * _X[layer]
+    return _outside(u, layer, source, lane, t, j, k)
+
+
+@kernel(inlined=False)
+def _outside(u: Any, layer: Any, source: Any, lane: Any, t: Any, j: Any, k: Any) -> Any:
+    spare = _SPARE + 64 * k
+    while True:
+        w0, w1, w2, w3 = block(source, lane, t, j, spare)
+        spare += 1
+        u0, u1 = to_unit(w0) + _TWO54, to_unit(w1) + _TWO54
+        if layer == np.uint64(0):
+            x = -math.log(u0) / _EDGE
+            if -2.0 * math.log(u1) >= x * x:
+                return _EDGE + x if u > 0.0 else -_EDGE - x
+            continue
+        x = u * _X[layer]
+        outer = math.exp(-0.5 * (_X[layer] * _X[layer] - x * x))
+        inner = math.exp(-0.5 * (_X[layer + np.uint64(1)] ** 2 - x * x))
+        if inner + u0 * (outer - inner) < 1.0:
+            return x
+        layer = w2 & _LOW7
+        u = 2.0 * to_unit(w2) - 1.0
+        if abs(u) < _RATIO[layer]:
+            return u * _X[layer]
+
+
+@kernel(inlined=False)
+def binomial(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
+    """Return a binomial(n, p) variate, n at most 2^40, made of the blocks at (t, j)."""
+    if n <= 0 or p <= 0.0:
+        return 0
+    if p >= 1.0:
+        return n
+    if p > 0.5:
+        return n - _binomial(source, lane, t, j, n, 1.0 - p)
+    return _binomial(source, lane, t, j, n, p)
+
+
+@kernel
+def _binomial(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
+    if n * p < 10.0:
+        return invert_binomial(to_unit(block(source, lane, t, j, 0)[0]), n, p)
+    return _btrs(source, lane, t, j, n, p)
+
+
+@kernel(inlined=False)
+def invert_binomial(u: Any, n: Any, p: Any) -> Any:
+    """Return the u-quantile of binomial(n, p) by searching upwards from 0; meant for small n p."""
+    odds = p / (1.0 - p)
+    mass = math.exp(n * math.log1p(-p))
+    k = 0
+    while u >= mass and k < n:
+        u -= mass
+        k += 1
+        mass *= (n - k + 1) * odds / k
+        if mass < 1e-300:
+            break
+    return k
+
+
+@kernel(inlined=False)
+def _btrs(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
+    spread = math.sqrt(n * p * (1.0 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    centre = n * p + 0.5
+    squeeze = 0.92 - 4.2 / b
+    alpha = (2.83 + 5.1 / b) * spread
+    odds = p / (1.0 - p)
+    mode = math.floor((n + 1) * p)
+    k = 0
+    while True:
+        w0, w1, w2, w3 = block(source, lane, t, j, k)
+        k += 1
+        for half in range(2):
+            u = to_unit(w0 if half == 0 else w2) - 0.5
+            v = to_unit(w1 if half == 0 else w3) + _TWO54
+            room = 0.5 - abs(u) + _TWO54
+            x = math.floor((2.0 * a / room + b) * u + centre)
+            if room >= 0.07 and v <= squeeze:
+                return int(x)
+            if x < 0 or x > n:
+                continue
+            ratio = (
+                (mode + 0.5) * math.log((mode + 1.0) / (odds * (n - mode + 1.0)))
+                + (n + 1.0) * math.log((n - mode + 1.0) / (n - x + 1.0))
+                + (x + 0.5) * math.log(odds * (n - x + 1.0) / (x + 1.0))
+                + _stirling(mode) + _stirling(n - mode) - _stirling(x) - _stirling(n - x)
+            )  # fmt: skip
+            if math.log(v * alpha / (a / (room * room) + b)) <= ratio:
+                return int(x)
+
+
+@kernel(inlined=False)
+def _stirling(k: Any) -> Any:
+    # ln k! less its Stirling approximation at k + 1, by its asymptotic series or exactly.
+    if k < 10:
+        z = k + 1.0
+        return math.lgamma(z) - (z - 0.5) * math.log(z) + z - 0.9189385332046727
+    square = (k + 1.0) * (k + 1.0)
+    return (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / (k + 1.0)
+
+
+@kernel
+def multinomial(source: Any, lane: Any, t: Any, j: Any, n: Any, weights: Any, out: Any) -> None:
+    """Write a multinomial of n over `weights` (any positive total) from (t, j), (t, j + 1), ..."""
+    mass = 0.0
+    for i in range(weights.size):
+        mass += weights[i]
+    for i in range(weights.size - 1):
+        share = weights[i] / mass if mass > 0.0 else 0.0
+        out[i] = binomial(source, lane, t, j + i, n, min(1.0, share))
+        n -= out[i]
+        mass -= weights[i]
+    out[weights.size - 1] = n
