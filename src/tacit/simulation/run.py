@@ -25,7 +25,7 @@ _CHUNK = 1 << 20
 
 def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
     """Return up to `count` evenly spaced numbers of rounds, the last one `horizon`."""
-    return np.unique(np.linspace(0, horizon, count + 1).astype(np.int64)[1:])
+    return np.unique(np.maximum(1, np.arange(1, count + 1) * horizon // count))
 
 
 def simulate(
