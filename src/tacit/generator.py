@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from tacit.compiled import INTERPRETED, kernel
 
-__all__ = ["chacha20", "inverse_normal", "key_of", "philox", "to_unit"]
+__all__ = ["chacha20", "inverse_normal", "key_of", "philox", "to_open_unit", "to_unit"]
 
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
 _W0, _W1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
-_U11, _U32, _LOW32 = np.uint64(11), np.uint64(32), np.uint64(0xFFFFFFFF)
-_TWO53 = 2.0**-53
+_U11, _U12, _U32, _LOW32 = np.uint64(11), np.uint64(12), np.uint64(32), np.uint64(0xFFFFFFFF)
+_TWO52, _TWO53 = 2.0**-52, 2.0**-53
 
 
 def key_of(seed: int, repetition: int, *, stream: int) -> NDArray[np.uint64]:
@@ -76,6 +76,12 @@ def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
 def to_unit(word: Any) -> Any:
     """Map a 64-bit word to [0, 1) on the grid of 2^-53."""
     return np.float64(word >> _U11) * _TWO53
+
+
+@kernel
+def to_open_unit(word: Any) -> Any:
+    """Map a 64-bit word to (0, 1), in the middle of the cells of 2^-52, without rounding."""
+    return (np.float64(word >> _U12) + 0.5) * _TWO52
 
 
 @kernel

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiled import kernel
-from tacit.generator import chacha20, key_of, philox, to_unit
+from tacit.generator import chacha20, key_of, philox, to_open_unit, to_unit
 
 __all__ = [
     "Tape",
@@ -30,7 +30,6 @@ __all__ = [
 
 SEEDED, SECURE, RECORDED = 0, 1, 2
 _TAPE_STREAM = 1
-_TWO54 = 2.0**-54
 
 
 class Tape(NamedTuple):
@@ -102,7 +101,7 @@ def noise_uniform(tape: Any, t: Any, j: Any) -> Any:
     if tape.kind == RECORDED:
         return tape.recorded[t, j]
     key = tape.key
-    return to_unit(_word(tape.kind, key[0], key[1], key[2], key[3], t, j, 0)) + _TWO54
+    return to_open_unit(_word(tape.kind, key[0], key[1], key[2], key[3], t, j, 0))
 
 
 @kernel

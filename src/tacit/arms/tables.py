@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.generator import inverse_normal, philox, to_unit
+from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
 __all__ = ["Table", "Trace", "edit", "new_trace", "observe", "reward"]
 
@@ -187,10 +187,10 @@ def _gamma(key0: Any, key1: Any, t: Any, a: Any, k: Any, shape: Any) -> Any:
     c = 1.0 / math.sqrt(9.0 * d)
     while True:
         k += 4
-        x = inverse_normal(to_unit(word_at(key0, key1, t, a, k)) + 2.0**-54)
+        x = inverse_normal(to_open_unit(word_at(key0, key1, t, a, k)))
         v = (1.0 + c * x) ** 3
         if v > 0.0:
-            u = to_unit(word_at(key0, key1, t, a, k + 2)) + 2.0**-54
+            u = to_open_unit(word_at(key0, key1, t, a, k + 2))
             if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
                 return boost * d * v
 
