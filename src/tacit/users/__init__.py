@@ -1,0 +1,19 @@
+"""Users who arrive with contexts and share through a graph: LinUCB, CoLin and GOBLin."""
+
+from tacit.users.colin import CoLin
+from tacit.users.environments import Fitted, Synthetic
+from tacit.users.goblin import GOBLin
+from tacit.users.linucb import LinUCB
+from tacit.users.policy import CollaborativePolicy
+from tacit.users.tables import edit, recorded_table
+
+__all__ = [
+    "CoLin",
+    "CollaborativePolicy",
+    "Fitted",
+    "GOBLin",
+    "LinUCB",
+    "Synthetic",
+    "edit",
+    "recorded_table",
+]

@@ -1,0 +1,53 @@
+"""LinUCB: every user learns alone.
+
+The upper confidence bound of a ridge regression for each user, nothing shared. It is the yardstick
+for CoLin and GOBLin: the same update with the identity for the user kernel. Li et al. (2010); its
+private form as one dN-dimensional tree is the DP-LinUCB of Wang et al. (2020).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.users.policy import CollaborativePolicy
+
+__all__ = ["LinUCB"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinUCB(CollaborativePolicy):
+    """A linear upper confidence bound for each user by itself.
+
+    Guarantee: as `epsilon`, `variant` and `mechanism` say; see :class:`CollaborativePolicy`, which
+    documents all parameters.
+
+    Examples
+    --------
+    >>> from tacit.users import LinUCB
+    >>> LinUCB(n_users=10, dimension=5, epsilon=2.0).guarantee(horizon=1000).epsilon
+    2.0
+
+    References
+    ----------
+    Li, Chu, Langford, Schapire. A contextual-bandit approach to personalized news article
+    recommendation. 2010.
+    """
+
+    name: ClassVar[str] = "linucb"
+    summary: ClassVar[str] = "a linear upper confidence bound for each user by itself"
+    paper: ClassVar[str] = "004, baseline"
+
+    @property
+    def spread_over(self) -> int:
+        """How many coordinates of b one reward may change: those of its user."""
+        return self.dimension
+
+    def basis(
+        self, weights: NDArray[np.float64], adjacency: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the identity: nobody learns from anybody else."""
+        return np.eye(self.n_users)
