@@ -41,9 +41,9 @@ class State(NamedTuple):
     sums: NDArray[np.float64]
     """Shape (K,): their sums."""
     ring_arms: NDArray[np.int32]
-    """Shape (w,): the arm of each round in the window, -1 if none."""
+    """Shape (w + 1,): the arm of each round in the window and of this round, -1 if none."""
     ring_values: NDArray[np.float64]
-    """Shape (w,): its reward."""
+    """Shape (w + 1,): its reward."""
     now: NDArray[np.int64]
     """Shape (1,): the latest round that was acted in."""
 
@@ -118,12 +118,12 @@ class SWUCB(ArmsPolicy):
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""
-        w = self.window_rounds
+        slots = self.window_rounds + 1
         return State(
             counts=np.zeros(self.n_arms, np.int64),
             sums=np.zeros(self.n_arms),
-            ring_arms=np.full(w, -1, np.int32),
-            ring_values=np.zeros(w),
+            ring_arms=np.full(slots, -1, np.int32),
+            ring_values=np.zeros(slots),
             now=np.full(1, -1),
         )
 
@@ -132,8 +132,8 @@ class SWUCB(ArmsPolicy):
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window, then return the arm with the largest index."""
     w = rule.window
-    for round_ in range(max(state.now[0] + 1, t - w + 1), t + 1):
-        slot = round_ % w
+    for round_ in range(max(state.now[0] + 1, t - w), t + 1):
+        slot = round_ % (w + 1)
         arm = state.ring_arms[slot]
         if arm >= 0:
             state.counts[arm] -= 1
@@ -156,9 +156,10 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Take the reward in, unless its round has left the window."""
-    if t > state.now[0] - rule.window:
-        state.ring_arms[t % rule.window] = arm
-        state.ring_values[t % rule.window] = reward
+    if t >= state.now[0] - rule.window:
+        slot = t % (rule.window + 1)
+        state.ring_arms[slot] = arm
+        state.ring_values[slot] = reward
         state.counts[arm] += 1
         state.sums[arm] += reward
 

@@ -37,6 +37,8 @@ class State(NamedTuple):
 
     counts: NDArray[np.int64]
     """Shape (K,): rewards taken in."""
+    sums: NDArray[np.float64]
+    """Shape (K,): their sums."""
     means: NDArray[np.float64]
     """Shape (K,): their means."""
 
@@ -89,13 +91,14 @@ class UCB1(ArmsPolicy):
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""
-        return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms))
+        K = self.n_arms
+        return State(np.zeros(K, np.int64), np.zeros(K), np.zeros(K))
 
 
 @kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return the arm with the largest index."""
-    c_log_t = rule.exploration * math.log(t + 1.0)
+    c_log_t = rule.exploration * math.log(max(1.0, float(t)))
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
@@ -111,7 +114,8 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Update the mean of the arm."""
     state.counts[arm] += 1
-    state.means[arm] += (reward - state.means[arm]) / state.counts[arm]
+    state.sums[arm] += reward
+    state.means[arm] = state.sums[arm] / state.counts[arm]
 
 
 @kernel
