@@ -1,0 +1,264 @@
+"""Releases inside kernels: noise by position on a tape, and the one place where numerics is chosen.
+
+A seeded or recorded tape gives floating-point noise (``research``): it can be repeated, and its low
+bits can betray a value, so a result made with it says so. A secure tape gives exact integer
+sampling on a grid (``secure``): the value is rounded to the grid, the sensitivity is rounded up to
+whole steps with one more for the rounding, and the scale is rounded up, so that the epsilon
+achieved is at most the one asked for.
+
+Every kernel reads position (t, j) of the tape (some read several j) and logs what it released.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tacit.compiled import kernel
+from tacit.generator import inverse_normal
+from tacit.privacy.exact import below, discrete_gaussian, discrete_laplace
+from tacit.tapes import SECURE, Tape, noise_uniform, noise_word, released, uniform
+
+__all__ = [
+    "gaussian_steps",
+    "laplace_noise",
+    "laplace_steps",
+    "normal_noise",
+    "numerics_of",
+    "release_ball",
+    "release_bit",
+    "release_bounded",
+    "release_clamped",
+    "release_gaussian",
+    "release_laplace",
+    "release_piecewise",
+    "round_to_bit",
+    "standard_laplace",
+    "standard_normal",
+]
+
+_NO_WORDS = np.empty(0, np.uint64)
+_LEAST = 2.0**-54
+_TWO53 = 2.0**53
+_U11 = np.uint64(11)
+
+
+def numerics_of(tape: Tape) -> str:
+    """Return ``"secure"`` for a tape of the operating system's randomness, else ``"research"``."""
+    return "secure" if tape.kind == SECURE else "research"
+
+
+@kernel
+def _laplace_quantile(u: Any) -> Any:
+    value = math.log(2.0 * max(min(u, 1.0 - u), _LEAST))
+    return value if u < 0.5 else -value
+
+
+@kernel
+def standard_laplace(tape: Any, t: Any, j: Any) -> Any:
+    """Return a Laplace variable of scale 1; 0 at u = 1/2. NaN on a secure tape: use a release."""
+    if tape.kind == SECURE:
+        return np.nan
+    return _laplace_quantile(noise_uniform(tape, t, j))
+
+
+@kernel
+def standard_normal(tape: Any, t: Any, j: Any) -> Any:
+    """Return a standard normal variable; 0 at u = 1/2. NaN on a secure tape: use a release."""
+    if tape.kind == SECURE:
+        return np.nan
+    u = noise_uniform(tape, t, j)
+    return inverse_normal(min(max(u, _LEAST), 1.0 - 2.0 * _LEAST))
+
+
+@kernel
+def laplace_steps(sensitivity: Any, epsilon: Any) -> Any:
+    """Return the grid of secure Laplace noise: step, sensitivity and scale in whole steps."""
+    scale = sensitivity / epsilon
+    step = min(math.frexp(scale)[1] - 20, math.frexp(sensitivity)[1] - 10)
+    grid = math.ldexp(1.0, step)
+    steps = math.floor(sensitivity / grid) + 1
+    return grid, steps, math.floor(steps / epsilon) + 1
+
+
+@kernel
+def gaussian_steps(sensitivity: Any, sigma: Any) -> Any:
+    """Return the grid of secure Gaussian noise: step, sensitivity and sigma in whole steps."""
+    step = min(math.frexp(sigma)[1] - 16, math.frexp(sensitivity)[1] - 10)
+    grid = math.ldexp(1.0, step)
+    steps = math.floor(sensitivity / grid) + 1
+    return grid, steps, math.floor(steps * (sigma / sensitivity)) + 1
+
+
+@kernel(allocates=True)
+def _secure_below(k0: Any, k1: Any, k2: Any, k3: Any, t: Any, j: Any, n: Any) -> Any:
+    return below(n, (k0, k1, k2, k3), t, j, 1, _NO_WORDS)[0]
+
+
+@kernel(allocates=True)
+def _secure_laplace(k0: Any, k1: Any, k2: Any, k3: Any, t: Any, j: Any, scale: Any) -> Any:
+    return discrete_laplace(scale, 1, (k0, k1, k2, k3), t, j, 0, _NO_WORDS)[0]
+
+
+@kernel(allocates=True)
+def _secure_gaussian(k0: Any, k1: Any, k2: Any, k3: Any, t: Any, j: Any, sigma: Any) -> Any:
+    return discrete_gaussian(sigma, (k0, k1, k2, k3), t, j, 0, _NO_WORDS)[0]
+
+
+@kernel
+def laplace_noise(tape: Any, t: Any, j: Any, sensitivity: Any, epsilon: Any) -> Any:
+    """Return the noise of one Laplace release, a multiple of the grid on a secure tape."""
+    if tape.kind == SECURE:
+        tape.reads[1] += 1
+        grid, _, scale = laplace_steps(sensitivity, epsilon)
+        key = tape.key
+        return grid * _secure_laplace(key[0], key[1], key[2], key[3], t, j, scale)
+    return (sensitivity / epsilon) * _laplace_quantile(noise_uniform(tape, t, j))
+
+
+@kernel
+def normal_noise(tape: Any, t: Any, j: Any, sensitivity: Any, sigma: Any) -> Any:
+    """Return the noise of one Gaussian release, a multiple of the grid on a secure tape."""
+    if tape.kind == SECURE:
+        tape.reads[1] += 1
+        grid, _, steps = gaussian_steps(sensitivity, sigma)
+        key = tape.key
+        return grid * _secure_gaussian(key[0], key[1], key[2], key[3], t, j, steps)
+    return sigma * standard_normal(tape, t, j)
+
+
+@kernel
+def release_laplace(tape: Any, t: Any, j: Any, value: Any, sensitivity: Any, epsilon: Any) -> Any:
+    """Release `value` plus Laplace noise of scale sensitivity / epsilon."""
+    noise = laplace_noise(tape, t, j, sensitivity, epsilon)
+    if tape.kind == SECURE:
+        grid = laplace_steps(sensitivity, epsilon)[0]
+        value = grid * np.rint(value / grid)
+    return released(tape, value + noise)
+
+
+@kernel
+def release_clamped(
+    tape: Any, t: Any, j: Any, value: Any, sensitivity: Any, epsilon: Any, low: Any, high: Any
+) -> Any:
+    """Release `value` plus Laplace noise, clamped to [low, high], which costs nothing."""
+    noise = laplace_noise(tape, t, j, sensitivity, epsilon)
+    if tape.kind == SECURE:
+        grid = laplace_steps(sensitivity, epsilon)[0]
+        value = grid * np.rint(value / grid)
+    return released(tape, min(max(value + noise, low), high))
+
+
+@kernel
+def release_bounded(
+    tape: Any, t: Any, j: Any, value: Any, sensitivity: Any, epsilon: Any, bound: Any
+) -> Any:
+    """Release `value` plus the bounded noise of paper 000: beyond the bound it is bound / 2."""
+    noise = laplace_noise(tape, t, j, sensitivity, epsilon)
+    if abs(noise) > bound:
+        noise = bound / 2
+    return released(tape, value + noise)
+
+
+@kernel
+def release_gaussian(tape: Any, t: Any, j: Any, value: Any, sensitivity: Any, sigma: Any) -> Any:
+    """Release `value` plus Gaussian noise of standard deviation `sigma`.
+
+    The sensitivity does not change the noise; a secure tape needs it to round the right way.
+    """
+    noise = normal_noise(tape, t, j, sensitivity, sigma)
+    if tape.kind == SECURE:
+        grid = gaussian_steps(sensitivity, sigma)[0]
+        value = grid * np.rint(value / grid)
+    return released(tape, value + noise)
+
+
+@kernel
+def release_bit(tape: Any, t: Any, j: Any, bit: Any, keep_one: Any, keep_zero: Any) -> Any:
+    """Release a bit that stays 1 with probability `keep_one` and 0 with `keep_zero`.
+
+    On a secure tape the probabilities are rounded down to multiples of 2^-53, which can only lower
+    epsilon, and compared as integers.
+    """
+    keep = keep_one if bit else keep_zero
+    if tape.kind == SECURE:
+        kept = np.int64(noise_word(tape, t, j, 0) >> _U11) < np.int64(math.floor(keep * _TWO53))
+    else:
+        kept = noise_uniform(tape, t, j) < keep
+    answer = 1 if (bit != 0) == kept else 0
+    released(tape, float(answer))
+    return answer
+
+
+@kernel
+def round_to_bit(tape: Any, t: Any, j: Any, value: Any) -> Any:
+    """Return 1 with probability `value` in [0, 1], else 0; a draw for choosing, not for privacy."""
+    return 1 if uniform(tape, t, j) < value else 0
+
+
+@kernel
+def release_piecewise(tape: Any, t: Any, j: Any, value: Any, epsilon: Any) -> Any:
+    """Release `value` in [-1, 1] by the piecewise mechanism (Wang et al. 2019, Algorithm 2).
+
+    Unbiased; a likely window of length C - 1 around the value, rarely the rest of [-C, C]. A secure
+    tape draws one of 2^20 cells, with the window's probability rounded down.
+    """
+    h = math.exp(epsilon / 2)
+    C = (h + 1) / (h - 1)
+    low = (C + 1) / 2 * value - (C - 1) / 2
+    if tape.kind == SECURE:
+        return released(tape, _secure_piecewise(tape, t, j, low, C, epsilon))
+    u, q = noise_uniform(tape, t, j), h / (h + 1)
+    if u < q:
+        return released(tape, low + (C - 1) * u / q)
+    y = -C + (C + 1) * (u - q) / (1 - q)
+    return released(tape, y if y < low else y + C - 1)
+
+
+@kernel
+def _secure_piecewise(tape: Any, t: Any, j: Any, low: Any, C: Any, epsilon: Any) -> Any:
+    n = 1 << 20
+    window = max(1, int(n * (C - 1) / (2 * C)))
+    first = min(max(int((low + C) / (2 * C) * n + 0.5), 0), n - window)
+    # q / window <= e^epsilon (1 - q) / (n - window); the 2^-40 covers the rounding of exp.
+    grown = math.exp(epsilon) * window
+    q = grown / (grown + (n - window)) * (1 - 2.0**-40)
+    likely = np.int64(noise_word(tape, t, j, 0) >> _U11) < np.int64(math.floor(q * _TWO53))
+    cells = window if likely else n - window
+    key = tape.key
+    cell = _secure_below(key[0], key[1], key[2], key[3], t, j, cells)
+    if likely:
+        cell += first
+    elif cell >= first:
+        cell += window
+    return (cell + 0.5) / n * 2 * C - C
+
+
+@kernel
+def release_ball(tape: Any, t: Any, j: Any, values: Any, scale: Any, out: Any) -> None:
+    """Release a vector plus noise of density proportional to exp(-|z| / scale), into `out`.
+
+    Reads positions j to j + 2d - 1: d for the direction, d for the Gamma(d) radius. Research only:
+    no exact sampler on a grid is known for it, so on a secure tape `out` is NaN.
+    """
+    d = values.size
+    if tape.kind == SECURE:
+        out[:] = np.nan
+        return
+    length, radius, product = 0.0, 0.0, 1.0
+    for i in range(d):
+        out[i] = standard_normal(tape, t, j + i)
+        length += out[i] * out[i]
+        product *= max(noise_uniform(tape, t, j + d + i), _LEAST)
+        if i % 16 == 15:
+            radius -= math.log(product)
+            product = 1.0
+    radius -= math.log(product)
+    factor = scale * radius / math.sqrt(length) if length > 0 else 0.0
+    before = tape.reads[1] - d
+    for i in range(d):
+        out[i] = values[i] + factor * out[i]
+        if before + i < tape.log.size:
+            tape.log[before + i] = out[i]
