@@ -1,6 +1,20 @@
-"""Agents on a network, each of whom decides, learns and talks to neighbours."""
+"""Many agents who learn from each other: policies and worlds."""
 
-from tacit.agents.dynamics import LearningDynamics
-from tacit.agents.dynamics_tables import SocialOptions
+from tacit.agents.diffusion import DiffusionLearning
+from tacit.agents.diffusion_bandit import DiffusionBandit
+from tacit.agents.diffusion_outsiders import OutsiderPrivateDiffusion
+from tacit.agents.diffusion_spies import SpyPrivateDiffusion
+from tacit.agents.environments import THREE_AGENTS, ChangingTruth, RecordedTruth
+from tacit.agents.tables import edit_losses, edit_signals
 
-__all__ = ["LearningDynamics", "SocialOptions"]
+__all__ = [
+    "THREE_AGENTS",
+    "ChangingTruth",
+    "DiffusionBandit",
+    "DiffusionLearning",
+    "OutsiderPrivateDiffusion",
+    "RecordedTruth",
+    "SpyPrivateDiffusion",
+    "edit_losses",
+    "edit_signals",
+]

@@ -1,0 +1,259 @@
+"""Algorithm 1: agents who trust each other and hide their losses from outsiders.
+
+As Algorithm 3, but the loss an agent learns from has been through a private channel, so that beliefs,
+messages and the states named show no more of a loss than the channel does. Odeyomi (2022),
+Algorithm 1.
+
+``published`` follows the box: Laplace noise, replaced by b/2 where it leaves [-b, b], then squeezed
+from [-b, b + 1] into [0, 1]. The replacement leaves an atom and ends that do not overlap, so no pure
+epsilon holds; the squeeze makes loss 0 and loss 1 differ by 1 / (2b + 1), about 0.008 at the paper's
+numbers, and nothing is learned. ``corrected`` takes the sound step of
+:mod:`tacit.agents.diffusion_sound` instead.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.agents import diffusion_sound
+from tacit.agents.diffusion_bandit import State
+from tacit.agents.diffusion_policy import BanditPolicy
+from tacit.agents.diffusion_steps import consensus, draw, intermediate, mix, reweigh
+from tacit.agents.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
+from tacit.compiled import kernel
+from tacit.policy import require
+from tacit.privacy import (
+    BoundedNoiseRelease,
+    Claim,
+    Guarantee,
+    LaplaceRelease,
+    PureRelease,
+    RandomizedResponseRelease,
+    Release,
+    compose,
+)
+from tacit.privacy.samplers import release_bounded
+from tacit.tapes import Tape, uniform
+
+__all__ = ["OutsiderPrivateDiffusion"]
+
+_WHY = (
+    "noise outside [-b, b] is replaced by the constant b/2, which betrays the loss, and near the "
+    "ends only one loss is possible"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateBanditPolicy(BanditPolicy):
+    """What the two private policies share: a channel for losses."""
+
+    epsilon: float
+    variant: str = "corrected"
+    mechanism: str = "response"
+    block: int | None = None
+    noise_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
+        known = self.variant in ("published", "corrected")
+        require(self, "variant", "published or corrected", known, self.variant)
+        known = self.mechanism in ("response", "laplace")
+        require(self, "mechanism", "response or laplace", known, self.mechanism)
+        if self.block is not None:
+            require(self, "block", ">= 1", self.block >= 1, self.block)
+        if self.noise_bound is not None:
+            require(self, "noise_bound", "> 0", self.noise_bound > 0, self.noise_bound)
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the sound step is taken."""
+        return self.variant == "corrected"
+
+    @property
+    def rounds_per_report(self) -> int:
+        """B, the length of a block."""
+        if not self.corrected:
+            return 1
+        return self.block or diffusion_sound.best_block(self.epsilon)
+
+    @property
+    def bound(self) -> float:
+        """b of the published noise: ln T / epsilon, the paper's T = 500 unless told."""
+        return self.noise_bound or math.log(max(2, self.horizon or 500)) / self.epsilon
+
+    @property
+    def loss_release(self) -> Release:
+        """What one loss is released through, as a change of that loss alone sees it."""
+        if not self.corrected:
+            return BoundedNoiseRelease(scale=1 / self.epsilon, bound=self.bound)
+        B = self.rounds_per_report
+        if self.mechanism == "laplace":
+            return LaplaceRelease(sensitivity=1 / B, scale=1 / (B * self.epsilon))
+        if B == 1:
+            return RandomizedResponseRelease.symmetric(self.epsilon)
+        return PureRelease(level=self.epsilon, what="a bit about the mean loss of a block")
+
+    @property
+    def block_release(self) -> Release:
+        """The same as a change of all losses of the block sees it."""
+        B = self.rounds_per_report
+        if not self.corrected or B == 1:
+            return self.loss_release
+        if self.mechanism == "laplace":
+            return LaplaceRelease(sensitivity=1.0, scale=1 / (B * self.epsilon))
+        return RandomizedResponseRelease.symmetric(math.log1p(B * math.expm1(self.epsilon)))
+
+    @property
+    def loss_guarantee(self) -> Guarantee:
+        """What is guaranteed to one loss of one agent over the whole run."""
+        scope = {"unit": "reward", "trust": "local", "span": "run"}
+        release, B = self.loss_release, self.rounds_per_report
+        if not self.corrected:
+            return compose(
+                [(release, 1)],
+                delta=release.delta(self.epsilon),
+                claim=Claim(epsilon=self.epsilon, holds=False, why=_WHY, **scope),
+                note="One loss of one agent.",
+                **scope,
+            )
+        note = "One loss of one agent; if the truth of a round changes, so may a loss of everyone."
+        if B == 1:
+            return compose([(release, 1)], note=note, **scope)
+        # Without releases: the losses of a block meet in one release, which Guarantee.for_user,
+        # where every record has its own, would undercount.
+        note += f" Reported every {B} rounds; for an agent's whole history see history_guarantee."
+        return Guarantee(epsilon=release.epsilon, basis="theorem", note=note, **scope)
+
+    def rule(self, keep_signal: float = 1.0) -> diffusion_sound.Rule:
+        """Return the numbers of the sound step."""
+        eta, gamma = self.eta_and_gamma
+        make = diffusion_sound.response_rule
+        if self.mechanism == "laplace":
+            make = diffusion_sound.laplace_rule
+        return make(
+            eta=eta,
+            gamma=gamma,
+            epsilon=self.epsilon,
+            block=self.rounds_per_report,
+            keep_signal=keep_signal,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutsiderPrivateDiffusion(PrivateBanditPolicy):
+    """Track the dominant state and hide every loss from whoever is not an agent.
+
+    Guarantee: corrected, pure `epsilon` for each loss of each agent over the whole run, against
+    anybody who sees all messages, beliefs and states named; signals are not protected. Published,
+    no better than delta = e^(-epsilon b) (1 + (e^epsilon - 1) / 2) at `epsilon` or at any larger one.
+
+    Regret: corrected, of order sqrt(T M ln M / (epsilon a_kk)) for an agent with self-weight a_kk
+    where epsilon <= 1; published, that of a uniform belief.
+
+    Parameters
+    ----------
+    n_states : int
+        Number of states M.
+    epsilon : float
+        Privacy of one loss.
+    variant : "corrected" or "published", default "corrected"
+    mechanism : "response" or "laplace", default "response"
+        The channel of the corrected variant: one randomized bit, or a clamped noisy mean.
+    block : int, optional
+        B, the rounds between two reports of the corrected variant; by default the best for
+        `epsilon`, 2 / (e^epsilon - 1).
+    noise_bound : float, optional
+        b of the published variant; by default ln T / epsilon.
+    rates, learning_rate, exploration_prob, horizon, independence_number
+        As in :class:`BanditPolicy`; the published variant has no adaptive rates and takes the
+        paper's constants unless told "theory".
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.agents import ChangingTruth, OutsiderPrivateDiffusion
+    >>> policy = OutsiderPrivateDiffusion(n_states=5, epsilon=1.0)
+    >>> policy.guarantee(5000).epsilon
+    1.0
+    >>> world = ChangingTruth(dominance=0.8)
+    >>> result = tacit.simulate(policy, world, horizon=5000, repetitions=4, seed=1)
+    >>> bool(result.final("regret").mean() < 300)  # a uniform belief: 3,000
+    True
+
+    References
+    ----------
+    Odeyomi. Differential privacy in social networks using multi-armed bandit. IEEE Access, 2022.
+    """
+
+    name: ClassVar[str] = "diffusion-outsiders"
+    summary: ClassVar[str] = "agents track a changing truth, losses hidden from outsiders"
+    paper: ClassVar[str] = "000 Algorithm 1"
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what is protected: one loss of one agent."""
+        return self.loss_guarantee
+
+    def history_guarantee(self, horizon: int, *, delta: float = 0.0) -> Guarantee:
+        """Return what is guaranteed to all losses of one agent together."""
+        reports = horizon // self.rounds_per_report
+        return compose(
+            [(self.block_release, reports)], delta=delta, unit="user", trust="local", span="run"
+        )
+
+    def start(self, table: Table) -> Any:
+        """Return uniform beliefs."""
+        mu = self._uniform(table)
+        if self.corrected:
+            return diffusion_sound.start(mu, table, self.rule())
+        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
+
+    def play(
+        self, state: Any, table: Table, tape: Tape, trace: Trace, first: int, last: int
+    ) -> None:
+        """Play rounds `first` to `last` - 1."""
+        if self.corrected:
+            diffusion_sound.run(self.rule(), state, table, tape, trace, first, last)
+            return
+        eta, gamma = self.published_rates
+        run(eta, gamma, self.epsilon, self.bound, state, table, tape, trace, first, last)
+
+
+@kernel
+def run(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    b: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Play rounds first to last - 1 of the published box."""
+    mu, p, P, choices = state
+    truth = trace.truth
+    N = mu.shape[0]
+    for t in range(first, last):
+        truth_at(table, t, truth)
+        for k in range(N):
+            S = signal_at(table, t, k, truth[table.group[k]])
+            intermediate(mu, k, S, table.signal_std, p)
+            mix(mu, k, gamma, p)
+        for k in range(N):
+            consensus(table.indptr, table.senders, table.weights, p, k, P[k])
+            choices[k] = draw(P[k], uniform(tape, t, k))
+        charge(table, trace, t, mu, choices)
+        for k in range(N):
+            theta = choices[k]
+            loss = loss_at(table, t, k, theta, truth[table.group[k]])
+            noisy = release_bounded(tape, t, N + k, loss, 1.0, epsilon, b)  # steps 4, 5
+            scaled = (noisy + b) / (2.0 * b + 1.0)  # step 6
+            reweigh(mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
+        note(table, trace, t, mu)
