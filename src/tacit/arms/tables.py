@@ -49,13 +49,15 @@ class Table(NamedTuple):
     champion: int
     """The best fixed arm of a recorded table, which regret is measured against."""
     indptr: NDArray[np.int64]
-    """Shape (K + 1,): where each arm's list of observed arms begins."""
+    """Shape (G (K + 1),): graph after graph, where each arm's list of observed arms begins."""
     indices: NDArray[np.int64]
     """The arms observed when an arm is pulled, itself among them."""
     edit_rounds: NDArray[np.int64]
     edit_arms: NDArray[np.int64]
     edit_values: NDArray[np.float64]
     """Shape (E,) each: the overridden entries."""
+    graph_starts: NDArray[np.int64] = np.zeros(1, np.int64)
+    """Shape (G,): the first round of each feedback graph."""
 
 
 class Trace(NamedTuple):
@@ -127,6 +129,13 @@ def piece_of(starts: Any, t: Any) -> Any:
         else:
             high = middle - 1
     return low
+
+
+@kernel
+def row_of(indptr: Any, n_arms: Any, graph: Any, a: Any) -> Any:
+    """Return where the arms observed with arm a begin and end in the indices of a graph."""
+    at = graph * (n_arms + 1) + a
+    return indptr[at], indptr[at + 1]
 
 
 @kernel
