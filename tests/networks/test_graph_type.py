@@ -211,9 +211,9 @@ def test_numbers_of_components_follow_the_lowest_node():
 
 def test_checks_name_a_node():
     apart = Graph.from_edges([(0, 1), (2, 3)], n_nodes=5)
-    with pytest.raises(ValueError, match="GAP: .* 3 components; node 2 cannot be reached"):
+    with pytest.raises(ValueError, match=r"GAP: .* 3 components; node 2 cannot be reached"):
         net.require_connected(apart, "GAP")
-    with pytest.raises(ValueError, match="GAP: .* isolated nodes, got 1, first node 4"):
+    with pytest.raises(ValueError, match=r"GAP: .* isolated nodes, got 1, first node 4"):
         net.require_no_isolated_nodes(apart, "GAP")
     chain = Graph.from_edges([(1, 0), (0, 1), (1, 2)], directed=True)
     with pytest.raises(ValueError, match="node 2 cannot reach node 0"):

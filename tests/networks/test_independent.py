@@ -4,8 +4,8 @@ from collections import Counter
 import networkx as nx
 import numpy as np
 import pytest
-from oracles.independent_sets import get_ind_set, maximal_independent_sets
 
+from oracles.independent_sets import get_ind_set, maximal_independent_sets
 from tacit import networks as net
 from tacit.networks import Graph
 
