@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast, overload
 import numba
 from numba.core import caching, config
 
-__all__ = ["INTERPRETED", "kernel"]
+__all__ = ["INTERPRETED", "bound", "kernel"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,6 +75,20 @@ def kernel(
             return lambda later: _compile(later, nogil=True)
         return lambda later: _compile(later, nogil=True, _nrt=False, forceinline=inlined)
     return _compile(function, nogil=True, _nrt=False, forceinline=inlined)
+
+
+def bound(function: F, *examples: Any) -> F:
+    """Return the machine code of a kernel for arguments of the types of `examples`.
+
+    It skips the look-up of types, which costs more than a step of a policy; the caller must never
+    change the types.
+    """
+    if INTERPRETED:
+        return function
+    dispatcher: Any = function
+    signature = tuple(dispatcher.typeof_pyval(example) for example in examples)
+    dispatcher.compile(signature)
+    return cast(F, dispatcher.overloads[signature].entry_point)
 
 
 def _compile(function: F, **options: bool) -> F:

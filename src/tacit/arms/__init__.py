@@ -14,6 +14,7 @@ from tacit.arms.environments import (
 )
 from tacit.arms.exp3 import EXP3
 from tacit.arms.klucb import KLUCB, KLUCBCF
+from tacit.arms.learner import Decision, Learner
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
 from tacit.arms.tables import edit
@@ -31,7 +32,9 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Corruption",
+    "Decision",
     "Drifting",
+    "Learner",
     "Piecewise",
     "RandomizedResponse",
     "Recorded",

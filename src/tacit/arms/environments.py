@@ -62,8 +62,16 @@ class ArmsEnvironment(Environment):
 
     room: ClassVar[str] = "arms"
     measures: ClassVar[tuple[str, ...]] = MEASURES
-    rewards: str
-    spread: float
+
+    @property
+    def rewards(self) -> str:
+        """How rewards are distributed: bernoulli, truncated-normal or beta."""
+        return "bernoulli"
+
+    @property
+    def spread(self) -> float:
+        """Standard deviation of the normal, concentration of the beta."""
+        return 1.0
 
     @property
     @abstractmethod

@@ -23,22 +23,32 @@ def negative_entropy(p: Any) -> Any:
 
 
 @kernel
-def upper_root(p: Any, bound: Any) -> Any:
-    """Return max{q in [p, 1]: d(p, q) <= bound}."""
-    if p >= 1.0 or bound == math.inf:
+def upper_root(p: Any, h: Any, bound: Any) -> Any:
+    """Return max{q in [p, 1]: d(p, q) <= bound}, given h, the negative entropy of p."""
+    if p >= 1.0:
         return 1.0
     if bound <= 0.0:
         return p
-    h = negative_entropy(p)
-    # Two points that cannot lie below the root: Pinsker's, and the one that drops -p ln q >= 0.
-    # Newton runs in y = 1 - q, where a root close to 1 keeps its digits.
-    y = max(1.0 - p - math.sqrt(0.5 * bound), math.exp((h - bound) / (1.0 - p)))
     if p <= 0.0:
-        return 1.0 - y
+        return 1.0 - math.exp(-bound)
+    # Points that cannot lie below the root. d(p, q) >= (q - p)^2 / 2v, v the largest x(1 - x) on
+    # [p, q], gives one, twice; dropping -p ln q >= 0 gives another, which is sharp near 1.
+    q = p + math.sqrt(2.0 * bound * (p * (1.0 - p) if p >= 0.5 else 0.25))
+    if q < 0.5:
+        q = p + math.sqrt(2.0 * bound * q * (1.0 - q))
+    # Newton runs in y = 1 - q, where a root close to 1 keeps its digits.
+    y = max(1.0 - q, math.exp((h - bound) / (1.0 - p)))
     for _ in range(100):
-        excess = h - p * math.log1p(-y) - (1.0 - p) * math.log(y) - bound
-        step = excess * y * (1.0 - y) / (1.0 - y - p)
+        gap = 1.0 - y - p
+        if gap <= 0.0:
+            break
+        # Of two equal forms of each logarithm, the one that keeps its digits.
+        part = gap / (1.0 - p)
+        log_y = math.log1p(-part) if part < 0.5 else math.log(y / (1.0 - p))
+        excess = -p * math.log1p(gap / p) - (1.0 - p) * log_y - bound
+        step = excess * y * (1.0 - y) / gap
         y += step
-        if not step > 1e-16 + 4e-16 * y:
+        # The error left is at most about step^2 f''/2f'.
+        if step * step * (1.0 / gap + 1.0 / y) <= 1e-16:
             break
     return 1.0 - y

@@ -48,6 +48,8 @@ class Rule(NamedTuple):
     """1 if feedback is corrupted, 0 if it is the reward."""
     corruption: NDArray[np.float64]
     """Shape (K, G): g_a on an even grid of [0, 1]."""
+    tops: NDArray[np.float64]
+    """Shape (K, 3): g_a(1), its logarithm, and that of 1 - g_a(1)."""
     shared: int
     """1 if all arms have the same g."""
     everyone: NDArray[np.int64]
@@ -68,9 +70,9 @@ class State(NamedTuple):
     tried: NDArray[np.int64]
     """Shape (K,): 1 once an arm was pulled."""
     ring_arms: NDArray[np.int32]
-    """Shape (w,): the arm of each round in the window, -1 if none."""
+    """Shape (w + 1,): the arm of each round in the window and of this round, -1 if none."""
     ring_values: NDArray[np.float64]
-    """Shape (w,): its feedback."""
+    """Shape (w + 1,): its feedback."""
     now: NDArray[np.int64]
     """Shape (1,): the latest round that was acted in."""
     last: NDArray[np.int64]
@@ -101,25 +103,29 @@ class KLPolicy(ArmsPolicy):
         grid = np.tile([0.0, 1.0], (self.n_arms, 1))
         if corruption is not None:
             grid = corruption.grid(self.n_arms)
+        top = grid[:, -1]
+        with np.errstate(divide="ignore"):
+            logs, logs_of_rest = np.log(top), np.log1p(-top)
         return Rule(
             window=self.window_rounds,
             private=int(corruption is not None),
             corruption=grid,
+            tops=np.stack([top, logs, logs_of_rest], axis=1),
             shared=int(bool((grid == grid[0]).all())),
             everyone=np.arange(self.n_arms),
         )
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""
-        K, w = self.n_arms, self.window_rounds
+        K, slots = self.n_arms, self.window_rounds + 1
         return State(
             counts=np.zeros(K, np.int64),
             sums=np.zeros(K),
             means=np.zeros(K),
             entropies=np.zeros(K),
             tried=np.zeros(K, np.int64),
-            ring_arms=np.full(w, -1, np.int32),
-            ring_values=np.zeros(w),
+            ring_arms=np.full(slots, -1, np.int32),
+            ring_values=np.zeros(slots),
             now=np.full(1, -1),
             last=np.zeros(1, np.int64),
             tied=np.zeros(K, np.int64),
@@ -247,48 +253,46 @@ def chosen_corruption(epsilon: float | None, corruption: Corruption | None) -> C
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return the arm with the largest index; solve an index only where it can be the largest."""
     _forget(rule, state, t)
-    n = eligible.size
-    for i in range(n):
-        if state.tried[eligible[i]] == 0:
-            state.last[0] = eligible[i]
-            state.tried[eligible[i]] = 1
-            return eligible[i]
+    for i in range(eligible.size):
+        a = eligible[i]
+        if state.tried[a] == 0:
+            state.tried[a] = 1
+            state.last[0] = a
+            return a
     s = float(t if rule.window == 0 else min(t, rule.window))
     f = max(0.0, math.log(s) + 3.0 * math.log(math.log(s))) if s > 1.0 else 0.0
-    best, ties, q = -1, 0, -1.0
-    g, log_g, log_1g = 0.0, 0.0, 0.0
+    ties, q, g = 0, -1.0, 0.0
     # The latest arm first: most often it is still the best, and its index rules out the others.
-    for i in range(-1, n):
-        a = state.last[0] if i < 0 else eligible[i]
-        if i < 0 and not _among(a, eligible):
+    latest = state.last[0] if _among(state.last[0], eligible) else -1
+    for i in range(-1, eligible.size):
+        a = latest if i < 0 else eligible[i]
+        if a < 0 or (i >= 0 and a == latest):
             continue
-        if i >= 0 and a == best:
-            continue
-        N, lam = state.counts[a], state.means[a]
+        N, lam, h = state.counts[a], state.means[a], state.entropies[a]
         rising = rule.corruption[a, 0] < rule.corruption[a, -1]
-        if best >= 0 and N > 0:
-            if q >= 1.0 or rule.shared == 0 or g < 0.0:
-                g = grid_value(rule.corruption, a, min(q, 1.0))
-                log_g = math.log(g) if g > 0.0 else -math.inf
-                log_1g = math.log1p(-g) if g < 1.0 else -math.inf
-            inside = lam >= g if rising else lam <= g
-            if not inside:
-                d = state.entropies[a]
-                if lam > 0.0:
-                    d -= lam * log_g
-                if lam < 1.0:
-                    d -= (1.0 - lam) * log_1g
-                inside = N * d <= f
-            if not inside and not (state.counts[best] == N and state.sums[a] == state.sums[best]):
-                continue
-        index = _index(rule, N, lam, f, a, rising)
+        if N == 0 or _within(
+            N, lam, h, f, rule.tops[a, 0], rule.tops[a, 1], rule.tops[a, 2], rising
+        ):
+            index = 1.0
+        elif q >= 1.0:
+            continue
+        else:
+            if q > 0.0:
+                if rule.shared == 0 or g < 0.0:
+                    g = grid_value(rule.corruption, a, q)
+                    log_g, log_1g = math.log(g), math.log1p(-g)
+                twin = state.tied[0]
+                alike = N == state.counts[twin] and lam == state.means[twin]
+                if not alike and not _within(N, lam, h, f, g, log_g, log_1g, rising):
+                    continue
+            bound = upper_root(lam, h, f / N) if rising else 1.0 - upper_root(1.0 - lam, h, f / N)
+            index = grid_inverse(rule.corruption, a, bound)
         if index > q:
-            best, ties, q = a, 1, index
-            state.tied[0] = a
-            g = -1.0
-        elif index == q:
+            q, g, ties = index, -1.0, 0
+        if index == q:
             state.tied[ties] = a
             ties += 1
+    best = state.tied[0]
     if ties > 1:
         best = state.tied[int(uniform(tape, t, 0) * ties)]
     state.last[0] = best
@@ -296,31 +300,35 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def _among(arm: Any, eligible: Any) -> Any:
-    n = eligible.size
-    # Increasing indices: a full set has arm a in place a.
-    if arm < n and eligible[arm] == arm:
+def _within(N: Any, lam: Any, h: Any, f: Any, g: Any, log_g: Any, log_1g: Any, rising: Any) -> Any:
+    # Is the feedback g still inside the arm's confidence interval, so that its index is above?
+    if lam >= g if rising else lam <= g:
         return True
-    for i in range(n):
+    d = h
+    if lam > 0.0:
+        d -= lam * log_g
+    if lam < 1.0:
+        d -= (1.0 - lam) * log_1g
+    return N * d <= f
+
+
+@kernel
+def _among(arm: Any, eligible: Any) -> Any:
+    # Increasing indices: in the full set arm a stands in place a.
+    if arm < eligible.size and eligible[arm] == arm:
+        return True
+    for i in range(eligible.size):
         if eligible[i] == arm:
             return True
     return False
 
 
 @kernel
-def _index(rule: Any, N: Any, lam: Any, f: Any, a: Any, rising: Any) -> Any:
-    if N == 0:
-        return 1.0
-    bound = upper_root(lam, f / N) if rising else 1.0 - upper_root(1.0 - lam, f / N)
-    return grid_inverse(rule.corruption, a, bound)
-
-
-@kernel
 def _forget(rule: Any, state: Any, t: Any) -> None:
     w = rule.window
     if w > 0:
-        for round_ in range(max(state.now[0] + 1, t - w + 1), t + 1):
-            slot = round_ % w
+        for round_ in range(max(state.now[0] + 1, t - w), t + 1):
+            slot = round_ % (w + 1)
             arm = state.ring_arms[slot]
             if arm >= 0:
                 _count(state, arm, -1, -state.ring_values[slot])
@@ -348,10 +356,11 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
         value = corrupted(rule.corruption, tape, t, arm, reward)
     w = rule.window
     if w > 0:
-        if t <= state.now[0] - w:
+        if t < state.now[0] - w:
             return
-        state.ring_arms[t % w] = arm
-        state.ring_values[t % w] = value
+        slot = t % (w + 1)
+        state.ring_arms[slot] = arm
+        state.ring_values[slot] = value
     _count(state, arm, 1, value)
 
 
