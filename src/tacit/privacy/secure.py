@@ -52,13 +52,13 @@ def discrete_gaussian(sigma: int, size: int) -> NDArray[np.int64]:
     Parameters
     ----------
     sigma : int
-        A positive integer below 2^31. For noise of another standard deviation choose the grid
+        A positive integer below 2^28. For noise of another standard deviation choose the grid
         so that it is a whole number of steps.
     size : int
         How many.
     """
-    whole = int(sigma) == sigma and 0 < sigma < _LIMIT
-    require("discrete_gaussian", "sigma", "a whole number in [1, 2^31)", whole, sigma)
+    whole = int(sigma) == sigma and 0 < sigma < 2**28
+    require("discrete_gaussian", "sigma", "a whole number in [1, 2^28)", whole, sigma)
     return _fill(_fill_gaussian, size, int(sigma), 1)
 
 
@@ -75,7 +75,8 @@ def randomized_response(bits: ArrayLike, epsilon: float) -> NDArray[np.bool_]:
     threshold = max(1 << 52, math.floor(keep * 2.0**53) - 4)
     words = np.frombuffer(secrets.token_bytes(8 * truth.size), dtype=np.uint64)
     kept = (words >> np.uint64(11)) < np.uint64(threshold)
-    return truth == kept.reshape(truth.shape)
+    answers: NDArray[np.bool_] = truth == kept.reshape(truth.shape)
+    return answers
 
 
 def _fill(
