@@ -204,7 +204,7 @@ def _gamma(key0: Any, key1: Any, t: Any, a: Any, k: Any, shape: Any) -> Any:
                 return boost * d * v
 
 
-@kernel
+@kernel(inlined=False)
 def _beta(key0: Any, key1: Any, t: Any, a: Any, mean: Any, concentration: Any) -> Any:
     # Even words feed one gamma variate, odd words the other.
     x = _gamma(key0, key1, t, a, 0, mean * concentration)
