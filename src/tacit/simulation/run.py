@@ -92,7 +92,7 @@ def simulate(
     numbers = np.fromiter(repetitions, np.int64)
     rounds = checkpoints_of(horizon, checkpoints) if isinstance(checkpoints, int) else checkpoints
     rounds = np.unique(np.asarray(rounds, np.int64))
-    inside = rounds.size > 0 and 1 <= rounds[0] and rounds[-1] <= horizon
+    inside = rounds.size > 0 and rounds[0] >= 1 and rounds[-1] <= horizon
     require("simulate", "checkpoints", f"in 1..{horizon}", inside, rounds)
 
     def repeat(repetition: int) -> tuple[Any, int]:
