@@ -18,6 +18,7 @@ __all__ = ["composed_delta", "composed_epsilon", "loss_distribution"]
 
 Parts = Sequence[tuple[Release, int]]
 _RESOLUTION = 128
+_UNDERFLOW = 700.0
 
 
 def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
@@ -45,7 +46,11 @@ def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
         return pure
     if len(parts) == 1 and parts[0][1] == 1:
         return min(pure, _single_epsilon(parts[0][0], delta))
-    return min(pure, float(loss_distribution(parts).get_epsilon_for_delta(delta)))
+    distribution = loss_distribution(parts)
+    accounted = float(distribution.get_epsilon_for_delta(delta))
+    if _UNDERFLOW < accounted < math.inf:
+        accounted = _refined(distribution, delta, accounted)
+    return min(pure, accounted)
 
 
 def composed_delta(releases: Parts, epsilon: float) -> float:
@@ -75,6 +80,18 @@ def loss_distribution(releases: Parts) -> Any:
             distribution = distribution.self_compose(count)
         total = distribution if total is None else total.compose(distribution)
     return total
+
+
+def _refined(distribution: Any, delta: float, high: float) -> float:
+    # Where exp(-epsilon) underflows, dp-accounting returns the next point of the grid.
+    low = 0.0
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        if distribution.get_delta_for_epsilon(middle) <= delta:
+            high = middle
+        else:
+            low = middle
+    return high
 
 
 def _single_epsilon(release: Release, delta: float) -> float:

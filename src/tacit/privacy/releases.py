@@ -25,6 +25,7 @@ __all__ = [
     "BallRelease",
     "BoundedNoiseRelease",
     "DiscreteGaussianRelease",
+    "DiscreteLaplaceRelease",
     "GaussianRelease",
     "L2CalibratedLaplaceRelease",
     "LaplaceRelease",
@@ -250,8 +251,13 @@ class RandomizedResponseRelease(Release):
     @classmethod
     def symmetric(cls, epsilon: float) -> RandomizedResponseRelease:
         """Return the release that flips either bit with probability 1 / (e^epsilon + 1)."""
+        require(cls.__name__, "epsilon", ">= 0", epsilon >= 0, epsilon)
         keep = 1 / (1 + math.exp(-epsilon))
-        return cls(keep_one=keep, keep_zero=keep)
+        release = cls(keep_one=keep, keep_zero=keep)
+        while release.epsilon > epsilon:  # by a rounding error
+            keep = math.nextafter(keep, 0.5)
+            release = cls(keep_one=keep, keep_zero=keep)
+        return release
 
     def _pair(self) -> tuple[list[float], list[float]]:
         return [self.keep_one, 1 - self.keep_one], [1 - self.keep_zero, self.keep_zero]
@@ -300,13 +306,22 @@ class UnaryRelease(Release):
     @classmethod
     def symmetric(cls, epsilon: float) -> UnaryRelease:
         """Return the release that flips every bit with probability 1 / (e^(epsilon/2) + 1)."""
+        require(cls.__name__, "epsilon", ">= 0", epsilon >= 0, epsilon)
         keep = 1 / (1 + math.exp(-epsilon / 2))
-        return cls(keep_one=keep, keep_zero=keep)
+        release = cls(keep_one=keep, keep_zero=keep)
+        while release.epsilon > epsilon:  # by a rounding error
+            keep = math.nextafter(keep, 0.5)
+            release = cls(keep_one=keep, keep_zero=keep)
+        return release
 
     @classmethod
     def optimised(cls, epsilon: float) -> UnaryRelease:
         """Return the release of least variance: the hot bit is a fair coin (Wang et al. 2017)."""
-        return cls(keep_one=0.5, keep_zero=1 / (1 + math.exp(-epsilon)))
+        require(cls.__name__, "epsilon", ">= 0", epsilon >= 0, epsilon)
+        release = cls(keep_one=0.5, keep_zero=1 / (1 + math.exp(-epsilon)))
+        while release.epsilon > epsilon:  # by a rounding error
+            release = cls(keep_one=0.5, keep_zero=math.nextafter(release.keep_zero, 0.5))
+        return release
 
     def _pair(self) -> tuple[list[float], list[float]]:
         hot, cold = [self.keep_one, 1 - self.keep_one], [1 - self.keep_zero, self.keep_zero]
@@ -575,6 +590,54 @@ class PiecewiseRelease(Release):
 
 
 @dataclass(frozen=True, kw_only=True)
+class DiscreteLaplaceRelease(Release):
+    """Discrete Laplace noise on a grid: the secure twin of `LaplaceRelease`.
+
+    Parameters
+    ----------
+    steps : int
+        The L1 sensitivity in grid steps, rounded up.
+    scale : int
+        The scale of the noise in grid steps; epsilon is ``steps / scale``.
+    norm : str
+        Must be ``"l1"``.
+    """
+
+    mechanism: ClassVar[str] = "discrete Laplace"
+    steps: int
+    scale: int
+    norm: str = "l1"
+
+    def __post_init__(self) -> None:
+        require(self, "norm", "== 'l1' (Laplace noise needs it)", self.norm == "l1", self.norm)
+        require(self, "steps", ">= 0", self.steps >= 0, self.steps)
+        require(self, "scale", "> 0", self.scale > 0, self.scale)
+
+    @property
+    def epsilon(self) -> float:
+        """The sensitivity in units of the scale."""
+        return self.steps / self.scale
+
+    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+        # The loss of x exceeds epsilon below (steps - epsilon scale) / 2.
+        last = np.ceil((self.steps - np.minimum(epsilon, self.epsilon) * self.scale) / 2) - 1
+        here, there = self._cdf(last), self._cdf(last - self.steps)
+        grown = np.exp(np.minimum(epsilon, self.epsilon)) * there
+        delta = np.where(epsilon < self.epsilon, np.maximum(0.0, here - grown), 0.0)
+        return delta, delta
+
+    def _cdf(self, x: Array) -> Array:
+        tail = np.exp(-(np.abs(x) + np.where(x < 0, 0.0, 1.0)) / self.scale)
+        tail = tail / (1 + math.exp(-1 / self.scale))
+        cdf: Array = np.where(x < 0, tail, 1 - tail)
+        return cdf
+
+    def grouped(self, records: int) -> DiscreteLaplaceRelease:
+        """Return the release with the sensitivity of `records` records."""
+        return dataclasses.replace(self, steps=records * self.steps)
+
+
+@dataclass(frozen=True, kw_only=True)
 class DiscreteGaussianRelease(Release):
     """Discrete Gaussian noise on a grid: the secure twin of `GaussianRelease`.
 
@@ -612,12 +675,14 @@ class DiscreteGaussianRelease(Release):
         return self.spread**2 / 2 + 9 * self.spread
 
     def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+        if self.steps == 0:
+            return np.zeros_like(epsilon), np.zeros_like(epsilon)
         # P(x >= k) - e^epsilon P(x >= k + steps) with k the first point whose loss exceeds epsilon.
         reach = math.ceil(12 * self.sigma) + self.steps + 2
         points = np.arange(-reach, reach + 1)
         weights = np.exp(-0.5 * (points / self.sigma) ** 2)
         tail = np.append(np.cumsum(weights[::-1])[::-1], 0.0) / weights.sum()
-        # The loss of x against x - steps is (steps^2 - 2 steps x) / (2 sigma^2); mirror it.
+        # The loss of x against x + steps is (2 steps x + steps^2) / (2 sigma^2).
         first = np.floor(epsilon * self.sigma**2 / self.steps - self.steps / 2) + 1
         index = np.clip(first + reach, 0, points.size).astype(np.int64)
         other = np.clip(first + self.steps + reach, 0, points.size).astype(np.int64)

@@ -33,6 +33,7 @@ __all__ = [
     "release_clamped",
     "release_gaussian",
     "release_laplace",
+    "release_laplace_vector",
     "release_piecewise",
     "round_to_bit",
     "standard_laplace",
@@ -74,20 +75,21 @@ def standard_normal(tape: Any, t: Any, j: Any) -> Any:
 
 
 @kernel
-def laplace_steps(sensitivity: Any, epsilon: Any) -> Any:
-    """Return the grid of secure Laplace noise: step, sensitivity and scale in whole steps."""
-    scale = sensitivity / epsilon
-    step = min(math.frexp(scale)[1] - 20, math.frexp(sensitivity)[1] - 10)
-    grid = math.ldexp(1.0, step)
-    steps = math.floor(sensitivity / grid) + 1
+def laplace_steps(sensitivity: Any, epsilon: Any, coordinates: Any) -> Any:
+    """Return the grid of secure Laplace noise: step, L1 sensitivity and scale in whole steps.
+
+    Rounding moves two neighbours apart by at most one more step a coordinate.
+    """
+    finest = min(sensitivity / epsilon * 2.0**-10, sensitivity / coordinates)
+    grid = math.ldexp(1.0, math.frexp(finest)[1] - 11)
+    steps = math.floor(sensitivity / grid) + coordinates
     return grid, steps, math.floor(steps / epsilon) + 1
 
 
 @kernel
 def gaussian_steps(sensitivity: Any, sigma: Any) -> Any:
     """Return the grid of secure Gaussian noise: step, sensitivity and sigma in whole steps."""
-    step = min(math.frexp(sigma)[1] - 16, math.frexp(sensitivity)[1] - 10)
-    grid = math.ldexp(1.0, step)
+    grid = math.ldexp(1.0, math.frexp(min(sigma * 2.0**-5, sensitivity))[1] - 11)
     steps = math.floor(sensitivity / grid) + 1
     return grid, steps, math.floor(steps * (sigma / sensitivity)) + 1
 
@@ -108,11 +110,13 @@ def _secure_gaussian(k0: Any, k1: Any, k2: Any, k3: Any, t: Any, j: Any, sigma: 
 
 
 @kernel
-def laplace_noise(tape: Any, t: Any, j: Any, sensitivity: Any, epsilon: Any) -> Any:
-    """Return the noise of one Laplace release, a multiple of the grid on a secure tape."""
+def laplace_noise(
+    tape: Any, t: Any, j: Any, sensitivity: Any, epsilon: Any, coordinates: Any
+) -> Any:
+    """Return the noise of one coordinate of a Laplace release, on the grid on a secure tape."""
     if tape.kind == SECURE:
         tape.reads[1] += 1
-        grid, _, scale = laplace_steps(sensitivity, epsilon)
+        grid, _, scale = laplace_steps(sensitivity, epsilon, coordinates)
         key = tape.key
         return grid * _secure_laplace(key[0], key[1], key[2], key[3], t, j, scale)
     return (sensitivity / epsilon) * _laplace_quantile(noise_uniform(tape, t, j))
@@ -132,11 +136,26 @@ def normal_noise(tape: Any, t: Any, j: Any, sensitivity: Any, sigma: Any) -> Any
 @kernel
 def release_laplace(tape: Any, t: Any, j: Any, value: Any, sensitivity: Any, epsilon: Any) -> Any:
     """Release `value` plus Laplace noise of scale sensitivity / epsilon."""
-    noise = laplace_noise(tape, t, j, sensitivity, epsilon)
+    noise = laplace_noise(tape, t, j, sensitivity, epsilon, 1)
     if tape.kind == SECURE:
-        grid = laplace_steps(sensitivity, epsilon)[0]
+        grid = laplace_steps(sensitivity, epsilon, 1)[0]
         value = grid * np.rint(value / grid)
     return released(tape, value + noise)
+
+
+@kernel
+def release_laplace_vector(
+    tape: Any, t: Any, j: Any, values: Any, sensitivity: Any, epsilon: Any, out: Any
+) -> None:
+    """Release a vector of L1 sensitivity `sensitivity`, into `out`; reads j to j + d - 1."""
+    d = values.size
+    for i in range(d):
+        noise = laplace_noise(tape, t, j + i, sensitivity, epsilon, d)
+        value = values[i]
+        if tape.kind == SECURE:
+            grid = laplace_steps(sensitivity, epsilon, d)[0]
+            value = grid * np.rint(value / grid)
+        out[i] = released(tape, value + noise)
 
 
 @kernel
@@ -144,9 +163,9 @@ def release_clamped(
     tape: Any, t: Any, j: Any, value: Any, sensitivity: Any, epsilon: Any, low: Any, high: Any
 ) -> Any:
     """Release `value` plus Laplace noise, clamped to [low, high], which costs nothing."""
-    noise = laplace_noise(tape, t, j, sensitivity, epsilon)
+    noise = laplace_noise(tape, t, j, sensitivity, epsilon, 1)
     if tape.kind == SECURE:
-        grid = laplace_steps(sensitivity, epsilon)[0]
+        grid = laplace_steps(sensitivity, epsilon, 1)[0]
         value = grid * np.rint(value / grid)
     return released(tape, min(max(value + noise, low), high))
 
@@ -156,7 +175,10 @@ def release_bounded(
     tape: Any, t: Any, j: Any, value: Any, sensitivity: Any, epsilon: Any, bound: Any
 ) -> Any:
     """Release `value` plus the bounded noise of paper 000: beyond the bound it is bound / 2."""
-    noise = laplace_noise(tape, t, j, sensitivity, epsilon)
+    noise = laplace_noise(tape, t, j, sensitivity, epsilon, 1)
+    if tape.kind == SECURE:
+        grid = laplace_steps(sensitivity, epsilon, 1)[0]
+        value = grid * np.rint(value / grid)
     if abs(noise) > bound:
         noise = bound / 2
     return released(tape, value + noise)
