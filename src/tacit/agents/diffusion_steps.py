@@ -23,7 +23,8 @@ def intermediate(mu: Any, k: Any, S: Any, sigma: Any, psi: Any) -> None:
     total = 0.0
     for theta in range(M):
         # Relative to the likeliest state, so that a wild signal does not make all of them zero.
-        exponent = (S - nearest) ** 2 - (S - theta) ** 2
+        near, far = S - nearest, S - theta
+        exponent = near * near - far * far
         psi[k, theta] = mu[k, theta] * math.exp(exponent / (2.0 * sigma * sigma))
         total += psi[k, theta]
     for theta in range(M):
