@@ -72,7 +72,7 @@ def kernel(
     """
     if function is None:
         if allocates:
-            return lambda later: _compile(later, nogil=True)
+            return lambda later: _compile(later, nogil=True, _nrt=True)
         return lambda later: _compile(later, nogil=True, _nrt=False, forceinline=inlined)
     return _compile(function, nogil=True, _nrt=False, forceinline=inlined)
 
