@@ -49,11 +49,14 @@ from tacit.privacy.releases import (
     UnaryRelease,
     gaussian_scale,
 )
+from tacit.privacy.samplers import numerics_of
+from tacit.privacy.sums import BinaryTree, ContinualSum, LocalSum, SquareRootToeplitz
 
 __all__ = [
     "ApproximateRelease",
     "AuditResult",
     "BallRelease",
+    "BinaryTree",
     "BoundedNoise",
     "BoundedNoiseRelease",
     "Budget",
@@ -61,6 +64,7 @@ __all__ = [
     "Charge",
     "Claim",
     "ClampedLaplace",
+    "ContinualSum",
     "DeclaredResult",
     "DiscreteGaussianRelease",
     "DiscreteLaplaceRelease",
@@ -75,6 +79,7 @@ __all__ = [
     "LaplaceRelease",
     "Ledger",
     "LedgerError",
+    "LocalSum",
     "Mechanism",
     "Neighbours",
     "OneRunResult",
@@ -85,6 +90,7 @@ __all__ = [
     "RandomizedResponseRelease",
     "Release",
     "SearchResult",
+    "SquareRootToeplitz",
     "UnaryEncoding",
     "UnaryRelease",
     "audit",
@@ -95,5 +101,6 @@ __all__ = [
     "composed_epsilon",
     "gaussian_scale",
     "loss_distribution",
+    "numerics_of",
     "search",
 ]

@@ -114,7 +114,7 @@ class Guarantee:
     >>> one.for_user(rounds=100).epsilon
     50.0
     >>> round(one.for_user(rounds=100, delta=1e-6).epsilon, 1)
-    31.5
+    30.5
     >>> print(one.sentence())
     Changing one reward changes the probability of anything seen in all messages of the whole run \
 by a factor of at most 1.649 (epsilon = 0.5); protected from everybody, the server included; this \

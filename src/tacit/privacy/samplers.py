@@ -22,6 +22,7 @@ from tacit.privacy.exact import below, discrete_gaussian, discrete_laplace
 from tacit.tapes import SECURE, Tape, noise_uniform, noise_word, released, uniform
 
 __all__ = [
+    "ball_noise",
     "gaussian_steps",
     "laplace_noise",
     "laplace_steps",
@@ -259,13 +260,13 @@ def _secure_piecewise(tape: Any, t: Any, j: Any, low: Any, C: Any, epsilon: Any)
 
 
 @kernel
-def release_ball(tape: Any, t: Any, j: Any, values: Any, scale: Any, out: Any) -> None:
-    """Release a vector plus noise of density proportional to exp(-|z| / scale), into `out`.
+def ball_noise(tape: Any, t: Any, j: Any, scale: Any, out: Any) -> None:
+    """Write noise of density proportional to exp(-|z| / scale) into `out`, of length d.
 
     Reads positions j to j + 2d - 1: d for the direction, d for the Gamma(d) radius. Research only:
     no exact sampler on a grid is known for it, so on a secure tape `out` is NaN.
     """
-    d = values.size
+    d = out.size
     if tape.kind == SECURE:
         out[:] = np.nan
         return
@@ -279,8 +280,16 @@ def release_ball(tape: Any, t: Any, j: Any, values: Any, scale: Any, out: Any) -
             product = 1.0
     radius -= math.log(product)
     factor = scale * radius / math.sqrt(length) if length > 0 else 0.0
-    before = tape.reads[1] - d
     for i in range(d):
-        out[i] = values[i] + factor * out[i]
-        if before + i < tape.log.size:
+        out[i] *= factor
+
+
+@kernel
+def release_ball(tape: Any, t: Any, j: Any, values: Any, scale: Any, out: Any) -> None:
+    """Release a vector plus the noise of `ball_noise`, into `out`."""
+    ball_noise(tape, t, j, scale, out)
+    before = tape.reads[1] - values.size
+    for i in range(values.size):
+        out[i] += values[i]
+        if 0 <= before + i < tape.log.size:
             tape.log[before + i] = out[i]
