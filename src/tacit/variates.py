@@ -79,14 +79,14 @@ def normal(word: Any, source: Any, lane: Any, t: Any, j: Any, k: Any) -> Any:
     u = 2.0 * to_unit(word) - 1.0
     if abs(u) < _RATIO[layer]:
         return u * _X[layer]
-    return _outside(u, layer, source, lane, t, j, k)
+    return _outside(u, layer, source, np.int64(lane), np.int64(t), np.int64(j), np.int64(k))
 
 
 @kernel(inlined=False)
 def _outside(u: Any, layer: Any, source: Any, lane: Any, t: Any, j: Any, k: Any) -> Any:
     spare = _SPARE + 64 * k
     while True:
-        w0, w1, w2, w3 = block(source, lane, t, j, spare)
+        w0, w1, w2, _ = block(source, lane, t, j, spare)
         spare += 1
         u0, u1 = to_unit(w0) + _TWO54, to_unit(w1) + _TWO54
         if layer == np.uint64(0):
@@ -105,23 +105,25 @@ def _outside(u: Any, layer: Any, source: Any, lane: Any, t: Any, j: Any, k: Any)
             return u * _X[layer]
 
 
-@kernel(inlined=False)
+@kernel
 def binomial(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
     """Return a binomial(n, p) variate, n at most 2^40, made of the blocks at (t, j)."""
     if n <= 0 or p <= 0.0:
         return 0
     if p >= 1.0:
-        return n
-    if p > 0.5:
-        return n - _binomial(source, lane, t, j, n, 1.0 - p)
-    return _binomial(source, lane, t, j, n, p)
+        return int(n)
+    # One set of types, so that it is compiled once.
+    return _binomial(source, np.int64(lane), np.int64(t), np.int64(j), np.float64(n), p)
 
 
-@kernel
+@kernel(inlined=False)
 def _binomial(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
-    if n * p < 10.0:
-        return invert_binomial(to_unit(block(source, lane, t, j, 0)[0]), n, p)
-    return _btrs(source, lane, t, j, n, p)
+    small = min(p, 1.0 - p)
+    if n * small < 10.0:
+        x = invert_binomial(to_unit(block(source, lane, t, j, 0)[0]), n, small)
+    else:
+        x = _btrs(source, lane, t, j, n, small)
+    return int(x if p <= 0.5 else n - x)
 
 
 @kernel(inlined=False)
@@ -129,13 +131,11 @@ def invert_binomial(u: Any, n: Any, p: Any) -> Any:
     """Return the u-quantile of binomial(n, p) by searching upwards from 0; meant for small n p."""
     odds = p / (1.0 - p)
     mass = math.exp(n * math.log1p(-p))
-    k = 0
-    while u >= mass and k < n:
+    k = 0.0
+    while u >= mass and k < n and mass > 1e-300:
         u -= mass
-        k += 1
-        mass *= (n - k + 1) * odds / k
-        if mass < 1e-300:
-            break
+        k += 1.0
+        mass *= (n - k + 1.0) * odds / k
     return k
 
 
@@ -148,7 +148,7 @@ def _btrs(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
     squeeze = 0.92 - 4.2 / b
     alpha = (2.83 + 5.1 / b) * spread
     odds = p / (1.0 - p)
-    mode = math.floor((n + 1) * p)
+    mode = np.floor((n + 1.0) * p)
     k = 0
     while True:
         w0, w1, w2, w3 = block(source, lane, t, j, k)
@@ -157,9 +157,9 @@ def _btrs(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
             u = to_unit(w0 if half == 0 else w2) - 0.5
             v = to_unit(w1 if half == 0 else w3) + _TWO54
             room = 0.5 - abs(u) + _TWO54
-            x = math.floor((2.0 * a / room + b) * u + centre)
+            x = np.floor((2.0 * a / room + b) * u + centre)
             if room >= 0.07 and v <= squeeze:
-                return int(x)
+                return x
             if x < 0 or x > n:
                 continue
             ratio = (
@@ -169,7 +169,7 @@ def _btrs(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
                 + _stirling(mode) + _stirling(n - mode) - _stirling(x) - _stirling(n - x)
             )  # fmt: skip
             if math.log(v * alpha / (a / (room * room) + b)) <= ratio:
-                return int(x)
+                return x
 
 
 @kernel(inlined=False)

@@ -15,7 +15,6 @@ adoption and says nothing; a token travels after a uniform delay and is lost wit
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.agents.dynamics_tables import OptionTable, note, signal, watch
+from tacit.agents.dynamics_tuning import recommend, release_of
 from tacit.agents.engines import (
     arrivals,
     crowd_of,
@@ -42,14 +42,15 @@ from tacit.networks import Graph
 from tacit.networks.walks import Walk
 from tacit.policy import Policy, require
 from tacit.privacy import Claim, Guarantee, UnaryRelease, compose
-from tacit.tapes import RECORDED, Tape, noise_uniform, released
+from tacit.privacy.samplers import release_bit
+from tacit.tapes import RECORDED, Tape
 from tacit.variates import binomial, block, multinomial, source_of
 
 __all__ = ["LearningDynamics", "walk_matrix_power"]
 
 TOKENS, ENDPOINTS, DEALT, MOMENTS, CROWD = 0, 1, 2, 3, 4
 _ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
-_WAKE, _NOISE, _CHOOSE, _PICK, _ADOPT = 1, 2, 3, 4, 5
+_WAKE, _NOISE, _CHOOSE, _PICK, _ADOPT = (np.int64(lane) for lane in range(1, 6))
 _FEW = 64
 _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)
@@ -126,12 +127,13 @@ class LearningDynamics(Policy):
         Privacy of one message; infinity perturbs nothing.
     delta : float, default 0
         The delta at which `guarantee` composes the rounds; 0 adds the epsilons up.
-    beta : float
-        Probability to adopt an option that was good, and not to adopt one that was bad.
-    mu : float
-        Probability to choose uniformly.
-    tokens : int
-        Tokens an agent sends a round, h g(N) in the paper.
+    beta : float, optional
+        Probability to adopt an option that was good, and not to adopt one that was bad; by default
+        what `recommend` says, and the paper's 0.505 if published.
+    mu : float, optional
+        Probability to choose uniformly; by default likewise, and the paper's 6.7e-5 if published.
+    tokens : int, optional
+        Tokens an agent sends a round; by default the paper's h g(N) = 485 ln^2 N.
     walk_length : int, default 3 ln N
         Hops of a token.
     engine : {"mixed", "crowd", "endpoints", "tokens"}
@@ -157,8 +159,7 @@ class LearningDynamics(Policy):
     >>> from tacit.tapes import seeded_tape
     >>> world = SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=100_000)
     >>> policy = LearningDynamics(
-    ...     n_options=3, n_agents=100_000, epsilon=1.0, beta=0.7, mu=1e-4, tokens=10_000,
-    ...     engine="crowd",
+    ...     n_options=3, n_agents=100_000, epsilon=1.0, engine="crowd"
     ... )
     >>> table, trace = world.table(0, 0, 500), world.trace(500, np.array([500]))
     >>> policy.play(policy.start(table), table, seeded_tape(0), trace, 0, 500)
@@ -179,9 +180,9 @@ class LearningDynamics(Policy):
     n_options: int
     n_agents: int
     epsilon: float
-    beta: float
-    mu: float
-    tokens: int
+    beta: float | None = None
+    mu: float | None = None
+    tokens: int | None = None
     delta: float = 0.0
     walk_length: int | None = None
     engine: str = "mixed"
@@ -198,9 +199,10 @@ class LearningDynamics(Policy):
         require(self, "n_agents", ">= 1", self.n_agents >= 1, self.n_agents)
         require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
         require(self, "delta", "in [0, 1)", 0 <= self.delta < 1, self.delta)
-        require(self, "beta", "in [0.5, 1]", 0.5 <= self.beta <= 1, self.beta)
-        require(self, "mu", "in [0, 1]", 0 <= self.mu <= 1, self.mu)
-        require(self, "tokens", ">= 1", self.tokens >= 1, self.tokens)
+        rules = self.beta is None or 0.5 <= self.beta <= 1
+        require(self, "beta", "in [0.5, 1]", rules, self.beta)
+        require(self, "mu", "in [0, 1]", self.mu is None or 0 <= self.mu <= 1, self.mu)
+        require(self, "tokens", ">= 1", self.tokens is None or self.tokens >= 1, self.tokens)
         length = self.walk_length
         good = length is None or 1 <= length < 1 << 16
         require(self, "walk_length", "in 1..65535", good, length)
@@ -221,11 +223,7 @@ class LearningDynamics(Policy):
     @property
     def release(self) -> UnaryRelease:
         """What an agent's message of one round reveals."""
-        if math.isinf(self.epsilon):
-            return UnaryRelease(keep_one=1.0, keep_zero=1.0)
-        if self.encoding == "plain":
-            return UnaryRelease.symmetric(self.epsilon)
-        return UnaryRelease.optimised(self.epsilon)
+        return release_of(self.epsilon, self.encoding)
 
     def message_guarantee(self) -> Guarantee:
         """Return what is protected of one adoption: it is told once, in one message."""
@@ -290,8 +288,16 @@ class LearningDynamics(Policy):
         """The numbers the kernels need."""
         release = self.release
         p, q = release.keep_one, 1.0 - release.keep_zero
+        tokens = self.tokens or max(1, math.ceil(485 * math.log(self.n_agents) ** 2))
+        if self.variant == "published":
+            beta, mu = 0.505, 6.7e-5
+        else:
+            beta, mu, _ = recommend(
+                n_agents=self.n_agents, n_options=self.n_options, epsilon=self.epsilon,
+                tokens=tokens, encoding=self.encoding,
+            )  # fmt: skip
         engine = _ENGINES[self.engine]
-        if engine == MOMENTS and self.tokens <= _FEW:
+        if engine == MOMENTS and tokens <= _FEW:
             engine = DEALT
         return Rule(
             engine=engine,
@@ -302,9 +308,9 @@ class LearningDynamics(Policy):
             q=q,
             slope=1.0 / (p - q),
             offset=q / (p - q),
-            beta=float(self.beta),
-            mu=float(self.mu),
-            tokens=int(self.tokens),
+            beta=float(beta if self.beta is None else self.beta),
+            mu=float(mu if self.mu is None else self.mu),
+            tokens=int(tokens),
             walk=self.hops,
             wake=float(self.wake_prob),
             loss=float(self.loss),
@@ -315,7 +321,7 @@ class LearningDynamics(Policy):
     def start(self, table: OptionTable) -> State:
         """Return a population that adopts all options equally often."""
         N, M, W = self.n_agents, self.n_options, self.delay + 1
-        require(self, "n_agents", f"the table's {table.n_agents}", N == table.n_agents, N)
+        require(self, "n_agents", f"the table's {table.n_agents}", table.n_agents == N, N)
         options = table.qualities.size
         require(self, "n_options", f"the table's {options}", options == M, M)
         networked = self.engine in ("tokens", "endpoints")
@@ -326,11 +332,16 @@ class LearningDynamics(Policy):
         each, memo = N if self.rule.each else 0, N if self.memoised else 0
         rows = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
         if networked:
-            psi = Walk(Graph(table.indptr, table.indices))
+            psi = Walk(Graph(indptr=table.indptr, indices=table.indices))
             if self.engine == "endpoints":
                 rows = _conditional(*walk_matrix_power(psi, self.hops))
-        adoption = (np.arange(N) % M).astype(np.int16) if self.engine != "crowd" else np.empty(0)
         counts = np.array([N // M + (j < N % M) for j in range(M)] + [0])
+        for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
+            counts[agent % M] -= 1
+            counts[option] += 1
+        adoption = np.arange(N if self.engine != "crowd" else 0) % M
+        if self.engine != "crowd":
+            adoption[table.edit_agents] = table.edit_options
         return State(
             adoption=adoption.astype(np.int16),
             counts=counts.astype(np.int64),
@@ -352,10 +363,6 @@ class LearningDynamics(Policy):
         require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
         run = run_crowd if self.engine == "crowd" else run_agents
         run(self.rule, state, table, tape, trace, first, last)
-
-    def with_parameters(self, **changes: Any) -> LearningDynamics:
-        """Return the same dynamics with other parameters."""
-        return dataclasses.replace(self, **changes)
 
 
 def walk_matrix_power(
@@ -409,9 +416,7 @@ def perturb_each(rule: Any, state: Any, tape: Any, source: Any, t: Any, slot: An
             sent = state.memo[a]
         else:
             for j in range(M):
-                chance = rule.p if x == j else rule.q
-                bit = noise_uniform(tape, t, a * M + j) < chance
-                if released(tape, 1.0 if bit else 0.0) > 0.5:
+                if release_bit(tape, t, a * M + j, x == j, rule.p, 1.0 - rule.q) == 1:
                     sent |= _U1 << np.uint64(j)
         if rule.memoised:
             state.memo[a] = sent

@@ -19,7 +19,7 @@ from tacit.generator import key_of, philox, to_unit
 from tacit.networks import Graph
 from tacit.policy import Environment, require
 
-__all__ = ["OptionTable", "OptionTrace", "SocialOptions", "signal"]
+__all__ = ["OptionTable", "OptionTrace", "SocialOptions", "edit_adoption", "signal"]
 
 MEASURES = ("regret", "best_popularity", "adopting", "messages", "bits")
 _TABLE_STREAM = 0
@@ -37,6 +37,9 @@ class OptionTable(NamedTuple):
     """Shape (N + 1,): where each agent's neighbours begin; (0,) without a network."""
     indices: NDArray[np.int32]
     """Shape (2 E,): the neighbours."""
+    edit_agents: NDArray[np.int64]
+    edit_options: NDArray[np.int64]
+    """Shape (X,) each: agents that begin with another option than their number modulo M."""
 
 
 class OptionTrace(NamedTuple):
@@ -103,10 +106,18 @@ class SocialOptions(Environment):
     def table(self, seed: int, repetition: int, horizon: int) -> OptionTable:
         """Return the table of one repetition."""
         key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
-        nobody = np.empty(0, np.int64), np.empty(0, np.int32)
-        csr = self.network.csr if self.network is not None else nobody
+        indptr, indices = np.empty(0, np.int64), np.empty(0, np.int32)
+        if self.network is not None:
+            indptr, indices = self.network.csr
         return OptionTable(
-            np.uint64(key0), np.uint64(key1), np.array(self.qualities), self.n_agents, *csr
+            key0=np.uint64(key0),
+            key1=np.uint64(key1),
+            qualities=np.array(self.qualities),
+            n_agents=self.n_agents,
+            indptr=indptr,
+            indices=indices,
+            edit_agents=np.empty(0, np.int64),
+            edit_options=np.empty(0, np.int64),
         )
 
     def trace(
@@ -130,6 +141,18 @@ class SocialOptions(Environment):
             "n_agents": self.n_agents,
             "horizon": horizon,
         }
+
+
+def edit_adoption(table: OptionTable, agent: int, option: int) -> OptionTable:
+    """Return the neighbouring table in which `agent` begins with `option`, or with none (-1)."""
+    M = table.qualities.size
+    require("edit_adoption", "agent", "a new agent", agent not in table.edit_agents, agent)
+    require("edit_adoption", "agent", f"below {table.n_agents}", agent < table.n_agents, agent)
+    require("edit_adoption", "option", f"in -1..{M - 1}", -1 <= option < M, option)
+    return table._replace(
+        edit_agents=np.append(table.edit_agents, np.int64(agent)),
+        edit_options=np.append(table.edit_options, np.int64(option)),
+    )
 
 
 @kernel

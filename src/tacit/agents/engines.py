@@ -28,7 +28,9 @@ from tacit.variates import binomial, block, invert_binomial, normal
 
 __all__ = ["Crowd", "crowd_of", "deal", "receive", "spread", "walk"]
 
-ARRIVE, LOSE, WALK, SPREAD, DEAL, RECEIVE = 8, 9, 10, 11, 12, 13
+# Lanes of the tape; typed, so that a kernel is not compiled anew for each.
+ARRIVE, LOSE, WALK, SPREAD, DEAL = (np.int64(lane) for lane in (8, 9, 10, 11, 12))
+RECEIVE, COUNT, FEW = (np.int64(lane) for lane in (13, 14, 15))
 #: Below this expected number of ones (or zeros) a count is drawn as a binomial, not a normal.
 SMALL = 32.0
 #: Above this mean the number of tokens an agent receives is drawn as a rounded normal.
@@ -98,7 +100,7 @@ def tokens_received(word: Any, source: Any, t: Any, a: Any, mean: Any, sd: Any, 
     n = min(n, 2.0**40)
     if n <= 0.0:
         return 0.0
-    return float(binomial(source, RECEIVE + 1, t, a, int(n), mean / n))
+    return float(binomial(source, COUNT, t, a, int(n), mean / n))
 
 
 @kernel(inlined=False)
@@ -134,7 +136,7 @@ def receive(
         if reach[j] >= 0.0:
             estimate = base[j] + scale * reach[j] * (x[j] - inner * tilt[j])
         else:
-            u = to_unit(block(source, RECEIVE + 2, t, a, j)[0])
+            u = to_unit(block(source, FEW, t, a, j)[0])
             estimate = slope * _few(u if sign > 0.0 else 1.0 - u, v, shares[j]) / v - offset
         weights[j] = max(estimate, 0.0)
         total += weights[j]
