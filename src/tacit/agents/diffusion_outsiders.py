@@ -83,7 +83,7 @@ class PrivateBanditPolicy(BanditPolicy):
 
     @property
     def bound(self) -> float:
-        """b of the published noise: ln T / epsilon, the paper's T = 500 unless told."""
+        """The published b: ln T / epsilon, the paper's T = 500 unless told."""
         return self.noise_bound or math.log(max(2, self.horizon or 500)) / self.epsilon
 
     @property
@@ -111,7 +111,7 @@ class PrivateBanditPolicy(BanditPolicy):
     @property
     def loss_guarantee(self) -> Guarantee:
         """What is guaranteed to one loss of one agent over the whole run."""
-        scope = {"unit": "reward", "trust": "local", "span": "run"}
+        scope: dict[str, Any] = {"unit": "reward", "trust": "local", "span": "run"}
         release, B = self.loss_release, self.rounds_per_report
         if not self.corrected:
             return compose(

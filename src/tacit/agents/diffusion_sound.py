@@ -231,7 +231,7 @@ def _report(rule: Any, tape: Any, t: Any, j: Any, mean: Any) -> Any:
 @kernel
 def _told(tape: Any, t: Any, j: Any, S: Any, M: Any, keep: Any) -> Any:
     """Return the state nearest to the signal or, with probability 1 - keep, another one."""
-    y = int(math.floor(min(max(S, 0.0), M - 1.0) + 0.5))
+    y = int(min(max(S, 0.0), M - 1.0) + 0.5)
     u = noise_uniform(tape, t, j)
     z = y
     if u >= keep and M > 1:

@@ -99,7 +99,7 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected: the loss and the signal of one agent in one round."""
-        scope = {"unit": "round", "trust": "local", "span": "run"}
+        scope: dict[str, Any] = {"unit": "round", "trust": "local", "span": "run"}
         if not self.corrected:
             return self._published_guarantee(scope)
         releases = [(self.loss_release, 1), (self.signal_release, 1)]
@@ -113,7 +113,7 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         total = sum(release.epsilon for release, _ in releases)
         return Guarantee(epsilon=total, basis="theorem", note=note, **scope)
 
-    def _published_guarantee(self, scope: dict[str, str]) -> Guarantee:
+    def _published_guarantee(self, scope: dict[str, Any]) -> Guarantee:
         message = self.signal_release
         constant = math.exp(-self.message_bound * self.epsilon)
         vector = 1.0 - (1.0 - constant) ** self.n_states

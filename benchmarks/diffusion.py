@@ -1,0 +1,139 @@
+"""Diffusion bandits: the paper's setting, regret against epsilon, and scale.
+
+    python benchmarks/diffusion.py paper      # 1,000 runs of every algorithm on three agents
+    python benchmarks/diffusion.py epsilon    # regret against epsilon, and the T needed at epsilon 1
+    python benchmarks/diffusion.py scale      # one run on graphs of up to 326,186 agents
+
+The graphs are read from the directory ``TACIT_DATA``.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+import tacit
+from tacit.agents import (
+    ChangingTruth,
+    DiffusionBandit,
+    OutsiderPrivateDiffusion,
+    SpyPrivateDiffusion,
+)
+from tacit.networks import Combination, barabasi_albert, read_edges
+
+M = 5
+
+
+def paper() -> None:
+    print("algorithm                 q   regret   s.e.  converged  at round  seconds")
+    b = math.log(400) / 0.1
+    policies = {
+        "3": DiffusionBandit(n_states=M),
+        "1 published": OutsiderPrivateDiffusion(n_states=M, epsilon=0.1, variant="published"),
+        "2 published": SpyPrivateDiffusion(
+            n_states=M, epsilon=0.1, variant="published", noise_bound=b
+        ),
+        "3, adaptive rates": DiffusionBandit(n_states=M, rates="adaptive"),
+        "1 corrected, eps 1": OutsiderPrivateDiffusion(n_states=M, epsilon=1.0),
+        "2 corrected, eps 1+1": SpyPrivateDiffusion(n_states=M, epsilon=1.0),
+    }
+    for label, policy in policies.items():
+        _runs(policy, horizon=10, repetitions=1)
+        for q in (0.6, 0.8, 1.0):
+            begin = time.perf_counter()
+            result = _runs(policy, q=q)
+            seconds = time.perf_counter() - begin
+            regret, done = result.final("regret"), result.final("converged") > 0
+            at = result.final("convergence_time")[done].mean() if done.any() else math.nan
+            error = regret.std(ddof=1) / math.sqrt(regret.size)
+            print(f"{label:22s} {q:4.1f} {regret.mean():8.2f} {error:6.2f} {done.mean():9.1%} "
+                  f"{at:9.0f} {seconds:8.2f}", flush=True)  # fmt: skip
+
+
+def epsilon() -> None:
+    print("regret at q = 0.8, T = 5,000, 40 runs, mean and 95% half-width; uniform belief 3,000")
+    print("    eps   block    corrected 1     corrected 2     published 1     published 2")
+    _row(
+        "  none       -",
+        [DiffusionBandit(n_states=M), DiffusionBandit(n_states=M, rates="adaptive")],
+    )
+    for eps in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0):
+        corrected = OutsiderPrivateDiffusion(n_states=M, epsilon=eps)
+        _row(
+            f"{eps:6.1f} {corrected.rounds_per_report:7d}",
+            [
+                corrected,
+                SpyPrivateDiffusion(n_states=M, epsilon=eps),
+                OutsiderPrivateDiffusion(
+                    n_states=M, epsilon=eps, variant="published", horizon=5000
+                ),
+                SpyPrivateDiffusion(n_states=M, epsilon=eps, variant="published", horizon=5000),
+            ],
+        )
+    print("regret of corrected 1 over that of a uniform belief at epsilon 1")
+    for q in (0.6, 0.8):
+        policy = OutsiderPrivateDiffusion(n_states=M, epsilon=1.0)
+        result = _runs(policy, q=q, horizon=20000, repetitions=40, checkpoints=2000)
+        share = result.measures["regret"].mean(axis=0) / (result.checkpoints * (q - 0.2))
+        for level in (0.5, 0.2, 0.1, 0.05):
+            T = int(result.checkpoints[np.argmax(share < level)])
+            print(f"  q = {q}: below {level:4.0%} from T = {T}")
+
+
+def scale() -> None:
+    folder = Path(os.environ["TACIT_DATA"]) / "graphs"
+    epinions = read_edges(
+        folder / "soc-Epinions1-lcc.txt.gz", directed=True, loops="drop", duplicates="merge"
+    )
+    dblp = read_edges(folder / "dblp-2010.edges.txt.gz", n_nodes=326_186, duplicates="merge")
+    _one_run("warm-up", barabasi_albert(100, 3, seed=1), horizon=10)
+    _one_run("Epinions", epinions)
+    _one_run("DBLP", dblp)
+    sizes, seconds = [], []
+    for share in (16, 8, 4, 2, 1):
+        graph = barabasi_albert(dblp.n_nodes // share, 3, seed=1)
+        size, taken = _one_run(f"Barabasi-Albert / {share}", graph, horizon=100)
+        sizes.append(size)
+        seconds.append(taken)
+    exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
+    print(f"processor seconds grow as weights to the power {exponent:.2f}")
+
+
+def _one_run(label, graph, horizon=500):
+    policy = OutsiderPrivateDiffusion(n_states=M, epsilon=1.0)
+    world = ChangingTruth(network=Combination.uniform(graph), connectivity="weak")
+    begin, processor = time.perf_counter(), time.process_time()
+    result = tacit.simulate(policy, world, horizon=horizon, seed=1, threads=1, checkpoints=5)
+    taken, used = time.perf_counter() - begin, time.process_time() - processor
+    arcs = world.combination.weights.size
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{label:22s} {world.n_agents:7d} agents {arcs:8d} weights {horizon} rounds: "
+          f"{taken:6.2f} s, {used:6.2f} s of processor, {memory:5.2f} GB at most so far, "
+          f"regret {result.final('regret')[0]:.1f}", flush=True)  # fmt: skip
+    return arcs, used
+
+
+def _runs(policy, *, q=0.8, horizon=500, repetitions=1000, checkpoints=1):
+    world = ChangingTruth(n_states=M, dominance=q)
+    return tacit.simulate(
+        policy, world, horizon=horizon, repetitions=repetitions, seed=7,
+        checkpoints=checkpoints, threads=1,
+    )  # fmt: skip
+
+
+def _row(label, policies):
+    cells = []
+    for policy in policies:
+        band = _runs(policy, horizon=5000, repetitions=40).band("regret")
+        cells.append(f"{band.mean[-1]:8.1f} ± {band.high[-1] - band.mean[-1]:5.1f}")
+    print(label, *cells, flush=True)
+
+
+if __name__ == "__main__":
+    {"paper": paper, "epsilon": epsilon, "scale": scale}[sys.argv[1]]()
