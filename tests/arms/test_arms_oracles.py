@@ -1,0 +1,141 @@
+"""The kernels of the arms room against slow policies written from the papers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oracles import arms as oracle
+from tacit.arms import (
+    EXP3,
+    KLUCB,
+    KLUCBCF,
+    SWKLUCBCF,
+    SWUCB,
+    UCB1,
+    Bernoulli,
+    Corruption,
+    Piecewise,
+    RandomizedResponse,
+    TruncatedNormal,
+)
+from tacit.arms.tables import reward
+from tacit.tapes import noise_uniform, seeded_tape, uniform
+
+T = 250
+WORLDS = {
+    "bernoulli": Bernoulli(means=(0.3, 0.5, 0.45)),
+    "changing": Piecewise(means=((0.9, 0.2), (0.1, 0.8), (0.5, 0.6))),
+    "normal": TruncatedNormal(means=(0.4, 0.6, 0.5, 0.55)),
+    "all alike": Bernoulli(means=(0.5,) * 5),
+    "hopeless": Bernoulli(means=(0.0, 0.0, 0.02)),
+}
+every_world = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+seeds = pytest.mark.parametrize("seed", [0, 1])
+
+
+def decisions(policy, world, seed):
+    table, tape = world.table(seed, 0, T), seeded_tape(seed, 0)
+    trace = world.trace(T, np.array([T]), record=True)
+    policy.play(policy.start(table), table, tape, trace, 0, T)
+    return trace.decisions.tolist()
+
+
+def reading(world, seed):
+    table, tape = world.table(seed, 0, T), seeded_tape(seed, 0)
+
+    def draw(t, j):
+        return noise_uniform(tape, t, j) if j == 2 else uniform(tape, t, j)
+
+    return (lambda t, a: reward(table, t, a)), draw
+
+
+@every_world
+@seeds
+def test_ucb1(world, seed):
+    pays, _ = reading(world, seed)
+    expected = oracle.ucb1(world.n_arms, T, pays)
+    assert decisions(UCB1(n_arms=world.n_arms), world, seed) == expected
+
+
+@every_world
+@seeds
+@pytest.mark.parametrize("window", [1, 7, 60, 1000])
+def test_sw_ucb(world, seed, window):
+    pays, _ = reading(world, seed)
+    policy = SWUCB(n_arms=world.n_arms, horizon=T, window=window)
+    assert decisions(policy, world, seed) == oracle.sw_ucb(world.n_arms, T, pays, window)
+
+
+@every_world
+@seeds
+def test_exp3(world, seed):
+    pays, draw = reading(world, seed)
+    policy = EXP3(n_arms=world.n_arms, horizon=T, exploration_prob=0.2)
+    assert decisions(policy, world, seed) == oracle.exp3(world.n_arms, T, pays, draw, 0.2)
+
+
+@every_world
+@seeds
+def test_kl_ucb(world, seed):
+    pays, draw = reading(world, seed)
+    expected = oracle.sw_klucb_cf(world.n_arms, T, pays, draw)
+    assert decisions(KLUCB(n_arms=world.n_arms), world, seed) == expected
+
+
+CURVE = Corruption.from_function(lambda x: 0.2 + 0.6 * x * x, points=33)
+CORRUPTIONS = {
+    "randomized response": RandomizedResponse.of(p00=0.8, p11=0.7),
+    "falling": Corruption(values=((0.9, 0.2),)),
+    "curve": CURVE,
+    "nothing lost": RandomizedResponse.of(p00=1.0, p11=1.0),
+}
+
+
+def functions_of(corruption, n_arms):
+    rows = corruption.grid(n_arms)
+    places = np.linspace(0, 1, rows.shape[1])
+    return [lambda x, row=row: float(np.interp(x, places, row)) for row in rows]
+
+
+@every_world
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_klucb_cf(world, name):
+    pays, draw = reading(world, 1)
+    corruption = CORRUPTIONS[name]
+    functions = functions_of(corruption, world.n_arms)
+    expected = oracle.sw_klucb_cf(world.n_arms, T, pays, draw, functions=functions)
+    policy = KLUCBCF(n_arms=world.n_arms, epsilon=None, corruption=corruption)
+    assert decisions(policy, world, 1) == expected
+
+
+@every_world
+@pytest.mark.parametrize("window", [1, 5, 40, 1000])
+def test_sw_klucb_cf_with_a_corruption_for_each_arm(world, window):
+    pays, draw = reading(world, 2)
+    K = world.n_arms
+    ends = [(0.9, 0.2), (0.1, 0.6), (0.3, 0.8), (0.7, 0.1), (0.25, 0.75)][:K]
+    corruption = Corruption(values=tuple(ends))
+    functions = functions_of(corruption, K)
+    expected = oracle.sw_klucb_cf(K, T, pays, draw, functions=functions, window=window)
+    policy = SWKLUCBCF(n_arms=K, horizon=T, corruption=corruption, window=window)
+    assert decisions(policy, world, 2) == expected
+
+
+@every_world
+@seeds
+def test_sw_klucb_cf_by_epsilon(world, seed):
+    pays, draw = reading(world, seed)
+    K, keep = world.n_arms, 1 / (1 + np.exp(-1.5))
+    functions = [lambda x: (1 - keep) + (2 * keep - 1) * x] * K
+    expected = oracle.sw_klucb_cf(K, T, pays, draw, functions=functions, window=30)
+    policy = SWKLUCBCF(n_arms=K, horizon=T, epsilon=1.5, window=30)
+    assert decisions(policy, world, seed) == expected
+
+
+def test_the_oracle_notices_a_window_that_is_one_round_short():
+    world = WORLDS["changing"]
+    pays, draw = reading(world, 1)
+    policy = SWKLUCBCF(n_arms=2, horizon=T, window=40)
+    assert decisions(policy, world, 1) == oracle.sw_klucb_cf(2, T, pays, draw, window=40)
+    assert decisions(policy, world, 1) != oracle.sw_klucb_cf(2, T, pays, draw, window=39)

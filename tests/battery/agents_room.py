@@ -1,0 +1,97 @@
+"""The agents room: many agents who learn from each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from battery.cases import MUTE, ROUNDS, Audited, Case, Room, Silent, fields_of
+from tacit.agents import ChangingTruth, DiffusionBandit, edit_losses, edit_signals
+from tacit.policy import Environment, Policy
+from tacit.tapes import seeded_tape
+
+APART = ((1.0, 0.0), (0.0, 1.0))
+STATES = 4
+
+
+class AgentsRoom(Room):
+    name = "agents"
+    reading = 600
+
+    def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
+        if kind is DiffusionBandit:
+            return [{"rates": rates} for rates in ("constant", "theory", "adaptive")]
+        if "epsilon" not in fields_of(kind):
+            return [{}]
+        return [
+            {"epsilon": 1.0, "variant": "published"},
+            {"epsilon": 1.0, "variant": "corrected"},
+            {"epsilon": 1.0, "variant": "corrected", "mechanism": "laplace", "block": 4},
+        ]
+
+    def easy(self, kind: type[Policy]) -> Environment:
+        return ChangingTruth(n_states=STATES, dominance=1.0)
+
+    def corners(self, kind: type[Policy]) -> dict[str, tuple[Environment, int]]:
+        return {
+            "one agent": (ChangingTruth(network=((1.0,),)), 20),
+            "one state": (ChangingTruth(n_states=1), 20),
+            "one round": (ChangingTruth(), 1),
+            "nobody hears anybody": (ChangingTruth(network=APART, connectivity="weak"), 20),
+        }
+
+    def relabelled(self, kind: type[Policy]) -> tuple[Environment, Environment]:
+        # Signals order the states, so the labels may only be turned round.
+        first, last = 0, STATES - 1
+        return (
+            ChangingTruth(n_states=STATES, dominant=first),
+            ChangingTruth(n_states=STATES, dominant=last),
+        )
+
+    def learned(self, case: Case, final: Mapping[str, np.ndarray]) -> bool:
+        uniform = self.reading * (1 - 1 / STATES)
+        share = final["regret"].mean() / uniform
+        if case.parameters.get("variant") == "published":
+            # Known of the paper: scaled losses leave the published boxes near where they began.
+            return bool(share < 1.0)
+        return bool(share < 0.5)
+
+    def noise_draws(self, case: Case, policy: Any, world: Environment, horizon: int) -> int:
+        if "epsilon" not in case.parameters:
+            return 0
+        B, N = policy.rounds_per_report, world.n_agents
+        draws = N * (horizon // B)
+        if hasattr(policy, "signal_epsilon"):
+            draws += N * math.ceil(horizon / B) * (1 if policy.corrected else STATES)
+        return draws
+
+    def silent(self, case: Case) -> Iterator[Silent]:
+        # The published boxes scale losses even without noise: no plain policy is their twin.
+        if case.parameters.get("variant") == "corrected" and "mechanism" not in case.parameters:
+            world = self.easy(case.kind)
+            mute = case.build(world, ROUNDS, epsilon=MUTE)
+            plain = Case(DiffusionBandit, {"rates": "adaptive"}).build(world, ROUNDS)
+            yield Silent(world, mute, plain, seeded_tape(3))
+
+    def audited(self, case: Case) -> Iterator[Audited]:
+        world = self.easy(case.kind)
+        policy: Any = case.build(world, ROUNDS)
+        if policy.guarantee(ROUNDS).basis == "none":
+            return
+        rounds = policy.rounds_per_report
+        table = world.table(0, 0, rounds)
+        left = edit_losses(table, [(0, 0, state, 0.0) for state in range(STATES)])
+        right = edit_losses(table, [(0, 0, state, 1.0) for state in range(STATES)])
+        if policy.guarantee(ROUNDS).unit == "round":
+            left, right = edit_signals(left, [(0, 0, 0.0)]), edit_signals(right, [(0, 0, 3.0)])
+        yield Audited(
+            left=left,
+            right=right,
+            policy=policy,
+            half_noise=case.build(world, ROUNDS, epsilon=2 * policy.epsilon, block=rounds),
+            rounds=rounds,
+            released=self.noise_draws(case, policy, world, rounds),
+        )

@@ -1,0 +1,70 @@
+"""Bad parameters raise, in one sentence shape, and name themselves."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+
+import pytest
+
+from battery.cases import ROUNDS, cases
+
+BAD_NUMBERS = (-1, math.nan)
+BAD_WORD = "no such choice"
+
+
+def wrong_values() -> list[tuple[object, str, object]]:
+    found = []
+    for case in {case.kind: case for case in cases()}.values():
+        hints = typing.get_type_hints(case.kind)
+        for field in dataclasses.fields(case.kind):
+            kinds = typing.get_args(hints[field.name]) or (hints[field.name],)
+            bad: list[object] = []
+            if bool in kinds or tuple in map(typing.get_origin, kinds):
+                continue
+            if int in kinds or float in kinds:
+                bad += BAD_NUMBERS
+            if str in kinds:
+                bad.append(BAD_WORD)
+            found += [(case, field.name, value) for value in bad]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("case", "parameter", "value"),
+    wrong_values(),
+    ids=lambda part: part.kind.name if hasattr(part, "kind") else str(part),
+)
+def test_a_bad_parameter_names_itself(case, parameter, value):
+    world = case.room.easy(case.kind)
+    with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: expected .*{parameter}"):
+        case.build(world, ROUNDS, **{parameter: value})
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_a_policy_is_frozen_keyword_only_and_says_what_it_is(case):
+    policy = case.easy()[1]
+    name = dataclasses.fields(case.kind)[0].name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(policy, name, 3)
+    with pytest.raises(TypeError, match="positional"):
+        case.kind(3)
+    assert case.kind.summary
+    assert case.kind.__doc__ is not None
+    assert "Guarantee:" in case.kind.__doc__
+    assert "Examples\n" in case.kind.__doc__
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_an_unknown_parameter_is_refused_with_the_known_ones(case):
+    world = case.room.easy(case.kind)
+    with pytest.raises(ValueError, match=r"has no parameter 'epsilonn'; it has .*n_"):
+        case.build(world, ROUNDS, epsilonn=1.0)
+
+
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+def test_its_repr_builds_it_again(case):
+    policy = case.easy()[1]
+    values = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy) if f.init}
+    assert case.kind(**values) == policy

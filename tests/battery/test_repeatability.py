@@ -1,0 +1,124 @@
+"""A run depends on its seed and on nothing else: not on order, chunks, threads or compilation."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tacit
+from battery.cases import ROUNDS, arrays, assert_same, cases, digest, play
+from tacit.simulation.run import checkpoints_of
+from tacit.state import load, save
+from tacit.tapes import seeded_tape
+
+CASES = cases()
+every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def test_there_are_cases_of_every_policy():
+    from tacit.registry import policies
+
+    assert {case.kind for case in CASES} == set(policies().values())
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+@every_case
+def test_same_seed_same_run(case):
+    world, policy = case.easy()
+    assert_same(play(policy, world, ROUNDS), play(policy, world, ROUNDS))
+
+
+@every_case
+def test_a_new_tape_leaves_the_table_alone(case):
+    world, policy = case.easy()
+    table = world.table(1, 0, ROUNDS)
+    before = {name: array.copy() for name, array in arrays(table).items()}
+    first = play(policy, world, ROUNDS, table=table, tape=seeded_tape(1))
+    second = play(policy, world, ROUNDS, table=table, tape=seeded_tape(2))
+    for name, array in arrays(table).items():
+        assert array.tobytes() == before[name].tobytes(), name
+    if case.room.noise_draws(case, policy, world, ROUNDS) > 0:
+        differs = [
+            name
+            for name, array in arrays(first.state).items()
+            if array.tobytes() != arrays(second.state)[name].tobytes()
+        ]
+        assert differs, "a private policy does not depend on its tape"
+
+
+@every_case
+@pytest.mark.parametrize("chunk", [1, 7, ROUNDS - 1])
+def test_chunked_equals_whole(case, chunk):
+    world, policy = case.easy()
+    assert_same(play(policy, world, ROUNDS), play(policy, world, ROUNDS, chunk=chunk))
+
+
+@every_case
+def test_saved_and_restored_mid_run_continues_the_same(case, tmp_path):
+    world, policy = case.easy()
+    whole = play(policy, world, ROUNDS)
+    table, half = world.table(5, 0, ROUNDS), ROUNDS // 2 + 1
+    state, trace = policy.start(table), world.trace(ROUNDS, checkpoints_of(ROUNDS, 10), record=True)
+    policy.play(state, table, seeded_tape(5), trace, 0, half)
+    save(tmp_path / "state.npz", state, {"rounds": half})
+    restored, about = load(tmp_path / "state.npz", policy.start(table))
+    assert about["rounds"] == half
+    for array in arrays(state).values():
+        assert array.dtype != object
+    policy.play(restored, world.table(5, 0, ROUNDS), seeded_tape(5), trace, half, ROUNDS)
+    assert_same(restored, whole.state)
+    assert_same(trace, whole.trace)
+
+
+@every_case
+def test_any_number_of_threads(case):
+    world, policy = case.easy()
+    one, four = (
+        tacit.simulate(policy, world, horizon=ROUNDS, repetitions=5, seed=9, threads=n, record=True)
+        for n in (1, 4)
+    )
+    for name in one.measures:
+        assert one.measures[name].tobytes() == four.measures[name].tobytes(), name
+    for left, right in zip(one.traces, four.traces, strict=True):
+        assert_same(left, right)
+    assert (one.noise_draws == four.noise_draws).all()
+    assert any(
+        arrays(one.traces[0])[name].tobytes() != array.tobytes()
+        for name, array in arrays(one.traces[1]).items()
+    ), "two repetitions are the same"
+
+
+@pytest.fixture(scope="module")
+def interpreted() -> dict[str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "battery.digests"],
+        cwd=Path(__file__).parent.parent,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+@every_case
+def test_compiled_equals_interpreted(case, interpreted):
+    assert digest(case) == interpreted[case.name]
+
+
+@every_case
+def test_the_fingerprint_notices_another_seed(case):
+    world, policy = case.easy()
+    one, two = play(policy, world, ROUNDS, seed=5), play(policy, world, ROUNDS, seed=6)
+    assert any(
+        not np.array_equal(array, arrays(two.trace)[name], equal_nan=True)
+        for name, array in arrays(one.trace).items()
+    )

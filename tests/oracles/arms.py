@@ -1,0 +1,148 @@
+"""Slow policies of one learner, written from the papers: lists, direct sums, bisection.
+
+Each takes ``reward(t, a)`` and ``draw(t, j)`` (uniforms by position) and returns the arms pulled in
+rounds 0, 1, ..., T - 1. Nothing is carried from round to round but the list of what happened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+Reward = Callable[[int, int], float]
+Draw = Callable[[int, int], float]
+Function = Callable[[float], float]
+
+
+def first_largest(values: Sequence[float]) -> int:
+    return values.index(max(values))
+
+
+def ucb1(K: int, T: int, reward: Reward, exploration: float = 2.0) -> list[int]:
+    """Auer, Cesa-Bianchi and Fischer (2002), Fig. 1."""
+    seen: list[list[float]] = [[] for _ in range(K)]
+    arms = []
+    for n in range(T):  # n: the plays done so far
+        if n < K:
+            arm = n
+        else:
+            arm = first_largest(
+                [sum(x) / len(x) + math.sqrt(exploration * math.log(n) / len(x)) for x in seen]
+            )
+        seen[arm].append(reward(n, arm))
+        arms.append(arm)
+    return arms
+
+
+def sw_ucb(K: int, T: int, reward: Reward, window: int, exploration: float = 0.6) -> list[int]:
+    """Garivier and Moulines (2011), Section 3.2, over the last `window` rounds."""
+    history: list[tuple[int, float]] = []
+    for t in range(T):
+        recent = history[-window:]
+        seen = [[x for arm, x in recent if arm == a] for a in range(K)]
+        unseen = [a for a in range(K) if not seen[a]]
+        if unseen:
+            arm = unseen[0]
+        else:
+            log = math.log(min(t + 1, window))
+            arm = first_largest(
+                [sum(x) / len(x) + math.sqrt(exploration * log / len(x)) for x in seen]
+            )
+        history.append((arm, reward(t, arm)))
+    return [arm for arm, _ in history]
+
+
+def divergence(p: float, q: float) -> float:
+    """KL of Bernoulli(p) from Bernoulli(q)."""
+    total = 0.0
+    if p > 0:
+        total += math.inf if q <= 0 else p * math.log(p / q)
+    if p < 1:
+        total += math.inf if q >= 1 else (1 - p) * math.log((1 - p) / (1 - q))
+    return total
+
+
+def last_true(holds: Callable[[float], bool], low: float, high: float) -> float:
+    """Return the largest float of [low, high] where `holds`, which is true up to some point."""
+    if holds(high):
+        return high
+    while True:
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            return low
+        low, high = (middle, high) if holds(middle) else (low, middle)
+
+
+def kl_index(feedback: Sequence[float], g: Function, f: float) -> float:
+    """Paper 003, Algorithm 1 (a): the largest q in [0, 1] whose g(q) the feedback allows."""
+    if not feedback:
+        return 1.0
+    N, lam = len(feedback), sum(feedback) / len(feedback)
+    rising = g(0.0) < g(1.0)
+
+    def behind(q: float) -> bool:
+        return g(q) <= lam if rising else g(q) >= lam
+
+    centre = last_true(behind, 0.0, 1.0) if behind(0.0) else 0.0
+    if centre == 0.0 and N * divergence(lam, g(0.0)) > f:
+        return 0.0
+    return last_true(lambda q: behind(q) or N * divergence(lam, g(q)) <= f, centre, 1.0)
+
+
+def exploration_bonus(s: int) -> float:
+    """Theorem 1's f, floored at 0."""
+    return max(0.0, math.log(s) + 3 * math.log(math.log(s))) if s > 1 else 0.0
+
+
+def corrupt(r: float, g: Function, draw: Draw, t: int) -> float:
+    """Return a bit that is 1 with probability g(r): r rounded to an end of g, then flipped."""
+    share = (g(r) - g(0.0)) / (g(1.0) - g(0.0))
+    rounded = draw(t, 1) < share if 0 < share < 1 else share == 1.0
+    stay = g(1.0) if rounded else 1 - g(0.0)
+    return float(rounded == (draw(t, 2) < stay))
+
+
+def sw_klucb_cf(
+    K: int,
+    T: int,
+    reward: Reward,
+    draw: Draw,
+    *,
+    functions: Sequence[Function] | None = None,
+    window: int | None = None,
+) -> list[int]:
+    """Paper 003, Algorithm 1; without `functions` kl-UCB, without `window` klUCB-CF.
+
+    Ties are drawn by position 0 of the round from a list that begins with the latest arm.
+    """
+    history: list[tuple[int, float]] = []
+    for t in range(T):
+        if t < K:
+            arm = t
+        else:
+            recent = history if window is None else history[-window:]
+            f = exploration_bonus(t if window is None else min(t, window))
+            index = []
+            for a in range(K):
+                g = functions[a] if functions else (lambda q: q)
+                index.append(kl_index([x for arm, x in recent if arm == a], g, f))
+            ties = [a for a in range(K) if index[a] == max(index)]
+            ties.sort(key=lambda a: a != history[-1][0])
+            arm = ties[int(draw(t, 0) * len(ties))]
+        value = reward(t, arm)
+        if functions:
+            value = corrupt(value, functions[arm], draw, t)
+        history.append((arm, value))
+    return [arm for arm, _ in history]
+
+
+def exp3(K: int, T: int, reward: Reward, draw: Draw, exploration_prob: float) -> list[int]:
+    """Auer, Cesa-Bianchi, Freund and Schapire (2002), Fig. 1."""
+    gamma, weights, arms = exploration_prob, [1.0] * K, []
+    for t in range(T):
+        p = [(1 - gamma) * w / sum(weights) + gamma / K for w in weights]
+        u = draw(t, 0)
+        arm = next((a for a in range(K) if u < sum(p[: a + 1])), K - 1)
+        weights[arm] *= math.exp(gamma * reward(t, arm) / p[arm] / K)
+        arms.append(arm)
+    return arms
