@@ -35,6 +35,8 @@ class Policy(ABC):
     """One line for ``tacit policies``."""
     paper: ClassVar[str] = ""
     """The paper's number and algorithm, or a reference."""
+    protects: ClassVar[str] = "nothing"
+    """What is private, in a few words; `guarantee` says it exactly."""
 
     @abstractmethod
     def guarantee(self, horizon: int) -> Guarantee:

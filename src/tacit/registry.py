@@ -49,7 +49,7 @@ def environment_named(name: str) -> type[Environment]:
     return _named(environments(), "world", name)
 
 
-def _named(known: Mapping[str, D], what: str, name: str) -> D:
+def _named(known: Mapping[str, type[D]], what: str, name: str) -> type[D]:
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=3) or sorted(known)
@@ -65,7 +65,8 @@ def build(kind: type[D], facts: Mapping[str, Any], parameters: Mapping[str, Any]
     >>> build(UCB1, {"n_arms": 3, "horizon": 10}, {"exploration": 1.0})
     UCB1(n_arms=3, exploration=1.0)
     """
-    fields = {field.name for field in dataclasses.fields(kind) if field.init}
+    described: Any = kind
+    fields = {field.name for field in dataclasses.fields(described) if field.init}
     unknown = sorted(set(parameters) - fields)
     if unknown:
         has = ", ".join(sorted(fields)) or "none"

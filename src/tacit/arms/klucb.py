@@ -85,6 +85,7 @@ class KLUCBCF(KLPolicy):
     name: ClassVar[str] = "klucb-cf"
     summary: ClassVar[str] = "kl-UCB on locally private feedback, unchanging world"
     paper: ClassVar[str] = "Gajane et al. 2018"
+    protects: ClassVar[str] = "each reward, locally"
 
     n_arms: int
     epsilon: float | None = 1.0

@@ -186,6 +186,7 @@ class SWKLUCBCF(KLPolicy):
     name: ClassVar[str] = "sw-klucb-cf"
     summary: ClassVar[str] = "sliding-window kl-UCB on locally private feedback, changing world"
     paper: ClassVar[str] = "003 Alg. 1"
+    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 
     n_arms: int
     horizon: int

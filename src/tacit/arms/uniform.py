@@ -58,6 +58,7 @@ class Uniform(ArmsPolicy):
     name: ClassVar[str] = "uniform"
     summary: ClassVar[str] = "any arm at random: the baseline"
     paper: ClassVar[str] = ""
+    protects: ClassVar[str] = "everything"
 
     n_arms: int
 

@@ -1,0 +1,368 @@
+"""The command line: parses, calls, prints.
+
+Every command prints a table on a terminal, aligned text in a pipe and JSON with ``--json``; complains
+in one line on standard error and exits with 2; and never leaves a half-written file.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import sys
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+try:
+    import typer
+except ImportError:
+    raise SystemExit("tacit: the command line needs more parts; pip install 'tacit[cli]'") from None
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    name="tacit",
+    help="Differentially private bandits on networks: learn together without telling.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the files written.")]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same tables and the same result.")]
+Workers = Annotated[int | None, typer.Option(help="Processes; by default one for each core.")]
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        print(f"tacit: {error}", file=sys.stderr)
+        raise SystemExit(2) from None
+
+
+@app.command()
+def policies(as_json: Json = False) -> None:
+    """List the policies: setting, privacy, paper.
+
+    Example: `tacit policies`
+    """
+    from tacit.registry import policies as known
+
+    rows = [
+        {
+            "name": name,
+            "room": kind.room,
+            "does": kind.summary,
+            "protects": kind.protects,
+            "paper": kind.paper,
+        }
+        for name, kind in known().items()
+    ]
+    _show(rows, as_json)
+
+
+@app.command()
+def worlds(as_json: Json = False) -> None:
+    """List the worlds (environments) that policies can be tried in.
+
+    Example: `tacit worlds`
+    """
+    from tacit.registry import environments
+
+    rows = [
+        {"name": name, "room": kind.room, "is": kind.summary}
+        for name, kind in environments().items()
+    ]
+    _show(rows, as_json)
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    out: Out = Path("results"),
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Run a study: any policies, any world, any grid; resumes where it was stopped.
+
+    Writes NAME.parquet, NAME-summary.csv and a figure (PNG and SVG) to the folder.
+
+    Example: `tacit run studies/first.toml --out results`
+    """
+    from tacit.simulation import Study
+
+    _run_study(Study.from_toml(study), out, workers, as_json)
+
+
+@app.command()
+def compare(
+    policy: Annotated[list[str], typer.Argument(help="NAME or NAME:parameter=value,...")],
+    world: Annotated[str, typer.Option(help="NAME or NAME:parameter=value,...")] = "riser",
+    horizon: Annotated[int, typer.Option(help="Rounds.")] = 10_000,
+    repetitions: Annotated[int, typer.Option(help="Independent repetitions.")] = 20,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="Privacy of every policy that has it; repeatable.")
+    ] = None,
+    seed: Seed = 0,
+    name: Annotated[str, typer.Option(help="Names the files.")] = "compare",
+    out: Out = Path("results"),
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Compare policies in one world: one line to a picture.
+
+    Example: `tacit compare uniform klucb sw-klucb-cf --epsilon 1 --horizon 5000 --repetitions 8`
+    """
+    from tacit.simulation import Study
+
+    study = Study(
+        name=name,
+        environment=_spec(world),
+        policies=tuple(_spec(text) for text in policy),
+        horizon=horizon,
+        repetitions=repetitions,
+        seed=seed,
+        grid={"policy.epsilon": list(epsilon)} if epsilon else {},
+    )
+    _run_study(study, out, workers, as_json)
+
+
+@app.command()
+def guarantee(
+    policy: Annotated[str, typer.Argument(help="NAME or NAME:parameter=value,...")],
+    world: Annotated[str | None, typer.Option(help="Fills the policy's parameters.")] = None,
+    horizon: Annotated[int, typer.Option(help="Rounds.")] = 10_000,
+    delta: Annotated[float, typer.Option(help="The delta of composed guarantees.")] = 1e-6,
+    picture: Annotated[
+        Path | None, typer.Option(help="Write the curve of epsilon against rounds (PNG or SVG).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is protected, from whom, for how long, at what epsilon.
+
+    Example: `tacit guarantee sw-klucb-cf:epsilon=1 --horizon 1000`
+    """
+    from tacit.simulation.guarantees import horizons, spans
+
+    chosen, _ = _policy_and_world(policy, world, horizon)
+    stated = chosen.guarantee(horizon)
+    rows = spans(stated, horizon, delta)
+    curve = horizons(stated, horizon, delta)
+    if picture is not None:
+        from tacit.report.privacy import draw_curve
+
+        draw_curve(curve, picture, title=repr(chosen), delta=delta)
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "policy": repr(chosen),
+                    "guarantee": json.loads(stated.to_json()),
+                    "sentence": stated.sentence(),
+                    "spans": [_finite(row) for row in rows],
+                    "curve": [_finite({"rounds": m, "epsilon": e}) for m, e in curve],
+                }
+            )
+        )
+        return
+    print(stated.sentence())
+    print()
+    _show(rows, False)
+    if picture is not None:
+        print(f"\n{picture}")
+
+
+@app.command()
+def audit(
+    target: Annotated[str, typer.Argument(help="A policy or mechanism: NAME:parameter=value,...")],
+    world: Annotated[str | None, typer.Option(help="The world a policy is audited in.")] = None,
+    horizon: Annotated[int, typer.Option(help="Rounds of each repetition.")] = 20,
+    runs: Annotated[int, typer.Option(help="Repetitions on each of the two inputs.")] = 100_000,
+    epsilon: Annotated[
+        float | None, typer.Option(help="The claim; by default what is guaranteed.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="The claim's delta.")] = None,
+    alpha: Annotated[float, typer.Option(help="Chance of refuting a true claim.")] = 0.05,
+    seed: Seed = 0,
+    picture: Annotated[
+        Path | None, typer.Option(help="Draw both output distributions (PNG or SVG).")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Try to break a claim of privacy: refuted, or not refuted; never proved.
+
+    Exits with 1 if the claim is refuted.
+
+    Example: `tacit audit klucb-cf:epsilon=1 --horizon 10 --runs 20000`
+    """
+    from tacit.simulation.audits import audit_mechanism, audit_policy, mechanism_kinds
+
+    name = _spec(target)["name"]
+    if name in mechanism_kinds():
+        parameters = {k: v for k, v in _spec(target).items() if k != "name"}
+        found = audit_mechanism(
+            name, parameters, runs=runs, epsilon=epsilon, delta=delta, alpha=alpha, seed=seed
+        )
+    else:
+        policy, environment = _policy_and_world(target, world, horizon)
+        found = audit_policy(
+            policy,
+            environment,
+            horizon=horizon,
+            runs=runs,
+            epsilon=epsilon,
+            delta=delta,
+            alpha=alpha,
+            seed=seed,
+        )
+    if picture is not None:
+        found.result.picture(picture)
+    if as_json:
+        print(json.dumps({"pair": found.worst.words, **json.loads(found.result.to_json())}))
+    else:
+        print(found.sentence())
+        if picture is not None:
+            print(picture)
+    if found.result.refuted:
+        raise typer.Exit(1)
+
+
+def _policy_and_world(policy: str, world: str | None, horizon: int) -> tuple[Any, Any]:
+    from tacit.registry import build, environment_named, policy_named
+
+    written = _spec(policy)
+    kind = policy_named(written.pop("name"))
+    chosen = _spec(world) if world is not None else _spec(_DEFAULT_WORLDS[kind.room])
+    environment = build(environment_named(chosen.pop("name")), {}, chosen)
+    return build(kind, environment.facts(horizon), written), environment
+
+
+#: A small world of each room, where a command does not name one.
+_DEFAULT_WORLDS = {"arms": "bernoulli:means=[0.3,0.7]"}
+
+
+def _spec(text: str) -> dict[str, Any]:
+    """Parse ``name:parameter=value,parameter=value``; values are TOML, else plain words."""
+    name, _, rest = text.partition(":")
+    spec: dict[str, Any] = {"name": name}
+    for part in _split(rest):
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise ValueError(f"{text!r}: expected NAME:parameter=value, got {part!r}")
+        try:
+            spec[key.strip()] = tomllib.loads(f"v = {value}")["v"]
+        except tomllib.TOMLDecodeError:
+            spec[key.strip()] = value.strip()
+    return spec
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at the commas that are not inside brackets."""
+    depth, part = 0, ""
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += character
+    if part:
+        yield part
+
+
+def _run_study(study: Any, out: Path, workers: int | None, as_json: bool) -> None:
+    from tacit.report import draw_curves
+    from tacit.simulation import run_study
+    from tacit.state import write_atomically
+
+    with _progress(study.name) as progress:
+        result = run_study(study, out, workers=workers, progress=progress)
+    rows = result.summary()
+    summary = out / f"{study.name}-summary.csv"
+    text = io.StringIO()
+    table = csv.DictWriter(text, rows[0])
+    table.writeheader()
+    table.writerows(rows)
+    write_atomically(summary, lambda file: file.write_text(text.getvalue(), encoding="utf-8"))
+    figures = draw_curves(result, out)
+    files = [str(path) for path in (result.path, summary, *figures)]
+    if as_json:
+        print(json.dumps({"files": files, "summary": rows}))
+        return
+    shown = [
+        {
+            "policy": row["label"],
+            row["measure"]: f"{row['mean']:.4g}",
+            "95%": f"{row['low']:.4g} to {row['high']:.4g}",
+            "privacy": _privacy(row),
+        }
+        for row in rows
+    ]
+    _show(shown, False)
+    print()
+    for path in files:
+        print(path)
+
+
+def _privacy(row: dict[str, Any]) -> str:
+    epsilon = float(row["epsilon"])
+    if math.isinf(epsilon):
+        return "none"
+    delta = f", delta {row['delta']:g}" if row["delta"] else ""
+    return f"epsilon {epsilon:.4g}{delta} a {row['unit']}, {row['trust']}"
+
+
+def _finite(row: dict[str, Any]) -> dict[str, Any]:
+    return {k: "inf" if isinstance(v, float) and math.isinf(v) else v for k, v in row.items()}
+
+
+def _show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    if as_json:
+        print(json.dumps([_finite(row) for row in rows]))
+        return
+    columns = list(rows[0])
+    cells = [[_text(row[column]) for column in columns] for row in rows]
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+        for line in cells:
+            table.add_row(*line)
+        Console().print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for line in [columns, *cells]:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip())
+
+
+def _text(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+@contextmanager
+def _progress(name: str) -> Iterator[Any]:
+    """Give a function that moves a bar on a terminal, and nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+if __name__ == "__main__":
+    main()

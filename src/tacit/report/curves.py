@@ -1,0 +1,60 @@
+"""Curves of a study: a measure against rounds, with 95% bands, one panel for each world."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from tacit.report.style import figure, looks, save_figure
+from tacit.simulation.files import CellResult, StudyResult
+
+__all__ = ["draw_curves"]
+
+_PER_PANEL = 8
+
+
+def draw_curves(result: StudyResult, folder: str | Path, measure: str | None = None) -> list[Path]:
+    """Draw a measure (by default the first) of every cell and return the files written."""
+    name = measure or next(iter(result.cells[0].measures))
+    panels = _panels(result.cells)
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    size = (7.0, 4.4) if columns == 1 else (11.0, 4.0 * rows)
+    with figure(*size, nrows=rows, ncols=columns, squeeze=False) as (drawn, grid):
+        for axes in grid.flat[len(panels) :]:
+            axes.set_visible(False)
+        for axes, (title, cells) in zip(grid.flat, panels, strict=False):
+            for cell, look in zip(cells, looks(), strict=False):
+                band = cell.band(name)
+                rounds = np.concatenate([[0], cell.checkpoints])
+                mean, low, high = (
+                    np.concatenate([[0.0], v]) for v in (band.mean, band.low, band.high)
+                )
+                axes.fill_between(rounds, low, high, color=look["color"], alpha=0.18, linewidth=0)
+                axes.plot(rounds, mean, label=cell.label, **look)
+            axes.set_title(title, fontsize=10, loc="left")
+            axes.set_xlabel("rounds")
+            axes.set_ylabel(f"cumulative {name}")
+            axes.margins(x=0)
+            axes.set_ylim(bottom=0)
+            axes.xaxis.set_major_formatter(lambda v, _: f"{v:,.0f}")
+            axes.yaxis.set_major_formatter(lambda v, _: f"{v:,.0f}")
+            axes.legend(fontsize=8)
+        n = len(result.cells[0].measures[name])
+        note = f"{result.name}: mean of {n} repetitions, 95% bands; research numerics"
+        drawn.supxlabel(note, fontsize=8, color="0.35")
+        return save_figure(drawn, Path(folder) / f"{result.name}-{name}")
+
+
+def _panels(cells: tuple[CellResult, ...]) -> list[tuple[str, list[CellResult]]]:
+    """Group cells by world and horizon; a group too full to read is cut into several panels."""
+    groups: dict[tuple[str, int], list[CellResult]] = {}
+    for cell in cells:
+        groups.setdefault((cell.environment, cell.horizon), []).append(cell)
+    panels = []
+    for (world, _), members in groups.items():
+        title = world if len(world) <= 70 else world[:67] + "..."
+        for first in range(0, len(members), _PER_PANEL):
+            panels.append((title, members[first : first + _PER_PANEL]))
+    return panels
