@@ -51,7 +51,7 @@ def test_a_claim_is_refuted_only_if_the_noise_is_halved(run, left, right, option
     """
     true = audit(run, left, right, epsilon=1.0, runs=100_000, **options)
     assert true.verdict == "not refuted"
-    assert true.lower_bound > 0.85 or run is ball
+    assert true.lower_bound > 0.75
     doubled = 2 * (0.2 if run is repeated_response else 1.0)
     halved = audit(
         lambda x, n, s: run(x, n, s, doubled), left, right, epsilon=1.0, runs=100_000, **options
@@ -164,7 +164,7 @@ def test_two_entries_that_only_tell_together():
 def test_whole_rows_are_found_and_shown():
     rows = np.tile([[0.0, 1.0, 2.0], [2.0, -0.0, 1.0]], (50, 1))
     scores = scores_for(rows, rows, low_bits=True)
-    label = next(score for score in scores if not score.ordered and score.words.endswith("output"))
+    label = next(score for score in scores if not score.ordered and score.words == "the whole output")
     events = [event for event in candidates(label, label(rows), label(rows)) if event.kind == "in"]
     assert {tuple(sorted(label.examples.values()))} == {((0.0, 1.0, 2.0), (2.0, 0.0, 1.0))}
     assert any(

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from tacit.policy import require
 from tacit.privacy.auditing.bounds import epsilon_lower_bound
 from tacit.privacy.auditing.events import Event, candidates
-from tacit.privacy.auditing.scores import Rows, scores_for
+from tacit.privacy.auditing.scores import Rows, Score, scores_for
 
 __all__ = ["AuditResult", "Run", "audit", "seed_of"]
 
@@ -118,6 +118,7 @@ def audit(
     alpha: float = 0.05,
     seed: int = 0,
     low_bits: bool = True,
+    names: Sequence[str] = (),
 ) -> AuditResult:
     """Try to refute that `run` is (epsilon, delta)-private for two neighbouring inputs.
 
@@ -142,6 +143,8 @@ def audit(
     low_bits : bool
         Look at the lowest bits of floating-point outputs too. False audits a seeded mechanism of
         the ``research`` numerics as if it calculated with real numbers.
+    names : sequence of str, optional
+        What to call the columns of the output in words.
 
     Returns
     -------
@@ -170,7 +173,10 @@ def audit(
     choose = runs // 2 - learn
     test = runs - learn - choose
     first = [next(_stream(run, x, learn, block, (seed, _LEARN, i))) for i, x in enumerate(inputs)]
-    events = _propose(first[0], first[1], delta=delta, alpha=alpha, low_bits=low_bits)
+    rule = f"empty or {probe.shape[1]} names"
+    require("audit", "names", rule, len(names) in (0, probe.shape[1]), names)
+    scores = scores_for(first[0], first[1], low_bits=low_bits, names=names)
+    events = _propose(scores, first[0], first[1], delta=delta, alpha=alpha)
     hits = [
         _count(events, _stream(run, x, choose, block, (seed, _CHOOSE, i)))
         for i, x in enumerate(inputs)
@@ -232,10 +238,12 @@ def _both_ways(
     )
 
 
-def _propose(left: Rows, right: Rows, *, delta: float, alpha: float, low_bits: bool) -> list[Event]:
+def _propose(
+    scores: list[Score], left: Rows, right: Rows, *, delta: float, alpha: float
+) -> list[Event]:
     """Return the most promising events of the most promising scores."""
     proposals: list[tuple[float, list[Event]]] = []
-    for score in scores_for(left, right, low_bits=low_bits):
+    for score in scores:
         a, b = score(left), score(right)
         events = candidates(score, a, b)
         bounds = _both_ways(
@@ -250,16 +258,14 @@ def _propose(left: Rows, right: Rows, *, delta: float, alpha: float, low_bits: b
 def _counts(events: list[Event], scores: NDArray[Any]) -> NDArray[np.int64]:
     """Count the hits of events that share one score."""
     ordered = np.sort(scores)
-    counts = np.empty(len(events), np.int64)
-    for i, event in enumerate(events):
-        if event.kind == "at least":
-            counts[i] = len(ordered) - np.searchsorted(ordered, event.values[0], side="left")
-        elif event.kind == "at most":
-            counts[i] = np.searchsorted(ordered, event.values[0], side="right")
-        else:
-            until = np.searchsorted(ordered, event.values, side="right")
-            counts[i] = np.sum(until - np.searchsorted(ordered, event.values, side="left"))
-    return counts
+    values = np.concatenate([event.values for event in events])
+    below = np.searchsorted(ordered, values, side="left")
+    until = np.searchsorted(ordered, values, side="right")
+    starts = np.cumsum([0] + [len(event.values) for event in events[:-1]])
+    inside = np.add.reduceat(until - below, starts)
+    kinds = np.array([event.kind for event in events])
+    counts = np.where(kinds == "at least", len(ordered) - below[starts], until[starts])
+    return np.where(kinds == "in", inside, counts).astype(np.int64)
 
 
 def _count(events: list[Event], stream: Iterator[Rows]) -> NDArray[np.int64]:

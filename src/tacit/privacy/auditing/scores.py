@@ -7,8 +7,8 @@ whole row); others are learned from runs that are not used again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,14 +44,18 @@ class Score:
         return values
 
 
-def scores_for(left: Rows, right: Rows, *, low_bits: bool) -> list[Score]:
+def scores_for(
+    left: Rows, right: Rows, *, low_bits: bool, names: Sequence[str] = ()
+) -> list[Score]:
     """Return the scores worth trying, some of them learned from these outputs."""
     both = np.concatenate([left, right])
     m = both.shape[1]
-    columns = _strongest_columns(left, right)
-    scores = [Score(_name(j, m), _Column(j)) for j in columns]
+    labels = list(names) or (["output"] if m == 1 else [f"output[{j}]" for j in range(m)])
+    low, high = _winsorised(left, right)
+    columns = _strongest_columns(low, high) or [0]
+    scores = [Score(labels[j], _Column(j)) for j in columns]
     if low_bits:
-        scores += [Score(f"lowest bit of {_name(j, m)}", _LowestBit(j)) for j in columns[:8]]
+        scores += [Score(f"lowest bit of {labels[j]}", _LowestBit(j)) for j in columns[:8]]
     if m > 1:
         scores += [
             Score("sum of the output", _total),
@@ -60,25 +64,28 @@ def scores_for(left: Rows, right: Rows, *, low_bits: bool) -> list[Score]:
             Score("L1 norm", _l1_norm),
             Score("L2 norm", _l2_norm),
             Score("number of entries above their medians", _AboveMedian(np.median(both, axis=0))),
-            Score("projection on the difference of means", _mean_projection(left, right)),
+            Score("projection on the difference of means", _mean_projection(low, high)),
+            Score(
+                "L1 distance to left less right mean",
+                _Nearer(low.mean(axis=0), high.mean(axis=0), 1),
+            ),
+            Score(
+                "L2 distance to left less right mean",
+                _Nearer(low.mean(axis=0), high.mean(axis=0), 2),
+            ),
         ]
     scores += [
         Score("likelihood ratio by histograms", _Histograms.learn(left, right, columns)),
-        Score("likelihood ratio by logistic regression", _Logistic.learn(left, right, columns)),
+        Score("linear discriminant", _Discriminant.learn(low, high, columns)),
     ]
-    return scores + _row_scores(both)
+    return scores + _row_scores(both, labels)
 
 
-def _name(j: int, m: int) -> str:
-    return "output" if m == 1 else f"output[{j}]"
-
-
-def _strongest_columns(left: Rows, right: Rows) -> list[int]:
-    """Return the columns whose distributions differ most, by mean and by quantiles."""
-    m = left.shape[1]
-    if m <= _FEW:
-        return list(range(m))
-    low, high = _winsorised(left, right)
+def _strongest_columns(low: Rows, high: Rows) -> list[int]:
+    """Return the columns that vary, those whose means differ most if there are many."""
+    vary = np.flatnonzero((low != low[0]).any(axis=0) | (high != low[0]).any(axis=0))
+    if len(vary) <= _FEW:
+        return [int(j) for j in vary]
     spread = np.sqrt(low.var(axis=0) + high.var(axis=0)) + 1e-300
     difference = np.abs(low.mean(axis=0) - high.mean(axis=0)) / spread
     return [int(j) for j in np.argsort(-difference)[:_FEW]]
@@ -155,11 +162,22 @@ class _Projection:
         return rows @ self.weights
 
 
-def _mean_projection(left: Rows, right: Rows) -> _Projection:
-    low, high = _winsorised(left, right)
-    return _Projection(
-        (high.mean(axis=0) - low.mean(axis=0)) / (low.var(axis=0) + high.var(axis=0) + 1e-300)
-    )
+def _mean_projection(low: Rows, high: Rows) -> _Projection:
+    spread = low.var(axis=0) + high.var(axis=0) + 1e-300
+    return _Projection((high.mean(axis=0) - low.mean(axis=0)) / spread)
+
+
+@dataclass(frozen=True)
+class _Nearer:
+    """How much nearer to one centre than to the other: the log ratio of Laplace and ball noise."""
+
+    left: Rows
+    right: Rows
+    norm: int
+
+    def __call__(self, rows: Rows) -> Values:
+        distance = _l1_norm if self.norm == 1 else _l2_norm
+        return distance(rows - self.left) - distance(rows - self.right)
 
 
 @dataclass(frozen=True)
@@ -195,8 +213,8 @@ class _Histograms:
 
 
 @dataclass(frozen=True)
-class _Logistic:
-    """Logistic regression on columns, their squares and their signs about the median."""
+class _Discriminant:
+    """The best linear combination of columns, their squares and their signs about the median."""
 
     columns: tuple[int, ...]
     centre: Rows
@@ -204,24 +222,19 @@ class _Logistic:
     weights: Rows
 
     @classmethod
-    def learn(cls, left: Rows, right: Rows, columns: list[int], rows: int = 20_000) -> _Logistic:
-        chosen = columns[: _FEW // 2]
-        a, b = _winsorised(left[:rows, chosen], right[:rows, chosen])
+    def learn(cls, left: Rows, right: Rows, columns: list[int], rows: int = 4_000) -> _Discriminant:
+        chosen = columns[: _FEW // 4]
+        a, b = left[:rows, chosen], right[:rows, chosen]
         both = np.concatenate([a, b])
-        centre, spread = np.median(both, axis=0), both.std(axis=0) + 1e-300
-        model = cls(tuple(chosen), centre, spread, np.zeros(0))
-        x = model._features(both)
-        y = np.concatenate([np.zeros(len(a)), np.ones(len(b))])
-        w = np.zeros(x.shape[1])
-        for _ in range(8):  # Newton's method with a ridge
-            p = 1.0 / (1.0 + np.exp(-np.clip(x @ w, -30, 30)))
-            curvature = x.T @ (x * (p * (1 - p))[:, None]) + np.eye(len(w))
-            w = w + np.linalg.solve(curvature, x.T @ (y - p) - w)
-        return cls(tuple(chosen), centre, spread, w)
+        blank = cls(tuple(chosen), np.median(both, axis=0), both.std(axis=0) + 1e-300, np.zeros(0))
+        x, y = blank._features(a), blank._features(b)
+        pooled = np.cov(x, rowvar=False) + np.cov(y, rowvar=False) + 1e-6 * np.eye(x.shape[1])
+        weights = np.linalg.solve(pooled, y.mean(axis=0) - x.mean(axis=0))
+        return replace(blank, weights=weights)
 
     def _features(self, rows: Rows) -> Rows:
         z = np.clip(np.nan_to_num((rows - self.centre) / self.spread), -5, 5)
-        return np.concatenate([z, z * z, np.sign(z), np.ones((len(rows), 1))], axis=1)
+        return np.concatenate([z, z * z, np.sign(z)], axis=1)
 
     def __call__(self, rows: Rows) -> Values:
         return self._features(rows[:, list(self.columns)]) @ self.weights
@@ -243,7 +256,7 @@ class _RowLabel:
         return label
 
 
-def _row_scores(both: Rows) -> list[Score]:
+def _row_scores(both: Rows, labels: list[str]) -> list[Score]:
     """Return labels of whole rows, and of growing prefixes of the discrete columns."""
     m = both.shape[1]
     sample = both[:: max(1, len(both) // 4096)]
@@ -254,11 +267,12 @@ def _row_scores(both: Rows) -> list[Score]:
         label = _RowLabel(columns)
         if len(columns) < 2 or 2 * len(np.unique(label(sample))) > len(sample):
             continue
-        labels, first = np.unique(label(both), return_index=True)
+        known, first = np.unique(label(both), return_index=True)
         examples = {
             int(v): tuple(map(float, both[i, list(columns)]))
-            for v, i in zip(labels, first, strict=True)
+            for v, i in zip(known, first, strict=True)
         }
-        words = "output" if len(columns) == m else f"{len(columns)} entries from {columns[0]} on"
-        scores.append(Score(f"the whole {words}", label, ordered=False, examples=examples))
+        few = ", ".join(labels[j] for j in columns[:6]) + (", ..." if len(columns) > 6 else "")
+        words = "the whole output" if len(columns) == m else f"({few}) together"
+        scores.append(Score(words, label, ordered=False, examples=examples))
     return scores

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,7 @@ def search(
     seed: int = 0,
     short: int = 4_000,
     low_bits: bool = True,
+    names: Sequence[str] = (),
 ) -> SearchResult:
     """Audit the neighbouring pair that looks worst in short audits.
 
@@ -62,7 +63,7 @@ def search(
         As for `audit`.
     neighbours : iterable of Neighbours
         The pairs to compare.
-    epsilon, delta, runs, alpha, seed, low_bits
+    epsilon, delta, runs, alpha, seed, low_bits, names
         As for `audit`; `runs` is for the last audit.
     short : int
         How many runs of each input the first, shortest audits get.
@@ -95,6 +96,7 @@ def search(
                 alpha=alpha,
                 seed=seed_of(seed, turn, i),
                 low_bits=low_bits,
+                names=names,
             ).lower_bound
             for i, pair in enumerate(alive)
         ]
@@ -112,5 +114,6 @@ def search(
         alpha=alpha,
         seed=seed_of(seed, turn, 0),
         low_bits=low_bits,
+        names=names,
     )
     return SearchResult(worst=alive[0], result=result, candidates=count, runs=cost)

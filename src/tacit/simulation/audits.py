@@ -1,0 +1,299 @@
+"""Audit a policy: play it many times on neighbouring tables and look at everything it lets out.
+
+What an adversary sees is every released value and every decision. The audit itself knows nothing
+of policies; this page turns a policy into something to run and an environment's table into
+neighbouring pairs. All memory a repetition changes lies in one buffer, so that starting afresh is one
+copy and a short game costs microseconds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.policy import Environment, Policy, require
+from tacit.privacy import Neighbours, SearchResult, search
+from tacit.tapes import SECURE, SEEDED, Tape
+
+__all__ = ["PolicyRun", "audit_policy", "neighbours_of"]
+
+_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyRun:
+    """A policy as something to audit: ``run(table, runs, seed)`` returns one row a repetition.
+
+    Parameters
+    ----------
+    policy : Policy
+    environment : Environment
+        Supplies the traces; the tables are the audit's inputs.
+    horizon : int
+        Rounds of one repetition.
+    released : int
+        How many released values to look at, from the first on.
+    decisions : bool
+        Look at the decisions as well.
+    secure : bool
+        Draw noise as in service, on integer grids, instead of seeded floating point.
+
+    Examples
+    --------
+    >>> from tacit.arms import Bernoulli, KLUCBCF
+    >>> world = Bernoulli(means=(0.3, 0.7))
+    >>> run = PolicyRun(policy=KLUCBCF(n_arms=2, epsilon=1.0), environment=world, horizon=10)
+    >>> run(world.table(0, 0, 10), runs=5, seed=1).shape
+    (5, 26)
+    """
+
+    policy: Policy
+    environment: Environment
+    horizon: int
+    released: int = 16
+    decisions: bool = True
+    secure: bool = False
+
+    def __post_init__(self) -> None:
+        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
+        require(self, "released", ">= 0", self.released >= 0, self.released)
+        looks = self.decisions or self.released > 0
+        require(self, "released or decisions", "to look at", looks, self.released)
+
+    @property
+    def names(self) -> list[str]:
+        """What the columns of the output are."""
+        shape: tuple[int, ...] = (0,)
+        if self.decisions:
+            trace = self.environment.trace(self.horizon, np.array([self.horizon]), record=True)
+            shape = _decisions(trace).shape
+        decided = [f"decision {','.join(map(str, place))}" for place in np.ndindex(shape)]
+        return [f"release {j}" for j in range(self.released)] + decided
+
+    def __call__(self, table: Any, runs: int, seed: int) -> NDArray[np.float64]:
+        """Play `runs` independent repetitions on `table`."""
+        kind = SECURE if self.secure else SEEDED
+        tape = Tape(
+            kind,
+            np.zeros(4, np.uint64),
+            np.empty((0, 0)),
+            np.zeros(2, np.int64),
+            np.zeros(self.released),
+        )
+        rounds = np.array([self.horizon], np.int64)
+        trace = self.environment.trace(self.horizon, rounds, record=self.decisions)
+        (state, trace, tape), buffer = _in_one_buffer((self.policy.start(table), trace, tape))
+        fresh = buffer.copy()
+        chosen = _decisions(trace).reshape(-1) if self.decisions else np.zeros(0)
+        keys = np.random.default_rng(seed).integers(0, 2**64, (runs, 4), np.uint64)
+        if not self.secure:
+            keys[:, 2:] = 0
+        outputs = np.empty((runs, self.released + chosen.size))
+        play, horizon, log, key = self.policy.play, self.horizon, tape.log, tape.key
+        for i in range(runs):
+            buffer[:] = fresh
+            key[:] = keys[i]
+            play(state, table, tape, trace, 0, horizon)
+            outputs[i, : log.size] = log
+            outputs[i, log.size :] = chosen
+        return outputs
+
+
+def audit_policy(
+    policy: Policy,
+    environment: Environment,
+    *,
+    horizon: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    neighbours: Iterable[Neighbours] | None = None,
+    runs: int = 100_000,
+    alpha: float = 0.05,
+    seed: int = 0,
+    released: int = 16,
+    decisions: bool = True,
+    secure: bool = False,
+) -> SearchResult:
+    """Try to refute what a policy claims, on the worst neighbouring tables that can be found.
+
+    Parameters
+    ----------
+    policy : Policy
+    environment : Environment
+        Of the same room as the policy.
+    horizon : int
+        Rounds of one repetition; a few dozen are enough to expose a bad release.
+    epsilon, delta : float, optional
+        The claim. By default what ``policy.guarantee(horizon)`` states.
+    neighbours : iterable of Neighbours, optional
+        Pairs of tables. By default those of `neighbours_of` for the guarantee's unit.
+    runs : int
+        Repetitions on each table of the worst pair.
+    alpha, seed
+        As for :func:`tacit.privacy.audit`.
+    released, decisions, secure
+        What to look at and with which numerics, as in `PolicyRun`. Seeded noise is floating-point
+        noise, whose low bits always tell; they are looked at only if `secure`.
+
+    Returns
+    -------
+    SearchResult
+
+    Examples
+    --------
+    >>> from tacit.arms import UCB1, Bernoulli, KLUCBCF
+    >>> world = Bernoulli(means=(0.3, 0.7))
+    >>> private = KLUCBCF(n_arms=2, epsilon=1.0)
+    >>> audit_policy(private, world, horizon=10, runs=20_000).result.verdict
+    'not refuted'
+    >>> audit_policy(UCB1(n_arms=2), world, horizon=10, runs=2_000, epsilon=1.0).result.verdict
+    'refuted'
+    """
+    if policy.room != environment.room:
+        raise ValueError(
+            f"audit_policy: {policy.name} plays in the room {policy.room!r}, "
+            f"{environment.name} is a world of the room {environment.room!r}"
+        )
+    guarantee = policy.guarantee(horizon)
+    claimed = guarantee.epsilon if epsilon is None else epsilon
+    rule = f"given, because {policy.name} claims no finite one"
+    require("audit_policy", "epsilon", rule, math.isfinite(claimed), claimed)
+    allowed = (guarantee.delta if epsilon is None else 0.0) if delta is None else delta
+    pairs = neighbours
+    if pairs is None:
+        pairs = neighbours_of(environment, horizon, unit=guarantee.unit, seed=seed)
+    run = PolicyRun(
+        policy=policy,
+        environment=environment,
+        horizon=horizon,
+        released=released,
+        decisions=decisions,
+        secure=secure,
+    )
+    return search(
+        run,
+        pairs,
+        epsilon=claimed,
+        delta=allowed,
+        runs=runs,
+        alpha=alpha,
+        seed=seed,
+        short=min(1_000, runs),
+        low_bits=secure,
+        names=run.names,
+    )
+
+
+def neighbours_of(
+    environment: Environment,
+    horizon: int,
+    *,
+    unit: str = "reward",
+    seed: int = 0,
+    limit: int = 18,
+) -> list[Neighbours]:
+    """Return pairs of tables that differ in one reward, one round or everything, from 0 to 1.
+
+    Early rounds come first, because what they change lasts longest. The rest of the table is
+    that of the environment, or, where a room's tables can be recorded, all 0 or all 1.
+
+    Parameters
+    ----------
+    environment : Environment
+        Of the arms or the users room, or of the agents room with losses of their own.
+    horizon : int
+    unit : str
+        ``"reward"``: one entry changes. ``"round"``: all entries of one round. ``"user"``: all
+        entries, as if one person had provided them; only in the arms room.
+    seed : int
+        Chooses the table.
+    limit : int
+        At most so many pairs.
+    """
+    known = unit in ("reward", "round") or (unit == "user" and environment.room == "arms")
+    require("neighbours_of", "unit", "reward or round (else give the pairs)", known, unit)
+    table = environment.table(seed, 0, horizon)
+    if unit == "user":
+        _, (_, zeros), (_, ones) = _editing(table, environment.room, horizon)[3]
+        return [Neighbours(zeros, ones, "all rewards: 0 against 1")]
+    rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
+    pairs = _pairs(table, environment.room, horizon, unit, rounds)
+    return [pair for pair, _ in zip(pairs, range(limit), strict=False)]
+
+
+def _pairs(
+    table: Any, room: str, horizon: int, unit: str, rounds: list[int]
+) -> Iterator[Neighbours]:
+    width, what, put, worlds = _editing(table, room, horizon)
+    for t in rounds:
+        for words, world in worlds:
+            changes = [[j] for j in range(width)] if unit == "reward" else [list(range(width))]
+            for entries in changes:
+                name = f"{what} {entries[0]}" if unit == "reward" else "all of it"
+                left = put(world, [(t, j, 0.0) for j in entries])
+                right = put(world, [(t, j, 1.0) for j in entries])
+                yield Neighbours(left, right, f"round {t}, {name}: 0 against 1{words}")
+
+
+def _editing(table: Any, room: str, horizon: int) -> tuple[int, str, Any, list[tuple[str, Any]]]:
+    """Return how many entries a round has, their name, how to change them, and tables to do it in."""
+    if room == "arms":
+        from tacit.arms import tables as arms
+
+        width = table.means.shape[1]
+        worlds = [("", table)]
+        for level in (0.0, 1.0):
+            rewards = np.full((horizon, width), level)
+            flat = table._replace(kind=arms.RECORDED, recorded=rewards)
+            worlds.append((f", all other rewards {level:g}", flat))
+        return width, "arm", arms.edit, worlds
+    if room == "users":
+        from tacit.users import tables as users
+
+        return table.n_shown, "slot", users.edit, [("", table)]
+    from tacit.agents import tables as agents
+
+    if not isinstance(table, agents.Table):
+        raise ValueError("neighbours_of: this world has no losses to change; give the pairs")
+
+    def put(world: Any, entries: Any) -> Any:
+        return agents.edit_losses(world, [(t, 0, j, value) for t, j, value in entries])
+
+    return table.n_states, "agent 0, state", put, [("", table)]
+
+
+def _decisions(trace: Any) -> NDArray[Any]:
+    return np.asarray(trace.choices if hasattr(trace, "choices") else trace.decisions)
+
+
+def _in_one_buffer(tree: Any) -> tuple[Any, NDArray[np.uint8]]:
+    """Return the same tuples with all their arrays moved into one buffer."""
+    arrays: list[NDArray[Any]] = []
+    _visit(tree, arrays.append)
+    offsets = np.cumsum([0] + [-(-a.nbytes // _ALIGNMENT) * _ALIGNMENT for a in arrays])
+    buffer = np.zeros(int(offsets[-1]), np.uint8)
+    places = iter(offsets.tolist())
+
+    def move(array: NDArray[Any]) -> NDArray[Any]:
+        start = next(places)
+        flat = buffer[start : start + array.nbytes].view(array.dtype)
+        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
+        moved = flat.reshape(array.shape, order="F" if fortran else "C")
+        moved[...] = array
+        return moved
+
+    return _visit(tree, move), buffer
+
+
+def _visit(tree: Any, change: Any) -> Any:
+    if isinstance(tree, np.ndarray):
+        return change(tree)
+    if isinstance(tree, tuple):
+        parts = [_visit(part, change) for part in tree]
+        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+    return tree

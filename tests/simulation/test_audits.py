@@ -1,0 +1,82 @@
+"""The audit of policies: the outputs are those of a plain run, and halved noise is found."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tacit.arms import KLUCBCF, UCB1, Bernoulli, Uniform
+from tacit.arms.tables import edit
+from tacit.privacy import Neighbours
+from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of
+from tacit.tapes import seeded_tape
+
+WORLD = Bernoulli(means=(0.3, 0.7))
+HORIZON = 12
+
+
+@pytest.mark.parametrize("policy", [KLUCBCF(n_arms=2, epsilon=1.0), UCB1(n_arms=2)])
+def test_repetitions_are_plain_runs(policy):
+    table = WORLD.table(0, 0, HORIZON)
+    run = PolicyRun(policy=policy, environment=WORLD, horizon=HORIZON, released=8)
+    outputs = run(table, 20, seed=5)
+    keys = np.random.default_rng(5).integers(0, 2**64, (20, 4), np.uint64)
+    for row, key in zip(outputs, keys, strict=True):
+        tape = seeded_tape(0, log=8)
+        tape.key[:2] = key[:2]
+        trace = WORLD.trace(HORIZON, np.array([HORIZON]), record=True)
+        policy.play(policy.start(table), table, tape, trace, 0, HORIZON)
+        np.testing.assert_array_equal(row, np.concatenate([tape.log, trace.decisions]))
+    assert len(run.names) == outputs.shape[1]
+
+
+def test_a_private_policy_stands_and_its_twin_with_half_the_noise_falls():
+    """KLUCBCF costs exactly epsilon for one reward: claimed as it is, and twice as private."""
+    honest, doubled = KLUCBCF(n_arms=2, epsilon=1.0), KLUCBCF(n_arms=2, epsilon=2.0)
+    found = audit_policy(honest, WORLD, horizon=HORIZON, runs=20_000)
+    assert found.result.verdict == "not refuted"
+    assert found.result.lower_bound > 0.9
+    found = audit_policy(doubled, WORLD, horizon=HORIZON, runs=20_000, epsilon=1.0)
+    assert found.result.verdict == "refuted"
+
+
+def test_a_policy_without_noise_falls_by_its_decisions():
+    found = audit_policy(UCB1(n_arms=2), WORLD, horizon=HORIZON, runs=2_000, epsilon=1.0)
+    assert found.result.verdict == "refuted"
+    assert "decision" in found.result.event
+    blind = audit_policy(
+        Uniform(n_arms=2), WORLD, horizon=HORIZON, runs=2_000, epsilon=0.05, alpha=0.01
+    )
+    assert blind.result.verdict == "not refuted"
+
+
+def test_neighbours_differ_in_one_reward_or_one_round():
+    for unit, changed in (("reward", 1), ("round", 2)):
+        for pair in neighbours_of(WORLD, HORIZON, unit=unit):
+            left = {*zip(pair.left.edit_rounds, pair.left.edit_arms, strict=True)}
+            right = {*zip(pair.right.edit_rounds, pair.right.edit_arms, strict=True)}
+            assert left == right
+            assert len(left) == changed
+            assert len({t for t, _ in left}) == 1
+            assert (pair.left.kind, pair.left.key0) == (pair.right.kind, pair.right.key0)
+            np.testing.assert_array_equal(pair.left.recorded, pair.right.recorded)
+            assert set(pair.left.edit_values) == {0.0}
+            assert set(pair.right.edit_values) == {1.0}
+
+
+def test_given_pairs_are_used():
+    table = WORLD.table(0, 0, HORIZON)
+    pairs = [Neighbours(table, edit(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")]
+    policy = UCB1(n_arms=2)
+    found = audit_policy(policy, WORLD, horizon=HORIZON, runs=1_000, epsilon=0.1, neighbours=pairs)
+    assert found.worst.words == "the last reward"
+    assert not found.result.refuted  # no decision comes after it
+
+
+def test_bad_questions_are_refused():
+    with pytest.raises(ValueError, match="claims no finite one"):
+        audit_policy(UCB1(n_arms=2), WORLD, horizon=5)
+    with pytest.raises(ValueError, match="unit"):
+        neighbours_of(WORLD, 5, unit="household")
+    with pytest.raises(ValueError, match="to look at"):
+        PolicyRun(policy=UCB1(n_arms=2), environment=WORLD, horizon=5, released=0, decisions=False)
