@@ -154,7 +154,8 @@ def _table(
 def _matrix(owner: Any, means: Any, *, inside: bool) -> NDArray[np.float64]:
     """Return `means` as (pieces, arms), checked."""
     matrix = np.array(means, dtype=np.float64, ndmin=2)
-    require(owner, "means", "a row of numbers or rows of them", matrix.ndim == 2, matrix.shape)
+    filled = matrix.ndim == 2 and matrix.size > 0
+    require(owner, "means", "a row of numbers or rows of them", filled, matrix.shape)
     low, high = float(matrix.min()), float(matrix.max())
     worst = low if low < 0 else high
     if inside:

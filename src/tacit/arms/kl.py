@@ -38,6 +38,8 @@ def upper_root(p: Any, h: Any, bound: Any) -> Any:
         q = p + math.sqrt(2.0 * bound * q * (1.0 - q))
     # Newton runs in y = 1 - q, where a root close to 1 keeps its digits.
     y = max(1.0 - q, math.exp((h - bound) / (1.0 - p)))
+    if y < 1e-300:
+        return 1.0
     for _ in range(100):
         gap = 1.0 - y - p
         if gap <= 0.0:
