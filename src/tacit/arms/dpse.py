@@ -1,0 +1,142 @@
+"""DP-SE: private successive elimination without a graph.
+
+Pull every active arm equally often, double the precision from phase to phase, noise the means of the
+phase and drop the arms that are clearly worse; when one arm is left, pull it for ever. Sajed and Sheffet
+(2019), Algorithm 2.
+
+Its phases are those of GAP on a graph without edges, with one more pull of each arm, so the kernels are
+GAP's; rewards of neighbours, where a world shows them, are ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.arms.gap import (
+    WANTED,
+    Elimination,
+    Rule,
+    State,
+    begin,
+    learn,
+    n_active,
+    pick,
+    play_phase,
+    turn,
+)
+from tacit.arms.graph_environments import closed_rows
+from tacit.compiled import kernel
+from tacit.privacy import Claim, Guarantee, LaplaceRelease, compose
+
+__all__ = ["DPSE"]
+
+_FOR_EVER = 1 << 62
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPSE(Elimination):
+    """Eliminate arms by noised means, each arm showing its own reward only.
+
+    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
+    over the whole run; the server is trusted.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float
+        Privacy of one reward.
+    horizon : int
+        Number of rounds T, for the failure probability.
+    failure_prob : float, optional
+        Probability with which the confidence bounds may fail; 1/T if not given.
+
+    Examples
+    --------
+    >>> from tacit.arms import DPSE
+    >>> DPSE(n_arms=3, epsilon=0.5, horizon=1000).guarantee(1000).epsilon
+    0.5
+
+    References
+    ----------
+    Sajed, Sheffet. An optimal private stochastic-MAB algorithm based on optimal private stopping
+    rule. ICML 2019.
+    """
+
+    name: ClassVar[str] = "dpse"
+    summary: ClassVar[str] = "private successive elimination, no graph"
+    paper: ClassVar[str] = "Sajed and Sheffet 2019, Algorithm 2"
+
+    n_arms: int
+    epsilon: float = 1.0
+    horizon: int
+    failure_prob: float | None = None
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return epsilon for one round over the whole run."""
+        claim = Claim(
+            epsilon=self.epsilon,
+            unit="reward",
+            trust="central",
+            span="run",
+            holds=True,
+            why="every reward enters the noised mean of one arm in one phase",
+        )
+        release = LaplaceRelease(sensitivity=1.0, scale=1.0 / self.epsilon)
+        return compose(
+            [(release, 1)],
+            unit="round",
+            trust="central",
+            span="run",
+            basis="theorem",
+            claim=claim,
+            note="Decisions and noised means are covered; raw sums and counts are not",
+        )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        everyone = np.arange(self.n_arms)
+        return Rule(float(self.epsilon), float(self.confidence_loss), 0, 0, 1, everyone)
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing."""
+        return self._empty(closed_rows(self.n_arms))
+
+
+@kernel
+def new_phase(rule: Any, state: Any, t: Any) -> None:
+    """Explore all active arms; the last one left is never judged again."""
+    for a in range(state.active.size):
+        state.chosen[a] = state.active[a]
+    begin(rule, state, t)
+    if n_active(state.active) == 1:
+        state.now[WANTED] = _FOR_EVER
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return the arm of round t."""
+    if turn(rule, state, tape, t):
+        new_phase(rule, state, t)
+    return pick(state, eligible)
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    t = first
+    while t < last:
+        if turn(rule, state, tape, t):
+            new_phase(rule, state, t)
+        t = play_phase(rule, state, table, tape, trace, t, last)
+
+
+DPSE.act, DPSE.learn, DPSE.run = act, learn, run

@@ -1,0 +1,113 @@
+"""GAPU: GAP with a random independent set.
+
+The same phases, noise and elimination as GAP; only the set that a phase explores is drawn uniformly
+instead of greedily by mean, which shows what the greedy choice is worth. Paper 002, Section 5.2.
+
+The paper draws from all independent sets. From those an arm may go unobserved, so that its mean does
+not exist; this draws from the *maximal* independent sets. Where a connected part of the active graph
+has more than 62 arms or 100,000 maximal sets, each is still possible but not equally likely.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.arms.gap import (
+    GRAPH,
+    GraphElimination,
+    State,
+    begin,
+    learn,
+    pick,
+    play_phase,
+    turn,
+)
+from tacit.compiled import kernel
+from tacit.networks import Graph
+from tacit.networks.independent import uniform_independent_set, work_size
+from tacit.tapes import uniform
+
+__all__ = ["GAPU"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GAPU(GraphElimination):
+    """Eliminate arms by noised means, exploring a random maximal independent set.
+
+    Guarantee: that of :class:`~tacit.arms.GAP`; the set is drawn without looking at any reward.
+
+    Parameters
+    ----------
+    n_arms, epsilon, horizon, failure_prob, unit, noise, graph
+        As in :class:`~tacit.arms.GAP`.
+
+    Examples
+    --------
+    >>> from tacit.arms import GAPU
+    >>> GAPU(n_arms=3, epsilon=0.5, horizon=1000).guarantee(1000).epsilon
+    0.5
+
+    References
+    ----------
+    Lu, Wang, Qiu, Zhang. Differentially private algorithm for graphical bandits. Journal of
+    Software 33(9), 2022 (in Chinese).
+    """
+
+    name: ClassVar[str] = "gapu"
+    summary: ClassVar[str] = "GAP with uniformly drawn independent sets, to compare"
+    paper: ClassVar[str] = "002, Section 5.2"
+
+    n_arms: int
+    epsilon: float = 1.0
+    horizon: int
+    failure_prob: float | None = None
+    unit: str = "reward"
+    noise: str = "published"
+    graph: Graph | None = None
+
+    def __post_init__(self) -> None:
+        self._check()
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing, with room to enumerate sets in."""
+        room = np.zeros(work_size(self.n_arms), np.int64)
+        return super().start(table)._replace(work=room)
+
+
+@kernel(inlined=False)
+def uniform_set(state: Any, tape: Any, t: Any) -> None:
+    """Draw one of the maximal independent sets of the active arms."""
+    K, g = state.active.size, state.now[GRAPH]
+    for a in range(K):  # draws 0 to K - 1 are for noise; the new phase clears the sums anyway
+        if state.active[a]:
+            state.sums[a] = uniform(tape, t, K + a)
+    indptr = state.indptr[g * (K + 1) : (g + 1) * (K + 1)]
+    uniform_independent_set(
+        indptr, state.indices, state.active, state.sums, state.chosen, state.work
+    )
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return the arm of round t."""
+    if turn(rule, state, tape, t):
+        uniform_set(state, tape, t)
+        begin(rule, state, t)
+    return pick(state, eligible)
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    t = first
+    while t < last:
+        if turn(rule, state, tape, t):
+            uniform_set(state, tape, t)
+            begin(rule, state, t)
+        t = play_phase(rule, state, table, tape, trace, t, last)
+
+
+GAPU.act, GAPU.learn, GAPU.run = act, learn, run

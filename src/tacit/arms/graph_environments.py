@@ -1,0 +1,186 @@
+"""Worlds with a feedback graph: pulling an arm shows its neighbours' rewards too.
+
+Any world of this room gets a graph: one for all repetitions, a new Erdos-Renyi graph in each, or a
+sequence of graphs of which each takes over in a given round. The graph changes what is observed and
+nothing else, so policies that look at their own arm only play on the same rewards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms import environments
+from tacit.arms.environments import ArmsEnvironment, Schedule, TruncatedNormal
+from tacit.arms.tables import Table
+from tacit.networks import Graph, erdos_renyi
+from tacit.policy import require
+
+__all__ = ["Feedback", "GraphFeedback", "GraphSetting", "closed_rows", "graph_settings"]
+
+
+class Feedback(NamedTuple):
+    """Who is observed with whom, graph after graph, as tables and policies keep it."""
+
+    graph_starts: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+
+
+def closed_rows(n_arms: int, graphs: Sequence[Graph] = (), changes: Sequence[int] = ()) -> Feedback:
+    """Return the rows of `graphs`, every arm added to its own; without graphs, of no edges.
+
+    Examples
+    --------
+    >>> from tacit.networks import path
+    >>> closed_rows(3, [path(3)]).indices
+    array([0, 1, 0, 1, 2, 1, 2])
+    """
+    if not graphs:
+        return Feedback(np.zeros(1, np.int64), np.arange(n_arms + 1), np.arange(n_arms))
+    indptr: list[NDArray[np.int64]] = []
+    indices: list[NDArray[np.int64]] = []
+    offset = 0
+    loops = np.arange(n_arms)
+    for graph in graphs:
+        rows = np.concatenate((graph.rows, loops))
+        columns = np.concatenate((graph.indices.astype(np.int64), loops))
+        indices.append(columns[np.lexsort((columns, rows))])
+        indptr.append(offset + graph.indptr + np.arange(n_arms + 1))
+        offset += rows.size
+    starts = np.array([0, *changes], np.int64)
+    return Feedback(starts, np.concatenate(indptr), np.concatenate(indices))
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphFeedback(ArmsEnvironment):
+    """A world whose feedback goes along the edges of a graph.
+
+    Parameters
+    ----------
+    world : ArmsEnvironment or mapping
+        The rewards; in a study file ``{name = "bernoulli", means = [...]}``.
+    graph : Graph or sequence of Graph, optional
+        The undirected feedback graph, or several that take over one after the other.
+    edge_prob : float, optional
+        Instead of `graph`: every repetition draws Erdos-Renyi graphs with this edge probability.
+    changes : sequence of int, default ()
+        The first rounds of the second and later graphs.
+
+    Examples
+    --------
+    >>> from tacit.arms import Bernoulli, GraphFeedback
+    >>> from tacit.networks import star
+    >>> world = GraphFeedback(world=Bernoulli(means=(0.2, 0.8, 0.5)), graph=star(3))
+    >>> world.table(seed=0, repetition=0, horizon=10).indptr
+    array([0, 3, 5, 7])
+    """
+
+    name: ClassVar[str] = "graph-feedback"
+    summary: ClassVar[str] = "any of these worlds, with neighbours' rewards shown along a graph"
+
+    world: ArmsEnvironment
+    graph: Graph | tuple[Graph, ...] | None = None
+    edge_prob: float | None = None
+    changes: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.world, Mapping):
+            object.__setattr__(self, "world", _world_from(self.world))
+        changes = tuple(int(c) for c in self.changes)
+        object.__setattr__(self, "changes", changes)
+        increasing = all(a < b for a, b in zip((0, *changes), changes, strict=False))
+        require(self, "changes", "increasing rounds >= 1", increasing, changes)
+        one = (self.graph is None) != (self.edge_prob is None)
+        given = (self.graph, self.edge_prob)
+        require(self, "graph or edge_prob", "given, not both", one, given)
+        if self.edge_prob is not None:
+            inside = 0 <= self.edge_prob <= 1
+            require(self, "edge_prob", "in [0, 1]", inside, self.edge_prob)
+        if self.graph is not None:
+            graphs = (self.graph,) if isinstance(self.graph, Graph) else tuple(self.graph)
+            object.__setattr__(self, "graph", graphs[0] if len(graphs) == 1 else graphs)
+            needed = len(changes) + 1
+            require(self, "graph", f"{needed}, one a change", len(graphs) == needed, len(graphs))
+            for graph in graphs:
+                require(self, "graph", "undirected", not graph.directed, graph)
+                fits = graph.n_nodes == self.n_arms
+                require(self, "graph", f"of {self.n_arms} arms", fits, graph.n_nodes)
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return self.world.n_arms
+
+    def n_segments(self, horizon: int) -> int:
+        """Return in how many pieces the means are constant."""
+        return self.world.n_segments(horizon)
+
+    def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
+        """Return the means of the world."""
+        return self.world.schedule(horizon, rng)
+
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
+        """Return the table of one repetition."""
+        if isinstance(self.graph, Graph):
+            graphs: Sequence[Graph] = (self.graph,)
+        elif self.graph is not None:
+            graphs = self.graph
+        else:
+            n = len(self.changes) + 1
+            graphs = [
+                erdos_renyi(self.n_arms, self.edge_prob or 0.0, seed=seed, repetition=r)
+                for r in range(n * repetition, n * (repetition + 1))
+            ]
+        rows = closed_rows(self.n_arms, graphs, self.changes)
+        return self.world.table(seed, repetition, horizon)._replace(**rows._asdict())
+
+
+def _world_from(parameters: Mapping[str, Any]) -> ArmsEnvironment:
+    values = dict(parameters)
+    name = values.pop("name", None)
+    kinds: dict[str, type[ArmsEnvironment]] = {
+        kind.name: kind
+        for kind in map(vars(environments).__getitem__, environments.__all__)
+        if hasattr(kind, "name")
+    }
+    require("GraphFeedback", "world", f"named one of {', '.join(kinds)}", name in kinds, name)
+    try:
+        return kinds[str(name)](**values)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from None
+
+
+class GraphSetting(NamedTuple):
+    """A setting of the experiments of paper 002, Section 5."""
+
+    figure: int
+    gap: float
+    """The smallest gap."""
+    edge_prob: float
+    epsilon: float
+
+    @property
+    def world(self) -> GraphFeedback:
+        """Ten arms: two best ones of mean 0.9, the others lower by the gap, then by 0.05 each."""
+        means = (0.9, 0.9, *(0.9 - self.gap - 0.05 * k for k in range(8)))
+        return GraphFeedback(world=TruncatedNormal(means=means), edge_prob=self.edge_prob)
+
+
+def graph_settings() -> tuple[GraphSetting, ...]:
+    """Return the nine settings of Figures 1 to 3 of paper 002; its horizon is 100,000.
+
+    Examples
+    --------
+    >>> graph_settings()[0]
+    GraphSetting(figure=1, gap=0.05, edge_prob=0.2, epsilon=0.05)
+    """
+    return (
+        *(GraphSetting(1, gap, 0.2, 0.05) for gap in (0.05, 0.1, 0.2)),
+        *(GraphSetting(2, 0.1, edge_prob, 0.1) for edge_prob in (0.1, 0.2, 0.3)),
+        *(GraphSetting(3, 0.2, 0.1, epsilon) for epsilon in (0.05, 0.1, 0.2)),
+    )
