@@ -92,7 +92,7 @@ def test_a_kernel_that_allocates_must_say_so():
         return np.ones(n).sum()
 
     assert kernel(allocates=True)(said)(3) == 0.0
-    with pytest.raises(Exception, match="NRT|Only accept returning of array"):
+    with pytest.raises(Exception, match=r"NRT|Only accept returning of array"):
         kernel(unsaid)(3)
 
 
