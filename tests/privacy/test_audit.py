@@ -143,6 +143,7 @@ def test_float_laplace_is_refuted_through_its_low_bits():
 def test_silence_is_an_output():
     result = audit(silent_or_not, False, True, epsilon=1.0, delta=0.5, runs=10_000)
     assert result.lower_bound > 5
+    assert result.event == "output missing"
 
 
 def test_two_entries_that_only_tell_together():

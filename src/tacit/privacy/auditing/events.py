@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.privacy.auditing.scores import Rows, Score
+from tacit.privacy.auditing.scores import MISSING, Rows, Score
 
 __all__ = ["Event", "candidates"]
 
@@ -41,6 +41,8 @@ class Event:
     @property
     def words(self) -> str:
         """The event in words."""
+        if self.kind == "at most" and self.values[0] == MISSING:
+            return f"{self.score.words} missing"
         if self.kind != "in":
             return f"{self.score.words} {self.kind} {self.values[0]:.12g}"
         examples = self.score.examples

@@ -21,7 +21,8 @@ Values = NDArray[Any]
 
 _FEW = 64
 """Columns that get scores of their own, and distinct values that a discrete column may have."""
-_LOWEST = -1.7e308
+MISSING = -1.7e308
+"""Stands for not-a-number, below every other value."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Score:
         with np.errstate(all="ignore"):
             values = self.of(rows)
         if values.dtype == np.float64:
-            return np.where(np.isnan(values), _LOWEST, values)
+            return np.where(np.isnan(values), MISSING, values)
         return values
 
 
