@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
+from oracles import diffusion as oracle
 from tacit.agents import (
     THREE_AGENTS,
     ChangingTruth,
@@ -18,7 +20,6 @@ from tacit.agents import (
 )
 from tacit.networks import Combination, erdos_renyi
 from tacit.tapes import recorded_tape, seeded_tape
-from tests.oracles import diffusion as oracle
 
 M = 4
 POLICIES = {
@@ -55,7 +56,7 @@ def run(policy, world, tape, T, *, pieces=1, record=True):
     trace = world.trace(T, np.arange(1, T + 1), record=record)
     state = policy.start(table)
     cuts = np.linspace(0, T, pieces + 1).astype(int)
-    for first, last in zip(cuts, cuts[1:], strict=False):
+    for first, last in itertools.pairwise(cuts):
         policy.play(state, table, tape, trace, int(first), int(last))
     return trace
 

@@ -129,7 +129,7 @@ class PrivateBanditPolicy(BanditPolicy):
         note += f" Reported every {B} rounds; for an agent's whole history see history_guarantee."
         return Guarantee(epsilon=release.epsilon, basis="theorem", note=note, **scope)
 
-    def rule(self, keep_signal: float = 1.0) -> diffusion_sound.Rule:
+    def rule(self, keep_signal: float = diffusion_sound.OPEN_SIGNAL) -> diffusion_sound.Rule:
         """Return the numbers of the sound step."""
         eta, gamma = self.eta_and_gamma
         make = diffusion_sound.response_rule

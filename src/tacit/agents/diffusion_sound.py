@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 OPEN, RESPONSE, LAPLACE = 0, 1, 2
+OPEN_SIGNAL = 0.0
 # Clamping at three scales moves the expectation by at most 2.5% of a scale.
 _CLAMP_SCALES = 3.0
 # A probability lies on a grid of 2^-53; asking for this much less keeps the loss below epsilon.
@@ -77,7 +78,7 @@ class Rule(NamedTuple):
     variance: float
     """s^2, the largest mean square of a centred report."""
     keep_signal: float
-    """Probability that a shared signal is told truly; 1 shares what the signal itself suggests."""
+    """Probability that the state nearest to a signal is told truly; 0 shares in the open."""
 
 
 class State(NamedTuple):
@@ -112,11 +113,11 @@ def best_block(epsilon: float) -> int:
 
 def open_rule(*, eta: float, gamma: float) -> Rule:
     """Return the rule without privacy: exact losses, no blocks."""
-    return Rule(gamma, eta, 1, OPEN, 0.0, 1.0, 0.0, 0.0, 0.5, 0.25, 1.0)
+    return Rule(gamma, eta, 1, OPEN, 0.0, 1.0, 0.0, 0.0, 0.5, 0.25, OPEN_SIGNAL)
 
 
 def response_rule(
-    *, eta: float, gamma: float, epsilon: float, block: int, keep_signal: float = 1.0
+    *, eta: float, gamma: float, epsilon: float, block: int, keep_signal: float = OPEN_SIGNAL
 ) -> Rule:
     """Return the rule whose agents report one randomized bit a block."""
     flip = 1.0 / (2.0 + block * math.expm1(min(epsilon, 700.0) * (1.0 - GRID_MARGIN)))
@@ -127,7 +128,7 @@ def response_rule(
 
 
 def laplace_rule(
-    *, eta: float, gamma: float, epsilon: float, block: int, keep_signal: float = 1.0
+    *, eta: float, gamma: float, epsilon: float, block: int, keep_signal: float = OPEN_SIGNAL
 ) -> Rule:
     """Return the rule whose agents report a clamped noisy mean a block."""
     scale = 1.0 / (block * epsilon)
@@ -183,7 +184,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         if t % rule.block == 0:
             for k in range(N):
                 S = signal_at(table, t, k, truth[table.group[k]])
-                if rule.keep_signal < 1.0:
+                if rule.keep_signal > OPEN_SIGNAL:
                     z = _told(tape, t, 2 * N + k, S, M, rule.keep_signal)
                     _update_by(mu, k, state.likelihood, z, p)
                 else:

@@ -319,7 +319,8 @@ class RecordedTruth(_TruthEnvironment):
         changes: dict[str, Any] = {"states": self._states, "signals": self._signals}
         if not isinstance(self.losses, str):
             rows = self.n_agents if self._own_losses else 1
-            changes["losses"] = np.ascontiguousarray(
+            # A copy: numba would compile every kernel again for the read-only view.
+            changes["losses"] = np.array(
                 np.broadcast_to(self._losses, (rounds, rows, self.state_count))
             )
         return self._table(seed, repetition, **changes)
