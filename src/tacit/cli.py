@@ -235,6 +235,65 @@ def audit(
         raise typer.Exit(1)
 
 
+@app.command()
+def reproduce(
+    name: Annotated[
+        list[str] | None, typer.Argument(help="Names, papers (002) or all; none lists them.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Small sizes: seconds a study.")] = False,
+    out: Out = Path("results/reproduce"),
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a paper's tables and figures again, with a verdict, and write the report.
+
+    Without a name, lists what there is with the last verdict. Resumes where it was stopped.
+
+    Example: `tacit reproduce 003-changes --quick`
+    """
+    from tacit.studies import last_findings, reproductions
+    from tacit.studies import reproduce as run_all
+
+    known = reproductions()
+    if not name:
+        rows = []
+        for each in known.values():
+            last = last_findings(each, out)
+            verdict = "" if last is None else last.findings.verdict
+            size = "" if last is None else "quick" if last.quick else "full"
+            rows.append({"name": each.name, "title": each.title, "verdict": verdict, "size": size})
+        _show(rows, as_json)
+        return
+    chosen = [each for each in known.values() if {"all", each.name, each.paper} & set(name)]
+    unknown = set(name) - {"all", *known, *(each.paper for each in known.values())}
+    if unknown:
+        raise ValueError(f"no study is called {min(unknown)!r}; `tacit reproduce` lists them")
+    with _progress("reproduce") as progress:
+        finished = run_all(chosen, out, quick=quick, workers=workers, progress=progress)
+    report = _write_report(out)
+    if as_json:
+        print(
+            json.dumps(
+                {
+                    "report": str(report),
+                    "studies": {f.reproduction.name: f.findings.to_dict() for f in finished},
+                }
+            )
+        )
+        return
+    for each in finished:
+        print(f"{each.reproduction.name}: {each.findings.verdict}. {each.findings.because}")
+    print(f"\nThe report is in {report}")
+
+
+def _write_report(folder: Path) -> Path:
+    from tacit.report.html import write_report
+    from tacit.studies import last_findings, reproductions
+
+    found = [last_findings(each, folder) for each in reproductions().values()]
+    return write_report([f for f in found if f is not None], folder)
+
+
 def _policy_and_world(policy: str, world: str | None, horizon: int) -> tuple[Any, Any]:
     from tacit.registry import build, environment_named, policy_named
 

@@ -142,7 +142,7 @@ class KLPolicy(ArmsPolicy):
             trust="local",
             span="run",
             claim=claim,
-            note="each reward is corrupted once, before it leaves its owner",
+            note="Each reward is corrupted once, before it leaves its owner",
         )
 
 

@@ -1,8 +1,8 @@
 """SW-UCB: UCB on the last few rounds only.
 
 Forget what is older than the window, so that an arm that was bad long ago is tried again. It is the
-non-private yardstick for changing worlds. Garivier and Moulines (2011), Section 3.2; ties go to the
-lowest index, an arm unseen in the window is pulled first.
+yardstick for changing worlds, private if asked to be. Garivier and Moulines (2011), Section 3.2;
+ties go to the lowest index, an arm unseen in the window is pulled first.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arms.corruption import RandomizedResponse, corrupted
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe
 from tacit.compiled import kernel
 from tacit.policy import require
-from tacit.privacy import Guarantee
+from tacit.privacy import Guarantee, compose
 
 __all__ = ["SWUCB"]
 
@@ -29,6 +30,10 @@ class Rule(NamedTuple):
 
     window: int
     exploration: float
+    private: int
+    """1 if feedback is randomized response on the reward, 0 if it is the reward."""
+    corruption: NDArray[np.float64]
+    """Shape (K, 2): the end points of the corruption function."""
     everyone: NDArray[np.int64]
     """Shape (K,): all arms."""
 
@@ -52,7 +57,8 @@ class State(NamedTuple):
 class SWUCB(ArmsPolicy):
     """UCB over a sliding window.
 
-    Guarantee: none; the decisions depend on every reward without noise.
+    Guarantee: pure local differential privacy with `epsilon` for each single reward; without it
+    none, the decisions then depend on every reward without noise.
 
     Parameters
     ----------
@@ -66,6 +72,9 @@ class SWUCB(ArmsPolicy):
         2 sqrt(T ln T / L), or a number of rounds.
     exploration : float, default 0.6
         xi in the bonus sqrt(xi ln(min(t, w)) / n).
+    epsilon : float, optional
+        Privacy of one reward, by randomized response. The bits are averaged as they are: the
+        corruption is the same for every arm, so the order of the arms survives it.
 
     Examples
     --------
@@ -81,18 +90,22 @@ class SWUCB(ArmsPolicy):
     name: ClassVar[str] = "sw-ucb"
     summary: ClassVar[str] = "UCB over a sliding window, changing world"
     paper: ClassVar[str] = "Garivier and Moulines 2011"
+    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 
     n_arms: int
     horizon: int
     n_segments: int = 1
     window: int | str = "theory"
     exploration: float = 0.6
+    epsilon: float | None = None
 
     def __post_init__(self) -> None:
         require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
         require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
         require(self, "n_segments", ">= 1", self.n_segments >= 1, self.n_segments)
         require(self, "exploration", ">= 0", self.exploration >= 0, self.exploration)
+        if self.epsilon is not None:
+            require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
         if isinstance(self.window, str):
             known = self.window == "theory"
             require(self, "window", "theory or a number of rounds", known, self.window)
@@ -108,13 +121,25 @@ class SWUCB(ArmsPolicy):
         return max(1, math.floor(2 * math.sqrt(T * math.log(max(T, 2)) / self.n_segments)))
 
     def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
-        return Guarantee.none("SW-UCB adds no noise")
+        """Return epsilon for each reward, or that nothing is protected."""
+        if self.epsilon is None:
+            return Guarantee.none("SW-UCB without epsilon adds no noise")
+        release = RandomizedResponse.optimal(self.epsilon).release(self.n_arms)
+        return compose([(release, 1)], unit="reward", trust="local", span="run")
 
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        return Rule(self.window_rounds, float(self.exploration), np.arange(self.n_arms))
+        corruption = np.tile([0.0, 1.0], (self.n_arms, 1))
+        if self.epsilon is not None:
+            corruption = RandomizedResponse.optimal(self.epsilon).grid(self.n_arms)
+        return Rule(
+            window=self.window_rounds,
+            exploration=float(self.exploration),
+            private=int(self.epsilon is not None),
+            corruption=corruption,
+            everyone=np.arange(self.n_arms),
+        )
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""
@@ -155,13 +180,16 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take the reward in, unless its round has left the window."""
+    """Take the reward in, corrupted if private, unless its round has left the window."""
+    value = reward
+    if rule.private == 1:
+        value = corrupted(rule.corruption, tape, t, arm, reward)
     if t >= state.now[0] - rule.window:
         slot = t % (rule.window + 1)
         state.ring_arms[slot] = arm
-        state.ring_values[slot] = reward
+        state.ring_values[slot] = value
         state.counts[arm] += 1
-        state.sums[arm] += reward
+        state.sums[arm] += value
 
 
 @kernel

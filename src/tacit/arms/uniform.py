@@ -68,7 +68,7 @@ class Uniform(ArmsPolicy):
     def guarantee(self, horizon: int) -> Guarantee:
         """Return perfect protection: nothing is released."""
         return compose(
-            [], unit="user", trust="local", span="run", note="the decisions ignore all rewards"
+            [], unit="user", trust="local", span="run", note="The decisions ignore all rewards"
         )
 
     @cached_property

@@ -1,0 +1,35 @@
+"""The papers' tables and figures: settings, what the paper reports, how the verdict is decided."""
+
+from __future__ import annotations
+
+import importlib
+from functools import cache
+
+from tacit.studies.reproduction import Figure, Findings, Job, Reproduction, Row, Series
+from tacit.studies.runner import Finished, last_findings, reproduce
+
+__all__ = [
+    "Figure",
+    "Findings",
+    "Finished",
+    "Job",
+    "Reproduction",
+    "Row",
+    "Series",
+    "last_findings",
+    "reproduce",
+    "reproductions",
+]
+
+_MODULES = ("paper003",)
+
+
+@cache
+def reproductions() -> dict[str, Reproduction]:
+    """Return every reproduction by its name, in the papers' order."""
+    found = {}
+    for name in _MODULES:
+        module = importlib.import_module(f"tacit.studies.{name}")
+        for reproduction in module.REPRODUCTIONS:
+            found[reproduction.name] = reproduction
+    return found

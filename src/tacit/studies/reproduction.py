@@ -1,0 +1,171 @@
+"""What a reproduction is: jobs to run, and how the verdict is decided from what they return.
+
+A study is declarative: the paper's claim in words, the jobs for its quick and its full size, and a
+function that turns their outcomes into rows, figures and a verdict. Who runs the jobs, where and in which
+order, is not its business, so the numbers cannot depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+__all__ = [
+    "Figure",
+    "Findings",
+    "Job",
+    "Reproduction",
+    "Row",
+    "Series",
+    "Summary",
+    "Verdict",
+    "summarise",
+]
+
+Verdict = str
+REPRODUCED, PARTLY, NOT_REPRODUCED, UNDECIDED = (
+    "reproduced",
+    "partly",
+    "not reproduced",
+    "cannot be decided",
+)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work: a module-level function and plain arguments; returns JSON-able values."""
+
+    key: str
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean, 95% interval and standard error of repetitions."""
+
+    mean: float
+    low: float
+    high: float
+    error: float
+    n: int
+
+    def text(self) -> str:
+        """Return the mean with its standard error."""
+        return f"{self.mean:.4g} ± {self.error:.2g}"
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """Summarise independent repetitions."""
+    from tacit.simulation.result import band_of
+
+    array = np.asarray(values, float)
+    band = band_of(array[:, None])
+    error = float(array.std(ddof=1) / math.sqrt(len(array))) if len(array) > 1 else math.nan
+    return Summary(float(band.mean[0]), float(band.low[0]), float(band.high[0]), error, len(array))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of the paper beside ours."""
+
+    label: str
+    paper: str
+    """What the paper prints, or an empty string."""
+    measured: str
+    expected: str = ""
+    """What an independent calculation expects, or an empty string."""
+    agrees: bool | None = None
+    """Whether measured and paper (or expected) agree; None where that is not the question."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve or a set of bars, with a band where there is one."""
+
+    label: str
+    x: list[float]
+    y: list[float]
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    dashed: bool = False
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The data of a figure; the report draws it, on paper and on screen."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: list[Series]
+    x_log: bool = False
+    y_log: bool = False
+    kind: str = "line"
+    """``line``, ``points`` (markers joined by lines) or ``bar`` (x are positions of `ticks`)."""
+    ticks: list[str] = field(default_factory=list)
+    caption: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What was found."""
+
+    verdict: Verdict
+    because: str
+    """One or two sentences with the numbers that decided."""
+    rows: list[Row] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    privacy: str = ""
+    """The privacy finding, if the study has one."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Findings:
+        """Return the findings that `to_dict` wrote."""
+        figures = [
+            Figure(**{**figure, "series": [Series(**series) for series in figure["series"]]})
+            for figure in data["figures"]
+        ]
+        rows = [Row(**row) for row in data["rows"]]
+        return cls(**{**data, "rows": rows, "figures": figures})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """A table, a figure or a claim of a paper, to be measured again.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``002-table-1``: the paper's number, then what it is.
+    paper : str
+        The paper's number.
+    title : str
+    question : str
+        What is asked, in words for a reader who knows none of it.
+    claim : str
+        What the paper reports.
+    jobs : callable
+        ``jobs(quick)`` returns the jobs of the quick or of the full size.
+    judge : callable
+        ``judge(outcomes, quick)`` turns a mapping of job key to outcome into findings.
+    needs : tuple of str
+        Folders of data sets it cannot run without.
+    """
+
+    name: str
+    paper: str
+    title: str
+    question: str
+    claim: str
+    jobs: Callable[[bool], Sequence[Job]]
+    judge: Callable[[Mapping[str, Any], bool], Findings]
+    needs: tuple[str, ...] = ()
