@@ -72,8 +72,11 @@ class AgentsRoom(Room):
         # The published boxes scale losses even without noise: no plain policy is their twin.
         if case.parameters.get("variant") == "corrected" and "mechanism" not in case.parameters:
             world = self.easy(case.kind)
-            mute = case.build(world, ROUNDS, epsilon=MUTE)
-            plain = Case(DiffusionBandit, {"rates": "adaptive"}).build(world, ROUNDS)
+            # Spies are told a state, never the signal itself; unweighted signals make them twins.
+            hidden = "signal_epsilon" in fields_of(case.kind)
+            settings = {"exploration_prob": 0.0} if hidden else {}
+            mute = case.build(world, ROUNDS, epsilon=MUTE, **settings)
+            plain = Case(DiffusionBandit, {"rates": "adaptive", **settings}).build(world, ROUNDS)
             yield Silent(world, mute, plain, seeded_tape(3))
 
     def audited(self, case: Case) -> Iterator[Audited]:
