@@ -149,7 +149,7 @@ def test_a_missing_value_in_parquet_is_refused(tmp_path):
         (lambda: Piecewise(means=((0.1,),), rewards="cauchy"), r"expected rewards one of"),
         (lambda: Drifting(variation=100.0), r"Drifting: expected variation in"),
         (lambda: Adversarial(gap=0.0), r"Adversarial: expected gap in \(0, 1\)"),
-        (lambda: Recorded(), r"Recorded: expected data or file given"),
+        (Recorded, r"Recorded: expected data or file given"),
         (lambda: Recorded(data=[0.5, 0.5]), r"expected rounds x arms"),
         (lambda: Recorded(file="nowhere.csv"), r"expected file to exist"),
         (lambda: Bernoulli(means=()), r"Bernoulli: expected means"),

@@ -1,0 +1,94 @@
+"""The public names, frozen: a name that comes or goes is a decision, and is made here."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import subprocess
+import sys
+
+import pytest
+
+PUBLIC = {
+    "tacit": """
+        Result __version__ simulate
+    """,
+    "tacit.agents": """
+        ChangingTruth DiffusionBandit DiffusionLearning LearningDynamics
+        OutsiderPrivateDiffusion Recommendation RecordedTruth RegretMap SocialOptions
+        SpyPrivateDiffusion THREE_AGENTS edit_adoption edit_losses edit_signals popularity_noise
+        published_regret recommend regret_map
+    """,
+    "tacit.arms": """
+        Adversarial Bernoulli Beta Corruption Decision Drifting EXP3 KLUCB KLUCBCF Learner
+        Piecewise RandomizedResponse Recorded Riser Rotating SWKLUCBCF SWUCB TruncatedNormal
+        UCB1 Uniform edit
+    """,
+    "tacit.networks": """
+        Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
+        barabasi_albert classic column_normalised combine complete components erdos_renyi
+        from_networkx from_rustworkx from_scipy greedy_independent_set grid group_graph
+        independence_number is_bipartite is_connected laplacian largest_component
+        metropolis_step normalised_cut partition path read_edges read_graphml require_connected
+        require_no_isolated_nodes require_strongly_connected require_undirected ring
+        sparse_laplacian star stochastic_block strong_components to_networkx to_rustworkx
+        to_scipy uniform_independent_set watts_strogatz work_size write_edges write_graphml
+    """,
+    "tacit.privacy": """
+        ApproximateRelease AuditResult BallRelease BinaryTree BoundedNoise BoundedNoiseRelease
+        Budget BudgetExceededError Charge Claim ClampedLaplace ContinualSum DeclaredResult
+        DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian GaussianRelease Guarantee
+        L2Ball L2CalibratedLaplace L2CalibratedLaplaceRelease Laplace LaplaceRelease Ledger
+        LedgerError LocalSum Mechanism Neighbours OneRunResult Piecewise PiecewiseRelease
+        PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
+        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run check_declared compose
+        composed_delta composed_epsilon gaussian_scale loss_distribution numerics_of search
+    """,
+    "tacit.report": """
+        draw_curves figure save_figure
+    """,
+    "tacit.simulation": """
+        CellResult Result Study StudyResult read run_study simulate
+    """,
+    "tacit.studies": """
+        Figure Findings Finished Job Reproduction Row Series last_findings reproduce
+        reproductions
+    """,
+    "tacit.users": """
+        CoLin CollaborativePolicy Fitted GOBLin LinUCB Synthetic edit recorded_table
+    """,
+}
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_the_public_names(package):
+    module = importlib.import_module(package)
+    assert sorted(module.__all__) == PUBLIC[package].split()
+    for name in module.__all__:
+        assert getattr(module, name) is not None
+
+
+# Numba itself looks into scipy when there is one; what is heavy there are the parts.
+HEAVY = """
+    dp_accounting matplotlib networkx opendp pyarrow rich scipy.optimize scipy.sparse
+    scipy.special scipy.stats typer
+""".split()
+
+
+def loaded(code: str) -> list[str]:
+    probe = f"{code}; import json, sys; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    modules: list[str] = json.loads(done.stdout)
+    return modules
+
+
+@pytest.mark.parametrize(
+    "package", ["tacit", "tacit.arms", "tacit.users", "tacit.agents", "tacit.registry"]
+)
+def test_importing_loads_nothing_heavy(package):
+    modules = loaded(f"import {package}")
+    assert [name for name in HEAVY if name in modules] == []
+
+
+def test_a_heavy_import_would_be_noticed():
+    assert "pyarrow" in loaded("import tacit, pyarrow")
