@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
-from oracles import dynamics as oracle
 
+from oracles import dynamics as oracle
 from tacit.agents import LearningDynamics, SocialOptions, edit_adoption
 from tacit.agents.dynamics_tables import signal
 from tacit.networks import Graph, complete
@@ -30,11 +31,14 @@ def world(network=NETWORK, n_agents=0):
     return SocialOptions(qualities=QUALITIES, n_agents=n_agents, network=network)
 
 
+WORLD = world()
+
+
 def signals_of(table, rounds=ROUNDS):
     return [[bool(signal(table, t, j)) for j in range(M)] for t in range(rounds)]
 
 
-def played(chosen, table, *, runs, rounds=ROUNDS, place=world()):
+def played(chosen, table, *, runs, rounds=ROUNDS, place=WORLD):
     """Return adoptions (runs, rounds, agents), or counts where there are no agents."""
     kept = []
     start = chosen.start(table)
@@ -183,7 +187,7 @@ def test_chunks_and_repeats_give_the_same_run(engine, more):
     for cuts in ([0, 20], [0, 20], [0, 1, 7, 20]):
         state, trace = chosen.start(table), place.trace(20, np.array([5, 20]), record=True)
         tape = seeded_tape(4)
-        for first, last in zip(cuts[:-1], cuts[1:], strict=True):
+        for first, last in itertools.pairwise(cuts):
             chosen.play(state, table, tape, trace, first, last)
         kept.append((*state, *trace, tape.reads))
     for other in kept[1:]:

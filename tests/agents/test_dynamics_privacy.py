@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tacit.agents import LearningDynamics, SocialOptions, edit_adoption
 from tacit.compiled import INTERPRETED
@@ -55,11 +56,25 @@ def test_optimised_encoding_has_less_variance():
     assert noise["optimised"] / noise["plain"] == pytest.approx(0.94, abs=0.005)
 
 
-@pytest.mark.parametrize(("rounds", "epsilon"), [(100, 55), (1_000, 347), (10_000, 2_787)])
-def test_composition_over_rounds(rounds, epsilon):
+def exact_epsilon(rounds, delta):
+    """Return epsilon of `rounds` messages of epsilon 1: 2 R bits, each worth 1/2 or -1/2."""
+    keep = 1 / (1 + math.exp(-0.5))
+    right = np.arange(2 * rounds + 1)
+    chance, loss = stats.binom.pmf(right, 2 * rounds, keep), right - rounds
+    low, high = 0.0, float(rounds)
+    for _ in range(60):
+        middle = (low + high) / 2
+        excess = chance @ -np.expm1(np.minimum(middle - loss, 0.0))
+        low, high = (middle, high) if excess > delta else (low, middle)
+    return high
+
+
+@pytest.mark.parametrize(("rounds", "about"), [(100, 55), (1_000, 347), (10_000, 2_787)])
+def test_composition_over_rounds(rounds, about):
     pytest.importorskip("dp_accounting")
     run = policy(delta=1e-6).guarantee(rounds)
-    assert run.epsilon == pytest.approx(epsilon, abs=0.6)
+    assert run.epsilon == pytest.approx(exact_epsilon(rounds, 1e-6), rel=1e-6)
+    assert run.epsilon == pytest.approx(about, rel=0.006)
     assert (run.unit, run.trust, run.span) == ("user", "local", "run")
     assert policy().guarantee(rounds).epsilon == pytest.approx(rounds)
 

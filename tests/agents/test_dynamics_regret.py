@@ -67,7 +67,7 @@ def test_the_recommended_parameters_learn_in_private(n_agents, most):
 
 
 @slow
-def test_loss_of_tokens_costs_little_and_agents_asleep_slow_learning():
+def test_losses_hurt_late_and_delays_average_the_noise_away():
     def mean(**changes):
         policy = LearningDynamics(
             n_options=10, n_agents=10**5, epsilon=1.0, engine="crowd", tokens=10**5, **changes
@@ -75,10 +75,12 @@ def test_loss_of_tokens_costs_little_and_agents_asleep_slow_learning():
         qualities = np.linspace(0.9, 0.1, 10).tolist()
         return regret_of(policy, qualities, horizon=1000, repetitions=4).mean()
 
-    awake = mean()
-    assert mean(loss=0.5) < 1.3 * awake
-    assert mean(wake_prob=0.2) > 1.1 * awake
-    assert mean(delay=3) > awake
+    synchronous = mean()
+    assert mean(loss=0.5) < 1.3 * synchronous
+    assert mean(loss=0.99) > 3 * synchronous
+    assert mean(wake_prob=0.2) > 1.1 * synchronous
+    # What arrives in a round was perturbed in four different ones.
+    assert mean(delay=3) < 0.8 * synchronous
 
 
 def test_recommendations_follow_the_noise():
@@ -111,7 +113,8 @@ def test_parameters_left_out_are_the_papers_or_the_recommended():
 
 
 @kernel
-def estimates(source, crowd, v, x, out):
+def estimates(tape, crowd, v, x, out):
+    source = source_of(tape)
     for i in range(out.shape[0]):
         inner = crowd.numbers[2] * draw_normals(source, 0, i, crowd.tilt, x)
         receive(1.0, -1.0, crowd.shares, crowd.base, crowd.reach, crowd.tilt,
@@ -133,7 +136,7 @@ def test_moments_are_those_of_tokens_drawn_from_the_senders(epsilon):
     crowd = new_crowd(M)
     crowd_of(rule, pool, N, crowd)
     out = np.empty((draws, M))
-    estimates(source_of(seeded_tape(1)), crowd, float(v), np.zeros(M), out)
+    estimates(seeded_tape(1), crowd, float(v), np.zeros(M), out)
     share = sent.mean(axis=0)
     wanted = np.cov(sent.T.astype(float), bias=True) / v
     error = np.sqrt(np.diag(wanted) / draws)
