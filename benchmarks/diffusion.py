@@ -3,6 +3,7 @@
     python benchmarks/diffusion.py paper      # 1,000 runs of every algorithm on three agents
     python benchmarks/diffusion.py epsilon    # regret against epsilon, and the T needed at epsilon 1
     python benchmarks/diffusion.py scale      # one run on graphs of up to 326,186 agents
+    python benchmarks/diffusion.py pictures FOLDER
 
 The graphs are read from the directory ``TACIT_DATA``.
 """
@@ -26,6 +27,8 @@ from tacit.agents import (
     SpyPrivateDiffusion,
 )
 from tacit.networks import Combination, barabasi_albert, read_edges
+from tacit.report.beliefs import draw_beliefs, draw_network_beliefs, draw_privacy_cost
+from tacit.simulation.result import Band
 
 M = 5
 
@@ -56,26 +59,38 @@ def paper() -> None:
                   f"{at:9.0f} {seconds:8.2f}", flush=True)  # fmt: skip
 
 
+EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+SHOWN = {
+    "algorithm 3": lambda eps: DiffusionBandit(n_states=M),
+    "algorithm 3, adaptive rates": lambda eps: DiffusionBandit(n_states=M, rates="adaptive"),
+    "1 corrected": lambda eps: OutsiderPrivateDiffusion(n_states=M, epsilon=eps),
+    "2 corrected": lambda eps: SpyPrivateDiffusion(n_states=M, epsilon=eps),
+    "1 published": lambda eps: OutsiderPrivateDiffusion(
+        n_states=M, epsilon=eps, variant="published", horizon=5000
+    ),
+    "2 published": lambda eps: SpyPrivateDiffusion(
+        n_states=M, epsilon=eps, variant="published", horizon=5000
+    ),
+}
+
+
+def bands() -> dict[str, list[Band]]:
+    return {
+        label: [
+            _runs(make(eps), horizon=5000, repetitions=40).band("regret")
+            for eps in (EPSILONS if "algorithm" not in label else EPSILONS[:1])
+        ]
+        for label, make in SHOWN.items()
+    }
+
+
 def epsilon() -> None:
-    print("regret at q = 0.8, T = 5,000, 40 runs, mean and 95% half-width; uniform belief 3,000")
-    print("    eps   block    corrected 1     corrected 2     published 1     published 2")
-    _row(
-        "  none       -",
-        [DiffusionBandit(n_states=M), DiffusionBandit(n_states=M, rates="adaptive")],
-    )
-    for eps in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0):
-        corrected = OutsiderPrivateDiffusion(n_states=M, epsilon=eps)
-        _row(
-            f"{eps:6.1f} {corrected.rounds_per_report:7d}",
-            [
-                corrected,
-                SpyPrivateDiffusion(n_states=M, epsilon=eps),
-                OutsiderPrivateDiffusion(
-                    n_states=M, epsilon=eps, variant="published", horizon=5000
-                ),
-                SpyPrivateDiffusion(n_states=M, epsilon=eps, variant="published", horizon=5000),
-            ],
-        )
+    print("regret at q = 0.8, T = 5,000: mean of 40 runs and 95% half-width; uniform belief 3,000")
+    for label, rows in bands().items():
+        for eps, band in zip(EPSILONS, rows, strict=False):
+            shown = "  none" if len(rows) == 1 else f"{eps:6.1f}"
+            half = band.high[-1] - band.mean[-1]
+            print(f"{label:28s} epsilon {shown} {band.mean[-1]:8.1f} ± {half:5.1f}")
     print("regret of corrected 1 over that of a uniform belief at epsilon 1")
     for q in (0.6, 0.8):
         policy = OutsiderPrivateDiffusion(n_states=M, epsilon=1.0)
@@ -84,6 +99,26 @@ def epsilon() -> None:
         for level in (0.5, 0.2, 0.1, 0.05):
             T = int(result.checkpoints[np.argmax(share < level)])
             print(f"  q = {q}: below {level:4.0%} from T = {T}")
+
+
+def pictures() -> None:
+    folder = Path(sys.argv[2])
+    note = "three agents, 5 states, q = 0.8, T = 5,000; mean of 40 runs, 95% bands"
+    draw_privacy_cost(EPSILONS, bands(), folder / "regret-epsilon", uniform=3000.0, note=note)
+    rounds = np.arange(1, 501)
+    small, large = (
+        ChangingTruth(dominant=3),
+        ChangingTruth(dominant=3, network=barabasi_albert(200, 3, seed=1)),
+    )
+    for name, policy, world in (
+        ("algorithm-3", DiffusionBandit(n_states=M), small),
+        ("published-1", SHOWN["1 published"](0.1), small),
+        ("corrected-1", SHOWN["1 corrected"](1.0), small),
+        ("corrected-1-of-200", SHOWN["1 corrected"](1.0), large),
+    ):
+        result = tacit.simulate(policy, world, horizon=500, seed=2, checkpoints=rounds, record=True)
+        draw_beliefs(result, folder / f"beliefs-{name}")
+        draw_network_beliefs(result, folder / f"network-{name}", rounds=(1, 50, 150, 500))
 
 
 def scale() -> None:
@@ -127,13 +162,5 @@ def _runs(policy, *, q=0.8, horizon=500, repetitions=1000, checkpoints=1):
     )  # fmt: skip
 
 
-def _row(label, policies):
-    cells = []
-    for policy in policies:
-        band = _runs(policy, horizon=5000, repetitions=40).band("regret")
-        cells.append(f"{band.mean[-1]:8.1f} ± {band.high[-1] - band.mean[-1]:5.1f}")
-    print(label, *cells, flush=True)
-
-
 if __name__ == "__main__":
-    {"paper": paper, "epsilon": epsilon, "scale": scale}[sys.argv[1]]()
+    {"paper": paper, "epsilon": epsilon, "scale": scale, "pictures": pictures}[sys.argv[1]]()

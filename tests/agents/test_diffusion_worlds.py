@@ -201,3 +201,12 @@ def test_bad_records_name_what_is_wrong(settings, message):
 def test_a_record_has_an_end():
     with pytest.raises(ValueError, match="<= 2 recorded rounds, got 3"):
         RecordedTruth(states=[0, 1]).table(0, 0, 3)
+
+
+def test_worlds_are_values():
+    assert ChangingTruth(groups=[0, 0, 0]) == ChangingTruth(groups=(0, 0, 0))
+    record = {"states": np.arange(5), "signals": np.ones((5, 3)), "losses": np.zeros((5, 5))}
+    assert RecordedTruth(**record) == RecordedTruth(**record)
+    assert hash(RecordedTruth(**record)) == hash(RecordedTruth(**record))
+    assert RecordedTruth(**record) != RecordedTruth(**{**record, "signals": np.zeros((5, 3))})
+    assert RecordedTruth(**record) != RecordedTruth(**record, threshold=0.9)

@@ -47,6 +47,10 @@ class _TruthEnvironment(Environment):
     threshold: float = 0.99
 
     def __post_init__(self) -> None:
+        if not isinstance(self.network, (Graph, Combination, tuple)):
+            object.__setattr__(self, "network", Combination.from_matrix(self.network))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", tuple(self.groups))
         rules = ("uniform", "metropolis", "laplacian", "from_weights")
         require(self, "weights", f"one of {', '.join(rules)}", self.weights in rules, self.weights)
         known = self.connectivity in ("strong", "weak")
@@ -285,7 +289,19 @@ class RecordedTruth(_TruthEnvironment):
             require(self, "losses", "in [0, 1]", inside, "others")
 
     def __hash__(self) -> int:
-        return hash((self._states.tobytes(), self._signals.tobytes(), self.combination))
+        return hash(self._content)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, RecordedTruth) and self._content == other._content
+        return same and all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("network", "weights", "groups", "signal_std", "flip_prob", "threshold")
+        )
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        losses = self.losses if isinstance(self.losses, str) else self._losses.tobytes()
+        return (self.state_count, self._states.tobytes(), self._signals.tobytes(), losses)
 
     @cached_property
     def _states(self) -> NDArray[np.int64]:
