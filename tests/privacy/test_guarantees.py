@@ -1,0 +1,165 @@
+"""Guarantees are values: they validate, convert by composition, speak plainly, never overstate."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tacit.privacy import (
+    BallRelease,
+    Claim,
+    GaussianRelease,
+    Guarantee,
+    L2CalibratedLaplaceRelease,
+    LaplaceRelease,
+    RandomizedResponseRelease,
+    UnaryRelease,
+    compose,
+)
+
+CLAIM = Claim(epsilon=0.1, unit="reward", trust="local", span="run", holds=False, why="an atom")
+
+
+def local(release: object = None) -> Guarantee:
+    release = release or LaplaceRelease(scale=2.0)
+    return compose([(release, 1)], unit="reward", trust="local", span="message")  # type: ignore[list-item]
+
+
+def test_local_records_compose() -> None:
+    one = local(RandomizedResponseRelease.symmetric(1.0))
+    user = one.for_user(rounds=100, delta=1e-6)
+    assert (user.unit, user.trust, user.basis) == ("user", "local", "accounted")
+    assert user.epsilon == pytest.approx(83.53, abs=0.01)
+    assert one.for_user(rounds=100).epsilon == pytest.approx(100.0)
+    assert one.over(messages=100, delta=1e-6).epsilon == pytest.approx(83.53, abs=0.01)
+    assert one.over(messages=7).span == "run"
+
+
+def test_records_in_a_central_sum_add_their_sensitivities() -> None:
+    one = compose(
+        [(GaussianRelease(scale=5.0), 1)], delta=1e-6, unit="reward", trust="central", span="run"
+    )
+    ten = one.for_user(rounds=10)
+    alone = compose(
+        [(GaussianRelease(sensitivity=10.0, scale=5.0), 1)],
+        delta=1e-6, unit="user", trust="central", span="run",
+    )  # fmt: skip
+    assert ten.epsilon == alone.epsilon
+    spread = compose(
+        [(GaussianRelease(scale=5.0), 10)], delta=1e-6, unit="user", trust="central", span="run"
+    )
+    assert ten.epsilon > 2 * spread.epsilon
+
+
+def test_more_rounds_never_cost_less() -> None:
+    curve = local().curve([1, 2, 5, 20, 100], delta=1e-6)
+    epsilons = [epsilon for _, epsilon in curve]
+    assert epsilons == sorted(epsilons)
+    assert [m for m, _ in curve] == [1, 2, 5, 20, 100]
+
+
+def test_a_larger_delta_never_costs_more() -> None:
+    user = local().for_user(rounds=50)
+    assert user.at(1e-9).epsilon >= user.at(1e-6).epsilon >= user.at(1e-3).epsilon
+    assert user.at(1e-6).delta == 1e-6
+    assert user.delta_at(user.at(1e-6).epsilon) == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_gaussian_noise_without_delta_is_no_guarantee() -> None:
+    nothing = compose([(GaussianRelease(scale=5.0), 1)], unit="reward", trust="central", span="run")
+    assert not nothing.private
+    assert nothing.epsilon == math.inf
+    assert nothing.sentence().startswith("Nothing protects one reward")
+    assert nothing.at(1e-6).private
+
+
+def test_nothing_stays_nothing() -> None:
+    nothing = Guarantee.none("UCB1 adds no noise", claim=None)
+    for other in (nothing.for_user(rounds=3), nothing.at(1e-6)):
+        assert not other.private
+        assert "UCB1 adds no noise." in other.sentence()
+    assert ("protected from", "nobody") in nothing.table()
+
+
+def test_the_sentence_says_who_what_and_how_long() -> None:
+    text = local().sentence()
+    for words in ("one reward", "one message", "epsilon = 0.5", "the server included", "1.649"):
+        assert words in text
+    text = compose(
+        [(LaplaceRelease(scale=2.0), 3)],
+        delta=1e-6, unit="round", trust="central", span="run", claim=CLAIM, note="Only so far",
+    ).sentence()  # fmt: skip
+    for words in ("one round", "whole run", "except with probability 1e-06", "which is trusted",
+                  "does not hold: an atom.", "Only so far."):  # fmt: skip
+        assert words in text
+
+
+RELEASES = st.sampled_from(
+    [
+        LaplaceRelease(scale=2.0),
+        GaussianRelease(scale=3.0),
+        RandomizedResponseRelease.symmetric(0.7),
+        UnaryRelease.optimised(1.0),
+        BallRelease(scale=1.0, dimension=3),
+        L2CalibratedLaplaceRelease(scale=1.0, dimension=2, shift=(0.6, 0.8)),
+    ]
+)
+
+
+@given(
+    parts=st.lists(st.tuples(RELEASES, st.integers(1, 5)), min_size=1, max_size=3),
+    unit=st.sampled_from(["reward", "round", "user"]),
+    trust=st.sampled_from(["central", "local"]),
+    claim=st.sampled_from([None, CLAIM]),
+)
+def test_json_reads_back(parts: list, unit: str, trust: str, claim: Claim | None) -> None:
+    guarantee = compose(parts, unit=unit, trust=trust, span="run", claim=claim, note="a note")
+    text = guarantee.to_json()
+    json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+    assert Guarantee.from_json(text) == guarantee
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"epsilon": -1.0}, "Guarantee: expected epsilon >= 0, got -1.0"),
+        ({"epsilon": math.nan}, "expected epsilon"),
+        ({"delta": 1.5}, "expected delta"),
+        ({"unit": "person"}, "expected unit in"),
+        ({"trust": "nobody"}, "expected trust in"),
+        ({"span": "day"}, "expected span in"),
+        ({"basis": "guess"}, "expected basis in"),
+        ({"epsilon": math.inf}, "expected basis 'none' exactly when nothing is protected"),
+        ({"basis": "none"}, "expected basis 'none' exactly when nothing is protected"),
+    ],
+)
+def test_bad_values_name_themselves(change: dict[str, object], message: str) -> None:
+    good: dict[str, object] = {
+        "epsilon": 1.0, "unit": "reward", "trust": "local", "span": "run", "basis": "theorem",
+    }  # fmt: skip
+    Guarantee(**good)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=message):
+        Guarantee(**good | change)  # type: ignore[arg-type]
+
+
+def test_conversions_refuse_what_makes_no_sense() -> None:
+    with pytest.raises(ValueError, match="expected unit 'reward' or 'round'"):
+        local().for_user(rounds=3).for_user(rounds=3)
+    with pytest.raises(ValueError, match="expected span == 'message'"):
+        local().over(messages=3).over(messages=3)
+    bare = Guarantee(epsilon=1.0, unit="reward", trust="local", span="run", basis="theorem")
+    with pytest.raises(ValueError, match="expected releases not empty"):
+        bare.for_user(rounds=3)
+
+
+def test_import_loads_nothing_heavy() -> None:
+    heavy = ("dp_accounting", "scipy.special", "scipy.stats", "opendp", "matplotlib")
+    code = f"import sys, tacit.privacy; print([m for m in {heavy} if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
