@@ -87,16 +87,28 @@ def test_the_corrected_guarantee_is_pure_for_the_whole_run(mechanism):
         guarantee.for_user(rounds=100)
 
 
-def test_sharing_seldom_spends_less():
-    often = SpyPrivateDiffusion(n_states=5, epsilon=0.1, block=1)
-    seldom = SpyPrivateDiffusion(n_states=5, epsilon=0.1, block=50)
-    assert often.guarantee(500).epsilon == pytest.approx(seldom.guarantee(500).epsilon)
-    assert often.history_guarantee(500).epsilon == pytest.approx(500 * 0.2)
-    one_block = math.log(1 + 50 * math.expm1(0.1))
-    assert seldom.history_guarantee(500).epsilon == pytest.approx(10 * (one_block + 0.1))
-    composed = often.history_guarantee(500, delta=1e-6)
-    assert composed.unit == "user"
-    assert 5 < composed.epsilon < 30
+@pytest.mark.parametrize("mechanism", ["response", "laplace"])
+def test_sharing_seldom_spends_less(mechanism):
+    """At the same cost of a report, an agent's whole history costs once a block, not once a round."""
+    settings = {"n_states": 5, "report_epsilon": 0.8, "signal_epsilon": 0.1, "mechanism": mechanism}
+    often = SpyPrivateDiffusion.sharing_seldom(block=1, **settings)
+    seldom = SpyPrivateDiffusion.sharing_seldom(block=50, **settings)
+    assert often.history_guarantee(500).epsilon == pytest.approx(500 * 0.9)
+    assert seldom.history_guarantee(500).epsilon == pytest.approx(10 * 0.9)
+    assert seldom.history_guarantee(500).unit == "user"
+    assert seldom.guarantee(500).epsilon < often.guarantee(500).epsilon
+    delta = 1e-6
+    often, seldom = (p.history_guarantee(500, delta=delta).epsilon for p in (often, seldom))
+    assert seldom < 0.2 * often
+
+
+def test_a_longer_block_at_the_same_epsilon_tells_more_in_one_report():
+    short = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, block=1)
+    long = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, block=50)
+    assert short.guarantee(500).epsilon == pytest.approx(long.guarantee(500).epsilon)
+    report = math.log(1 + 50 * math.expm1(0.1))
+    assert long.history_guarantee(500).epsilon == pytest.approx(10 * report)
+    assert short.history_guarantee(500).epsilon == pytest.approx(500 * 0.1)
 
 
 def test_500_published_rounds_show_some_loss_to_73_percent():

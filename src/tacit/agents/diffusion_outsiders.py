@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -69,6 +69,29 @@ class PrivateBanditPolicy(BanditPolicy):
         if self.noise_bound is not None:
             require(self, "noise_bound", "> 0", self.noise_bound > 0, self.noise_bound)
 
+    @classmethod
+    def sharing_seldom(
+        cls, *, report_epsilon: float, block: int, mechanism: str = "response", **settings: Any
+    ) -> Self:
+        """Return the corrected policy that reports every `block` rounds and spends less.
+
+        Parameters
+        ----------
+        report_epsilon : float
+            What one report costs even if all losses of its block change, so that an agent's whole
+            history costs this once a block. `epsilon`, for a single loss, follows and is smaller.
+        block : int
+            Rounds between two reports.
+        mechanism, **settings
+            Parameters of the policy.
+        """
+        require(cls.__name__, "report_epsilon", "> 0", report_epsilon > 0, report_epsilon)
+        require(cls.__name__, "block", ">= 1", block >= 1, block)
+        epsilon = report_epsilon / block
+        if mechanism == "response":
+            epsilon = math.log1p(math.expm1(report_epsilon) / block)
+        return cls(epsilon=epsilon, block=block, mechanism=mechanism, **settings)
+
     @property
     def corrected(self) -> bool:
         """Whether the sound step is taken."""
@@ -121,7 +144,9 @@ class PrivateBanditPolicy(BanditPolicy):
                 note="One loss of one agent.",
                 **scope,
             )
-        note = "One loss of one agent; if the truth of a round changes, so may a loss of everyone."
+        note = (
+            "One loss of one agent; where one event changes the losses of n agents, n times that."
+        )
         if B == 1:
             return compose([(release, 1)], note=note, **scope)
         # Without releases: the losses of a block meet in one release, which Guarantee.for_user,

@@ -64,9 +64,13 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
     >>> policy = SpyPrivateDiffusion(n_states=5, epsilon=1.0, signal_epsilon=0.5)
     >>> policy.guarantee(5000).epsilon
     1.5
-    >>> seldom = SpyPrivateDiffusion(n_states=5, epsilon=1.0, signal_epsilon=0.5, block=100)
-    >>> round(seldom.history_guarantee(5000).epsilon / policy.history_guarantee(5000).epsilon, 3)
-    0.038
+    >>> policy.history_guarantee(5000).epsilon
+    7500.0
+    >>> seldom = SpyPrivateDiffusion.sharing_seldom(
+    ...     n_states=5, report_epsilon=1.0, signal_epsilon=0.5, block=50
+    ... )
+    >>> round(seldom.history_guarantee(5000).epsilon, 6)
+    150.0
 
     References
     ----------
@@ -103,7 +107,10 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         if not self.corrected:
             return self._published_guarantee(scope)
         releases = [(self.loss_release, 1), (self.signal_release, 1)]
-        note = "The loss and the signal of one agent in one round."
+        note = (
+            "The loss and the signal of one agent in one round; where one event changes those of n "
+            "agents, n times that."
+        )
         if self.rounds_per_report == 1:
             return compose(releases, note=note, **scope)
         note += (
