@@ -2,6 +2,7 @@
 
     python benchmarks/diffusion.py paper      # 1,000 runs of every algorithm on three agents
     python benchmarks/diffusion.py epsilon    # regret against epsilon, and the T needed at epsilon 1
+    python benchmarks/diffusion.py history    # what a whole history costs when shared seldom
     python benchmarks/diffusion.py scale      # one run on graphs of up to 326,186 agents
     python benchmarks/diffusion.py pictures FOLDER
 
@@ -121,6 +122,22 @@ def pictures() -> None:
         draw_network_beliefs(result, folder / f"network-{name}", rounds=(1, 50, 150, 500))
 
 
+def history() -> None:
+    print("2 corrected, signals not shared, q = 0.8, T = 5,000, 30 runs; uniform belief 3,000")
+    print("history epsilon  rounds a report  report epsilon  one loss   regret, 95% half-width")
+    for total in (20, 100, 500):
+        for block in (1, 10, 50, 250):
+            report = total * block / 5000
+            policy = SpyPrivateDiffusion.sharing_seldom(
+                n_states=M, report_epsilon=report, signal_epsilon=0.0, block=block
+            )
+            band = _runs(policy, horizon=5000, repetitions=30).band("regret")
+            spent = policy.history_guarantee(5000).epsilon
+            half = band.high[-1] - band.mean[-1]
+            print(f"{spent:15.0f} {block:16d} {report:15.3f} {policy.epsilon:9.4f} "
+                  f"{band.mean[-1]:9.0f} ± {half:4.0f}", flush=True)  # fmt: skip
+
+
 def scale() -> None:
     folder = Path(os.environ["TACIT_DATA"]) / "graphs"
     epinions = read_edges(
@@ -163,4 +180,5 @@ def _runs(policy, *, q=0.8, horizon=500, repetitions=1000, checkpoints=1):
 
 
 if __name__ == "__main__":
-    {"paper": paper, "epsilon": epsilon, "scale": scale, "pictures": pictures}[sys.argv[1]]()
+    modes = (paper, epsilon, history, scale, pictures)
+    {mode.__name__: mode for mode in modes}[sys.argv[1]]()
