@@ -5,12 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tacit.agents import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.arms import KLUCBCF, UCB1, Bernoulli, Uniform
 from tacit.arms.tables import edit
+from tacit.compiled import INTERPRETED
 from tacit.privacy import Neighbours
 from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of
 from tacit.tapes import seeded_tape
 
+slow_if_interpreted = pytest.mark.skipif(
+    INTERPRETED,
+    reason="thousands of games; compiled and interpreted kernels are compared elsewhere",
+)
 WORLD = Bernoulli(means=(0.3, 0.7))
 HORIZON = 12
 
@@ -30,6 +36,7 @@ def test_repetitions_are_plain_runs(policy):
     assert len(run.names) == outputs.shape[1]
 
 
+@slow_if_interpreted
 def test_a_private_policy_stands_and_its_twin_with_half_the_noise_falls():
     """KLUCBCF costs exactly epsilon for one reward: claimed as it is, and twice as private."""
     honest, doubled = KLUCBCF(n_arms=2, epsilon=1.0), KLUCBCF(n_arms=2, epsilon=2.0)
@@ -40,6 +47,18 @@ def test_a_private_policy_stands_and_its_twin_with_half_the_noise_falls():
     assert found.result.verdict == "refuted"
 
 
+@slow_if_interpreted
+def test_paper_000_falls_as_published_by_its_point_mass_and_stands_corrected():
+    world = ChangingTruth(dominance=0.8)
+    question = {"horizon": 2, "runs": 20_000, "released": 2, "decisions": False}
+    published = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published")
+    found = audit_policy(published, world, epsilon=0.1, **question)
+    assert found.result.verdict == "refuted"
+    corrected = OutsiderPrivateDiffusion(n_states=5, epsilon=1.0)
+    assert audit_policy(corrected, world, **question).result.verdict == "not refuted"
+
+
+@slow_if_interpreted
 def test_a_policy_without_noise_falls_by_its_decisions():
     found = audit_policy(UCB1(n_arms=2), WORLD, horizon=HORIZON, runs=2_000, epsilon=1.0)
     assert found.result.verdict == "refuted"
@@ -64,6 +83,7 @@ def test_neighbours_differ_in_one_reward_or_one_round():
             assert set(pair.right.edit_values) == {1.0}
 
 
+@slow_if_interpreted
 def test_given_pairs_are_used():
     table = WORLD.table(0, 0, HORIZON)
     pairs = [Neighbours(table, edit(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")]

@@ -208,7 +208,8 @@ def neighbours_of(
         Of the arms or the users room, or of the agents room with losses of their own.
     horizon : int
     unit : str
-        ``"reward"``: one entry changes. ``"round"``: all entries of one round. ``"user"``: all
+        ``"reward"``: one entry changes; in the agents room the loss that agent 0 suffers in one
+        round, whatever state it chose. ``"round"``: all entries of one round. ``"user"``: all
         entries, as if one person had provided them; only in the arms room.
     seed : int
         Chooses the table.
@@ -230,11 +231,12 @@ def _pairs(
     table: Any, room: str, horizon: int, unit: str, rounds: list[int]
 ) -> Iterator[Neighbours]:
     width, what, put, worlds = _editing(table, room, horizon)
+    whole = what if room == "agents" else "all of it"
     for t in rounds:
         for words, world in worlds:
-            changes = [[j] for j in range(width)] if unit == "reward" else [list(range(width))]
-            for entries in changes:
-                name = f"{what} {entries[0]}" if unit == "reward" else "all of it"
+            single = unit == "reward" and room != "agents"
+            for entries in [[j] for j in range(width)] if single else [list(range(width))]:
+                name = f"{what} {entries[0]}" if single else whole
                 left = put(world, [(t, j, 0.0) for j in entries])
                 right = put(world, [(t, j, 1.0) for j in entries])
                 yield Neighbours(left, right, f"round {t}, {name}: 0 against 1{words}")
@@ -264,7 +266,7 @@ def _editing(table: Any, room: str, horizon: int) -> tuple[int, str, Any, list[t
     def put(world: Any, entries: Any) -> Any:
         return agents.edit_losses(world, [(t, 0, j, value) for t, j, value in entries])
 
-    return table.n_states, "agent 0, state", put, [("", table)]
+    return table.n_states, "the loss of agent 0", put, [("", table)]
 
 
 def _decisions(trace: Any) -> NDArray[Any]:
