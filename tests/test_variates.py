@@ -63,7 +63,7 @@ def test_normals_are_normal(tape):
 def test_the_test_notices_a_wrong_normal():
     out = np.empty(DRAWS)
     normals(seeded_tape(1), out)
-    assert chi_square(out * (1.1 if INTERPRETED else 1.02), stats.norm()) < RARE
+    assert chi_square(out * (1.3 if INTERPRETED else 1.02), stats.norm()) < RARE
 
 
 BINOMIALS = [
@@ -86,7 +86,7 @@ def test_binomials_are_binomial(n, p):
 def test_the_test_notices_a_wrong_binomial(n, p):
     out = np.empty(DRAWS, np.int64)
     binomials(seeded_tape(2), n, p, out)
-    far = 0.3 if INTERPRETED else 0.05
+    far = 0.5 if INTERPRETED else 0.05
     wrong = p + far * np.sqrt(p * (1 - p) / n)
     assert chi_square(out, stats.binom(n, wrong)) < RARE
 

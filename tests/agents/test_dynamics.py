@@ -11,6 +11,7 @@ import pytest
 from oracles import dynamics as oracle
 from tacit.agents import LearningDynamics, SocialOptions, edit_adoption
 from tacit.agents.dynamics_tables import signal
+from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete
 from tacit.tapes import recorded_tape, secure_tape, seeded_tape
 
@@ -87,6 +88,8 @@ def largest_z(left, right):
     return float((gap[moving] / error[moving]).max())
 
 
+slow = pytest.mark.skipif(INTERPRETED, reason="thousands of runs need compiled kernels")
+
 # Each comparison looks at 72 means; five standard errors give a false alarm rate below 5e-5.
 FIVE = 5.0
 
@@ -109,6 +112,7 @@ def told():
     }
 
 
+@slow
 @pytest.mark.parametrize("engine", ["tokens", "endpoints"])
 @pytest.mark.parametrize("name", CASES)
 def test_networked_engines_agree_with_the_oracle(engine, name, told):
@@ -118,6 +122,7 @@ def test_networked_engines_agree_with_the_oracle(engine, name, told):
     assert largest_z(mine, told[name]) < FIVE
 
 
+@slow
 @pytest.mark.parametrize(
     "wrong", [{"walk_length": 1}, {"epsilon": 4.0}, {"beta": 0.7}, {"tokens": 1}]
 )
@@ -144,23 +149,27 @@ def walked():
     return population("endpoints", 2000, tokens=200, network=complete(40), walk_length=6)
 
 
+@slow
 @pytest.mark.parametrize("engine", ["mixed", "crowd"])
 def test_mixing_engines_agree_with_long_walks(engine, walked):
     # 12 means: the false alarm rate is below 1e-5.
     assert largest_z(population(engine, 4000, tokens=200), walked) < FIVE
 
 
+@slow
 def test_dealing_agrees_with_long_walks():
     few = population("endpoints", 3000, tokens=12, network=complete(40), walk_length=6)
     assert largest_z(population("mixed", 3000, tokens=12), few) < FIVE
 
 
+@slow
 def test_tokens_agree_with_endpoints_on_a_network_of_their_own():
     ends = population("endpoints", 3000, tokens=4, network=NETWORK, walk_length=3)
     walks = population("tokens", 3000, tokens=4, network=NETWORK, walk_length=3)
     assert largest_z(ends, walks) < FIVE
 
 
+@slow
 def test_mixing_engines_are_wrong_for_short_walks():
     # Two cliques of 20 joined by one edge; agents of the same option sit together.
     left = [(a, b) for a in range(20) for b in range(a)]
@@ -234,6 +243,7 @@ def test_regret_popularity_and_traffic_are_what_they_say():
     assert trace.measures[-1, 4] == pytest.approx(5 * trace.measures[-1, 3])
 
 
+@slow
 def test_messages_of_other_engines_are_expected_ones():
     sent = {}
     for engine in ("tokens", "mixed"):

@@ -119,7 +119,7 @@ def first_messages(chosen, option, runs):
     return np.array(sent)
 
 
-RUNS = 300 if INTERPRETED else 20_000
+RUNS = 800 if INTERPRETED else 20_000
 
 
 def test_what_is_sent_has_the_declared_probabilities():

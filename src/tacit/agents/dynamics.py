@@ -51,7 +51,10 @@ __all__ = ["LearningDynamics", "walk_matrix_power"]
 TOKENS, ENDPOINTS, DEALT, MOMENTS, CROWD = 0, 1, 2, 3, 4
 _ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
 _WAKE, _NOISE, _CHOOSE, _PICK, _ADOPT = (np.int64(lane) for lane in range(1, 6))
+#: Up to so many tokens each, `mixed` deals them out one by one.
 _FEW = 64
+#: Up to so many agents, `mixed` perturbs them one by one, so that an audit sees their messages.
+_FACES = 1000
 _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)
 
@@ -301,7 +304,9 @@ class LearningDynamics(Policy):
             engine = DEALT
         return Rule(
             engine=engine,
-            each=engine <= DEALT or self.memoised,
+            each=engine <= DEALT
+            or self.memoised
+            or (engine == MOMENTS and self.n_agents <= _FACES),
             silent=self.variant == "published",
             memoised=self.memoised,
             p=p,
