@@ -1,6 +1,9 @@
 """One learner, K arms: policies and worlds."""
 
+from tacit.arms.aae import AAE
+from tacit.arms.alpha_sample import AlphaSample
 from tacit.arms.corruption import Corruption, RandomizedResponse
+from tacit.arms.dpse import DPSE
 from tacit.arms.environments import (
     Adversarial,
     Bernoulli,
@@ -13,27 +16,42 @@ from tacit.arms.environments import (
     TruncatedNormal,
 )
 from tacit.arms.exp3 import EXP3
+from tacit.arms.gap import GAP
+from tacit.arms.gapu import GAPU
+from tacit.arms.graph_environments import GraphFeedback, GraphSetting, graph_settings
 from tacit.arms.klucb import KLUCB, KLUCBCF
 from tacit.arms.learner import Decision, Learner
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
 from tacit.arms.tables import edit
+from tacit.arms.ts_n import TSN
+from tacit.arms.twin_runs import TwinRuns, twin_runs
 from tacit.arms.ucb1 import UCB1
+from tacit.arms.ucb_n import UCBN
 from tacit.arms.uniform import Uniform
 
 __all__ = [
+    "AAE",
+    "DPSE",
     "EXP3",
+    "GAP",
+    "GAPU",
     "KLUCB",
     "KLUCBCF",
     "SWKLUCBCF",
     "SWUCB",
+    "TSN",
     "UCB1",
+    "UCBN",
     "Adversarial",
+    "AlphaSample",
     "Bernoulli",
     "Beta",
     "Corruption",
     "Decision",
     "Drifting",
+    "GraphFeedback",
+    "GraphSetting",
     "Learner",
     "Piecewise",
     "RandomizedResponse",
@@ -41,6 +59,9 @@ __all__ = [
     "Riser",
     "Rotating",
     "TruncatedNormal",
+    "TwinRuns",
     "Uniform",
     "edit",
+    "graph_settings",
+    "twin_runs",
 ]

@@ -331,7 +331,7 @@ def begin(rule: Any, state: Any, t: Any) -> None:
     log_4 = math.log(4.0 * size_A * tau * tau / rule.failure_prob)
     L_1 = 2.0 ** (5 + 2 * tau) * log_8
     L_2 = 2.0 ** (3 + tau) / epsilon * log_4
-    state.now[WANTED] = int(math.ceil(min(max(L_1, L_2), _LONGEST))) + rule.extra
+    state.now[WANTED] = math.ceil(min(max(L_1, L_2), _LONGEST)) + rule.extra
     state.now[LACKING] = size_A
 
 

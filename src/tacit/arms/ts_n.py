@@ -1,0 +1,138 @@
+"""TS-N: Thompson sampling that also learns from its neighbours' rewards.
+
+Draw a plausible mean for every arm from its posterior and pull the arm with the largest draw; every
+reward that is observed, whichever arm was pulled, sharpens the posterior of its arm. Tossou, Dimitrakakis
+and Dubhashi (2017), Algorithm 1, to compare with GAP.
+
+The posterior is Gaussian, N(mean, spread^2 / (n + 1)), as in Agrawal and Goyal (2013), Algorithm 2: it
+suits any rewards in [0, 1], whose standard deviation is at most the default spread of 1/2, where the beta
+posterior of the paper suits binary ones only.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import observe, piece_of, reward, row_of
+from tacit.compiled import kernel
+from tacit.generator import inverse_normal
+from tacit.policy import require
+from tacit.privacy import Guarantee
+from tacit.tapes import uniform
+
+__all__ = ["TSN"]
+
+_TWO54 = 2.0**-54
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    spread: float
+    everyone: NDArray[np.int64]
+    """Shape (K,): all arms."""
+
+
+class State(NamedTuple):
+    """What is learned."""
+
+    counts: NDArray[np.int64]
+    """Shape (K,): rewards taken in."""
+    sums: NDArray[np.float64]
+    """Shape (K,): their sums."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TSN(ArmsPolicy):
+    """Thompson sampling with side observations.
+
+    Guarantee: none; the decisions depend on every observed reward without calibrated noise.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    spread : float, default 0.5
+        Standard deviation of one reward in the model.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import TSN, Bernoulli
+    >>> result = tacit.simulate(TSN(n_arms=2), Bernoulli(means=(0.4, 0.6)), horizon=1000, seed=1)
+    >>> bool(result.final("regret").mean() < 40)
+    True
+
+    References
+    ----------
+    Tossou, Dimitrakakis, Dubhashi. Thompson sampling for stochastic bandits with graph feedback.
+    AAAI 2017.
+    """
+
+    name: ClassVar[str] = "ts-n"
+    summary: ClassVar[str] = "Thompson sampling with side observations"
+    paper: ClassVar[str] = "Tossou et al. 2017"
+
+    n_arms: int
+    spread: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+        require(self, "spread", "> 0", self.spread > 0, self.spread)
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return that nothing is protected."""
+        return Guarantee.none("TS-N adds no calibrated noise")
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(float(self.spread), np.arange(self.n_arms))
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing."""
+        return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms))
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return the arm with the largest draw from its posterior."""
+    best, largest = eligible[0], -np.inf
+    for i in range(eligible.size):
+        a = eligible[i]
+        n = state.counts[a] + 1.0
+        z = inverse_normal(uniform(tape, t, a) * (1.0 - 2.0 * _TWO54) + _TWO54)
+        draw = state.sums[a] / n + rule.spread * z / math.sqrt(n)
+        if draw > largest:
+            best, largest = a, draw
+    return best
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take in one observed reward, of the pulled arm or of a neighbour."""
+    state.counts[arm] += 1
+    state.sums[arm] += reward
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    K = state.counts.size
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.everyone)
+        value = observe(table, trace, t, arm)
+        low, high = row_of(table.indptr, K, piece_of(table.graph_starts, t), arm)
+        for e in range(low, high):
+            b = table.indices[e]
+            learn(rule, state, tape, t, b, value if b == arm else reward(table, t, b))
+
+
+TSN.act, TSN.learn, TSN.run = act, learn, run
