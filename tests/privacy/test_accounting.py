@@ -199,3 +199,13 @@ def test_response_delta_curve() -> None:
     for epsilon in np.linspace(0, 14, 15):
         exact = response_delta(0.5, 30, float(epsilon))
         assert distribution.get_delta_for_epsilon(float(epsilon)) == pytest.approx(exact, abs=1e-6)
+
+
+def test_a_bit_that_is_never_flipped_protects_nothing() -> None:
+    release = RandomizedResponseRelease(keep_one=1.0, keep_zero=1.0)
+    assert composed_epsilon([(release, 3)]) == math.inf
+    assert composed_epsilon([(release, 3)], DELTA) == math.inf
+    half = RandomizedResponseRelease(keep_one=1.0, keep_zero=0.5)
+    assert half.epsilon == math.inf
+    assert half.delta(5.0) == pytest.approx(0.5)
+    assert composed_delta([(half, 2)], 50.0) == pytest.approx(0.75)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import math
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -77,6 +79,7 @@ def test_gaussian_noise_without_delta_is_no_guarantee() -> None:
     assert nothing.epsilon == math.inf
     assert nothing.sentence().startswith("Nothing protects one reward")
     assert nothing.at(1e-6).private
+    assert "No finite" not in nothing.at(1e-6).sentence()
 
 
 def test_nothing_stays_nothing() -> None:
@@ -163,3 +166,10 @@ def test_import_loads_nothing_heavy() -> None:
     code = f"import sys, tacit.privacy; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_page_that_teaches_guarantees_is_true() -> None:
+    page = Path(__file__).parents[2] / "docs" / "guarantees.md"
+    failed, tried = doctest.testfile(str(page), module_relative=False)
+    assert tried > 20
+    assert failed == 0

@@ -35,6 +35,7 @@ _BASES = {
     "accounted": "was calculated from the releases",
     "none": "no guarantee",
 }
+_NO_EPSILON = "No finite epsilon holds at delta ="
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +232,8 @@ was calculated from the releases.
         if not self.private and not parts:
             changes.pop("note", None)
             return dataclasses.replace(self, **changes)
-        note = " ".join(text for text in (self.note, changes.pop("note", "")) if text)
+        own = self.note.partition(_NO_EPSILON)[0].rstrip()
+        note = " ".join(text for text in (own, changes.pop("note", "")) if text)
         scope = {"unit": self.unit, "trust": self.trust, "span": self.span} | changes
         return compose(
             parts,
@@ -328,7 +330,7 @@ def compose(
     epsilon = composed_epsilon(parts, delta)
     scope: dict[str, Any] = {"unit": unit, "trust": trust, "span": span, "claim": claim}
     if math.isinf(epsilon):
-        why = f"No finite epsilon holds at delta = {delta:g}."
+        why = f"{_NO_EPSILON} {delta:g}."
         return Guarantee.none(" ".join(t for t in (note, why) if t), releases=parts, **scope)
     return Guarantee(epsilon=epsilon, delta=delta, basis=basis, note=note, releases=parts, **scope)
 

@@ -9,6 +9,7 @@ policy of this package states an epsilon that was not calculated here.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -267,6 +268,14 @@ class RandomizedResponseRelease(Release):
         """The largest log ratio of the probabilities of an answer."""
         return _largest_log_ratio(*self._pair())
 
+    @property
+    def spread(self) -> float:
+        """The largest finite loss."""
+        return _largest_finite_log_ratio(*self._pair())
+
+    def _largest_loss(self) -> float:
+        return self.spread
+
     def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
         one, zero = self._pair()
         return _discrete_delta(one, zero, epsilon), _discrete_delta(zero, one, epsilon)
@@ -333,6 +342,14 @@ class UnaryRelease(Release):
     def epsilon(self) -> float:
         """The largest log ratio of the probabilities of a vector."""
         return _largest_log_ratio(*self._pair())
+
+    @property
+    def spread(self) -> float:
+        """The largest finite loss."""
+        return _largest_finite_log_ratio(*self._pair())
+
+    def _largest_loss(self) -> float:
+        return self.spread
 
     def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
         left, right = self._pair()
@@ -679,13 +696,11 @@ class DiscreteGaussianRelease(Release):
             return np.zeros_like(epsilon), np.zeros_like(epsilon)
         # P(x >= k) - e^epsilon P(x >= k + steps) with k the first point whose loss exceeds epsilon.
         reach = math.ceil(12 * self.sigma) + self.steps + 2
-        points = np.arange(-reach, reach + 1)
-        weights = np.exp(-0.5 * (points / self.sigma) ** 2)
-        tail = np.append(np.cumsum(weights[::-1])[::-1], 0.0) / weights.sum()
+        tail = _discrete_gaussian_tail(self.sigma, reach)
         # The loss of x against x + steps is (2 steps x + steps^2) / (2 sigma^2).
         first = np.floor(epsilon * self.sigma**2 / self.steps - self.steps / 2) + 1
-        index = np.clip(first + reach, 0, points.size).astype(np.int64)
-        other = np.clip(first + self.steps + reach, 0, points.size).astype(np.int64)
+        index = np.clip(first + reach, 0, tail.size - 1).astype(np.int64)
+        other = np.clip(first + self.steps + reach, 0, tail.size - 1).astype(np.int64)
         delta = np.maximum(0.0, tail[index] - np.exp(np.minimum(epsilon, 700.0)) * tail[other])
         return delta, delta
 
@@ -856,13 +871,23 @@ def _discrete_delta(left: list[float], right: list[float], epsilon: Array) -> Ar
 
 
 def _largest_log_ratio(left: list[float], right: list[float]) -> float:
-    largest = 0.0
-    for a, b in zip(left, right, strict=True):
-        if (a == 0) != (b == 0):
-            return math.inf
-        if a > 0:
-            largest = max(largest, abs(math.log(a) - math.log(b)))
-    return largest
+    if any((a == 0) != (b == 0) for a, b in zip(left, right, strict=True)):
+        return math.inf
+    return _largest_finite_log_ratio(left, right)
+
+
+def _largest_finite_log_ratio(left: list[float], right: list[float]) -> float:
+    pairs = [(a, b) for a, b in zip(left, right, strict=True) if a > 0 and b > 0]
+    if not pairs:
+        return 1.0
+    return max(abs(math.log(a) - math.log(b)) for a, b in pairs)
+
+
+@functools.lru_cache(maxsize=4)
+def _discrete_gaussian_tail(sigma: float, reach: int) -> Array:
+    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    tail: Array = np.append(np.cumsum(weights[::-1])[::-1], 0.0) / weights.sum()
+    return tail
 
 
 def _ball_delta(level: float, dimension: int, epsilon: Array) -> Array:
