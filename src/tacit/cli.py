@@ -190,7 +190,7 @@ def audit(
         float | None, typer.Option(help="The claim; by default what is guaranteed.")
     ] = None,
     delta: Annotated[float | None, typer.Option(help="The claim's delta.")] = None,
-    alpha: Annotated[float, typer.Option(help="Chance of refuting a true claim.")] = 0.05,
+    alpha: Annotated[float, typer.Option(help="Chance of refuting a true claim.")] = 0.01,
     seed: Seed = 0,
     picture: Annotated[
         Path | None, typer.Option(help="Draw both output distributions (PNG or SVG).")
@@ -203,7 +203,8 @@ def audit(
 
     Example: `tacit audit klucb-cf:epsilon=1 --horizon 10 --runs 20000`
     """
-    from tacit.simulation.audits import audit_mechanism, audit_policy, mechanism_kinds
+    from tacit.privacy.auditing.mechanisms import audit_mechanism, mechanism_kinds
+    from tacit.simulation.audits import audit_policy
 
     name = _spec(target)["name"]
     if name in mechanism_kinds():

@@ -1,0 +1,90 @@
+"""Auditing a mechanism by name, on the neighbouring values that matter for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.privacy import mechanisms
+from tacit.privacy.auditing.search import Neighbours, SearchResult, search
+
+__all__ = ["audit_mechanism", "mechanism_kinds", "mechanism_neighbours"]
+
+
+def mechanism_kinds() -> dict[str, type[mechanisms.Mechanism]]:
+    """Return every mechanism by the name a command line can type, such as ``bounded-noise``."""
+    found = {}
+    for public in mechanisms.__all__:
+        kind = getattr(mechanisms, public)
+        if kind is not mechanisms.Mechanism:
+            name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", public).lower()
+            found[name] = kind
+    return found
+
+
+def mechanism_neighbours(mechanism: mechanisms.Mechanism) -> list[Neighbours]:
+    """Return pairs of values that differ by the mechanism's sensitivity, worst ones among them."""
+    if isinstance(mechanism, mechanisms.RandomizedResponse):
+        return [Neighbours(0.0, 1.0, "0 against 1")]
+    if isinstance(mechanism, mechanisms.Piecewise):
+        return [Neighbours(-1.0, 1.0, "-1 against 1"), Neighbours(0.0, 1.0, "0 against 1")]
+    if isinstance(mechanism, mechanisms.UnaryEncoding):
+        one = np.eye(mechanism.options)
+        pairs = [Neighbours(one[0], np.zeros(mechanism.options), "an option against none")]
+        if mechanism.options > 1:
+            pairs.append(Neighbours(one[0], one[1], "an option against another"))
+        return pairs
+    described: Any = mechanism
+    sensitivity, d = described.sensitivity, getattr(described, "dimension", 1)
+    zero, axis = np.zeros(d), np.eye(1, d)[0] * sensitivity
+    pairs = [Neighbours(zero, axis, f"0 against {sensitivity:g} in one coordinate")]
+    if d > 1 and isinstance(mechanism, mechanisms.Laplace):
+        dense = np.full(d, sensitivity / d)
+        pairs.append(Neighbours(zero, dense, "0 against a vector of equal coordinates"))
+    elif d > 1:
+        dense = np.full(d, sensitivity / np.sqrt(d))
+        pairs.append(Neighbours(zero, dense, "0 against a vector of equal coordinates"))
+    return pairs
+
+
+def audit_mechanism(
+    name: str,
+    parameters: Mapping[str, Any],
+    *,
+    runs: int = 1_000_000,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    alpha: float = 0.05,
+    seed: int = 0,
+) -> SearchResult:
+    """Try to refute the epsilon a mechanism was asked for, or another claim about it.
+
+    Examples
+    --------
+    >>> found = audit_mechanism("bounded-noise", {"epsilon": 0.1, "bound": 60.0}, runs=100_000)
+    >>> found.result.verdict
+    'refuted'
+    """
+    kinds = mechanism_kinds()
+    if name not in kinds:
+        raise ValueError(f"no mechanism is called {name!r}; there are {', '.join(kinds)}")
+    try:
+        mechanism: Any = kinds[name](**parameters)
+    except TypeError as error:
+        raise ValueError(f"{name}: {error}") from None
+    claimed = mechanism.epsilon if epsilon is None else epsilon
+    allowed = getattr(mechanism, "delta", 0.0) if epsilon is None else 0.0
+    return search(
+        mechanism.run,
+        mechanism_neighbours(mechanism),
+        epsilon=claimed,
+        delta=allowed if delta is None else delta,
+        runs=runs,
+        alpha=alpha,
+        seed=seed,
+        short=min(4_000, runs),
+        low_bits=False,
+    )

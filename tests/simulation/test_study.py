@@ -1,0 +1,84 @@
+"""Study files: what they may say, and how they complain."""
+
+import pytest
+
+from tacit.simulation import Study
+
+GOOD = """
+name = "demo"
+horizon = 200
+repetitions = 3
+
+[environment]
+name = "rotating"
+
+[[policy]]
+name = "ucb1"
+
+[[policy]]
+name = "klucb-cf"
+label = "private"
+
+[grid]
+"policy.epsilon" = [0.5, 2.0]
+"environment.segments" = [2, 4]
+"""
+
+
+def written(tmp_path, text):
+    file = tmp_path / "study.toml"
+    file.write_text(text)
+    return file
+
+
+def test_grid_varies_only_what_has_the_parameter(tmp_path):
+    cells = Study.from_toml(written(tmp_path, GOOD)).cells()
+    labels = [cell.label for cell in cells]
+    assert labels.count("ucb1 segments=2") == 1
+    assert len(cells) == 2 + 4
+    private = [cell for cell in cells if cell.label.startswith("private")]
+    assert {(c.policy.epsilon, c.environment.segments) for c in private} == {
+        (0.5, 2),
+        (0.5, 4),
+        (2.0, 2),
+        (2.0, 4),
+    }
+
+
+def test_horizon_may_be_varied_and_fills_policies(tmp_path):
+    text = GOOD.replace('name = "ucb1"', 'name = "sw-ucb"').replace(
+        '"environment.segments" = [2, 4]', "horizon = [100, 1000]"
+    )
+    windows = {
+        cell.policy.window_rounds
+        for cell in Study.from_toml(written(tmp_path, text)).cells()
+        if cell.policy.name == "sw-ucb"
+    }
+    assert len(windows) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("ucb1", "ucb2"), "did you mean ucb1"),
+        (("rotating", "rotated"), "did you mean rotating"),
+        (("policy.epsilon", "policy.epsilom"), "touches nothing"),
+        (("[0.5, 2.0]", "[-1.0]"), "expected epsilon > 0, got -1.0"),
+        (("horizon = 200", "horizon = 0"), "expected horizon >= 1, got 0"),
+        (('label = "private"', "sigma = 3"), "has no parameter 'sigma'"),
+        (("repetitions", "repetition"), "no key 'repetition'"),
+        (("[2, 4]", "[]"), "at least one value"),
+        (("[grid]", "[grid"), "not a TOML file"),
+    ],
+)
+def test_mistakes_are_named(tmp_path, change, words):
+    with pytest.raises(ValueError, match=words.replace("[", r"\[")):
+        Study.from_toml(written(tmp_path, GOOD.replace(*change))).cells()
+
+
+def test_fingerprint_changes_with_anything_that_matters(tmp_path):
+    one = Study.from_toml(written(tmp_path, GOOD))
+    same = Study.from_toml(written(tmp_path, GOOD + "\n# a comment\n"))
+    other = Study.from_toml(written(tmp_path, GOOD.replace("[2, 4]", "[2, 5]")))
+    assert one.fingerprint == same.fingerprint
+    assert one.fingerprint != other.fingerprint
