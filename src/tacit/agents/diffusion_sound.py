@@ -19,8 +19,8 @@ loss minus 1/2 in expectation for every state, and its range r is the smallest p
 the variance s^2 sum_theta mu(theta) / P(theta) of its own past estimates, and names a uniformly
 random state with probability M r eta, so that eta times an estimate never exceeds 1 in size. Then
 the usual analysis of exponential weights bounds the expected regret of the belief, against any
-losses fixed in advance, by a constant times B (sqrt(V ln M) + M r ln M), and V is at most
-4 s^2 M (T / B) / a_kk.
+losses fixed in advance, by a constant times B (sqrt(V ln M) + M r ln M + r / a_kk), and V is at most
+4 s^2 M (T / B) / a_kk. (Clamping adds its bias, at most 2.5% of the scale of the noise a round.)
 """
 
 from __future__ import annotations
