@@ -2,38 +2,63 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from battery.cases import MUTE, ROUNDS, Audited, Case, Room, Silent, fields_of
+from battery.cases import MUTE, Audited, Case, Room, Silent, fields_of, half_tape, play
 from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit
+from tacit.arms.gap import PHASE, Elimination, GraphElimination
+from tacit.arms.graph_environments import GraphFeedback
+from tacit.networks import Graph, path
 from tacit.policy import Environment, Policy
 from tacit.tapes import seeded_tape
 
 MEANS = (0.05, 0.95, 0.05)
+PAIRS = Graph.from_edges([(0, 1), (2, 3)], n_nodes=4)
+
+
+def optional(kind: type[Policy]) -> bool:
+    """Return whether a policy may be had without privacy."""
+    return any(f.name == "epsilon" and f.default is None for f in dataclasses.fields(kind))
 
 
 class ArmsRoom(Room):
     name = "arms"
-    reading = 1500
+
+    def rounds(self, kind: type[Policy]) -> int:
+        # The first phase of an elimination takes 1,491 rounds.
+        return 1600 if issubclass(kind, Elimination) else 60
+
+    def reading(self, kind: type[Policy]) -> int:
+        return 6000 if "failure_prob" in fields_of(kind) else 1500
 
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
         fields = fields_of(kind)
-        sets: list[dict[str, Any]] = [{}]
-        if "epsilon" in fields:
-            sets = [{"epsilon": 2.0}]
+        if issubclass(kind, Elimination):
+            sets: list[dict[str, Any]] = [{"epsilon": 1.0, "failure_prob": 0.5}]
+            if issubclass(kind, GraphElimination):
+                sets += [{**sets[0], "unit": "round"}, {**sets[0], "noise": "tight"}]
+            return sets
         if kind is SWKLUCBCF:
-            sets = [{"window": 40}, {"window": 400, "epsilon": 2.0}]
+            return [{"window": 40}, {"window": 400, "epsilon": 2.0}]
+        sets = [{}] if optional(kind) or "epsilon" not in fields else []
+        if "epsilon" in fields:
+            sets.append({"epsilon": 2.0})
         if "variant" in fields:
             sets = [{**s, "variant": v} for s in sets for v in ("published", "corrected")]
         return sets
 
     def easy(self, kind: type[Policy]) -> Environment:
-        return Bernoulli(means=MEANS)
+        world = Bernoulli(means=MEANS)
+        if issubclass(kind, GraphElimination):
+            return GraphFeedback(world=world, graph=path(3))
+        return world
 
     def corners(self, kind: type[Policy]) -> dict[str, tuple[Environment, int]]:
+        four = Bernoulli(means=(0.1, 0.9, 0.1, 0.1))
         return {
             "one arm": (Bernoulli(means=(0.5,)), 20),
             "one round": (Bernoulli(means=MEANS), 1),
@@ -41,40 +66,62 @@ class ArmsRoom(Room):
             "more arms than rounds": (Bernoulli(means=(0.5,) * 9), 4),
             "nothing ever pays": (Bernoulli(means=(0.0, 0.0)), 40),
             "everything always pays": (Bernoulli(means=(1.0, 1.0)), 40),
+            "disconnected graph": (GraphFeedback(world=four, graph=PAIRS), self.rounds(kind)),
         }
 
     def relabelled(self, kind: type[Policy]) -> tuple[Environment, Environment]:
         return Bernoulli(means=(0.3, 0.6, 0.4)), Bernoulli(means=(0.6, 0.4, 0.3))
 
     def learned(self, case: Case, final: Mapping[str, np.ndarray]) -> bool:
-        at_random = self.reading * (max(MEANS) - sum(MEANS) / len(MEANS))
+        at_random = self.reading(case.kind) * (max(MEANS) - sum(MEANS) / len(MEANS))
         if case.kind is Uniform:
             return bool(abs(final["regret"].mean() / at_random - 1) < 0.1)
         return bool(final["regret"].mean() < 0.5 * at_random)
 
     def noise_draws(self, case: Case, policy: Policy, world: Environment, horizon: int) -> int:
+        if isinstance(policy, Elimination):
+            # Each active arm once a phase; on the easy world the first phase leaves one arm.
+            state = play(policy, world, horizon).state
+            assert state.active.tolist() == [False, True, False]
+            return int(world.n_arms + state.now[PHASE] - 2)
         per_reward = sum(count for _, count in policy.guarantee(horizon).releases)
         return horizon * per_reward
 
     def silent(self, case: Case) -> Iterator[Silent]:
-        if "epsilon" in case.parameters:
-            world = self.easy(case.kind)
-            mute = case.build(world, ROUNDS, epsilon=MUTE)
-            if isinstance(mute, SWKLUCBCF):
-                plain: Policy = case.build(world, ROUNDS, epsilon=None)
+        world = self.easy(case.kind)
+        if issubclass(case.kind, Elimination):
+            # Its confidence bounds know epsilon, so its twin is itself on a tape of medians. A
+            # random set is drawn from the tape too: only policies without one have that twin.
+            if case.kind.name != "gapu":
+                faint = case.build(world, case.rounds, epsilon=1e9)
+                quiet = half_tape(6000, 3)
+                yield Silent(world, faint, faint, seeded_tape(3), quiet)
+        elif "epsilon" in case.parameters:
+            mute = case.build(world, case.rounds, epsilon=MUTE)
+            if optional(case.kind):
+                plain: Policy = case.build(world, case.rounds, epsilon=None)
             else:
                 plain = KLUCB(n_arms=world.n_arms)
-            yield Silent(world, mute, plain, seeded_tape(3))
+            yield Silent(world, mute, plain, seeded_tape(3), seeded_tape(3))
 
     def audited(self, case: Case) -> Iterator[Audited]:
-        if "epsilon" in case.parameters:
-            world, epsilon = self.easy(case.kind), case.parameters["epsilon"]
-            table = world.table(0, 0, 4)
-            yield Audited(
-                left=edit(table, [(1, a, 0.0) for a in range(3)]),
-                right=edit(table, [(1, a, 1.0) for a in range(3)]),
-                policy=case.build(world, 4),
-                half_noise=case.build(world, 4, epsilon=2 * epsilon),
-                rounds=4,
-                released=4,
-            )
+        if "epsilon" not in case.parameters:
+            return
+        world, phases = self.easy(case.kind), issubclass(case.kind, Elimination)
+        if case.kind.name == "gapu":  # without edges there is one set to draw, and more to see
+            world = Bernoulli(means=MEANS)
+        rounds, t = (case.rounds, 0) if phases else (4, 1)
+        table = world.table(0, 0, rounds)
+        policy = case.build(world, rounds)
+        # Of a pulled arm and its neighbours, or of one arm where the unit is one reward.
+        arms = [0] if phases and policy.guarantee(rounds).unit == "reward" else range(3)
+        yield Audited(
+            left=edit(table, [(t, a, 0.0) for a in arms]),
+            right=edit(table, [(t, a, 1.0) for a in arms]),
+            policy=policy,
+            half_noise=case.build(world, rounds, epsilon=2 * case.parameters["epsilon"]),
+            rounds=rounds,
+            released=3 if phases else rounds,
+            seen=slice(2) if phases else slice(None),
+            runs=6000 if "unit" in case.parameters else 1600,
+        )

@@ -20,7 +20,6 @@ from tacit.registry import build, environments, policies
 from tacit.simulation.run import checkpoints_of
 from tacit.tapes import Tape, recorded_tape, seeded_tape
 
-ROUNDS = 60
 MUTE = 60.0  # at this epsilon the noise is below the last bit of a float
 
 
@@ -39,6 +38,7 @@ class Silent(NamedTuple):
     private: Policy
     plain: Policy
     tape: Tape
+    plain_tape: Tape
 
 
 class Audited(NamedTuple):
@@ -51,6 +51,10 @@ class Audited(NamedTuple):
     rounds: int
     released: int
     """How many values are released."""
+    seen: slice = slice(None)
+    """Which of the decisions are looked at."""
+    runs: int = 1600
+    """How often each table is played."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +75,27 @@ class Case:
     def build(self, world: Environment, horizon: int, /, **changes: Any) -> Policy:
         return build(self.kind, world.facts(horizon), {**self.parameters, **changes})
 
-    def easy(self, horizon: int = ROUNDS) -> tuple[Environment, Policy]:
+    @property
+    def rounds(self) -> int:
+        return self.room.rounds(self.kind)
+
+    def easy(self, horizon: int | None = None) -> tuple[Environment, Policy]:
         world = self.room.easy(self.kind)
-        return world, self.build(world, horizon)
+        return world, self.build(world, horizon or self.rounds)
 
 
 class Room(ABC):
     """What the battery must know about a room."""
 
     name: str
-    reading: int
-    """Rounds after which a policy must have learned on the easy world."""
+
+    @abstractmethod
+    def rounds(self, kind: type[Policy]) -> int:
+        """Return how many rounds show everything that a policy does."""
+
+    @abstractmethod
+    def reading(self, kind: type[Policy]) -> int:
+        """Return after how many rounds a policy must have learned on the easy world."""
 
     @abstractmethod
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
@@ -176,10 +190,10 @@ def assert_same(one: Any, other: Any) -> None:
         )
 
 
-def digest(case: Case, horizon: int = ROUNDS) -> str:
+def digest(case: Case) -> str:
     """Return a fingerprint of everything a short run leaves behind."""
-    world, policy = case.easy(horizon)
-    run = play(policy, world, horizon)
+    world, policy = case.easy()
+    run = play(policy, world, case.rounds)
     total = hashlib.sha256()
     for name, array in (arrays(run.state) | arrays(run.trace, "trace")).items():
         total.update(name.encode() + array.tobytes())

@@ -15,7 +15,7 @@ REPETITIONS = 40
 
 @every_case
 def test_it_learns_on_an_easy_table(case):
-    rounds = case.room.reading
+    rounds = case.room.reading(case.kind)
     world, policy = case.easy(rounds)
     result = tacit.simulate(policy, world, horizon=rounds, repetitions=4, seed=2)
     final = {name: values[:, -1] for name, values in result.measures.items()}
@@ -23,8 +23,9 @@ def test_it_learns_on_an_easy_table(case):
 
 
 def finals(case, world, seed):
-    policy = case.build(world, 300)
-    result = tacit.simulate(policy, world, horizon=300, repetitions=REPETITIONS, seed=seed)
+    rounds = max(300, case.rounds)
+    policy = case.build(world, rounds)
+    result = tacit.simulate(policy, world, horizon=rounds, repetitions=REPETITIONS, seed=seed)
     return result.final("regret")
 
 

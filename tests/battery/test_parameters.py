@@ -8,7 +8,7 @@ import typing
 
 import pytest
 
-from battery.cases import ROUNDS, cases
+from battery.cases import cases
 
 BAD_NUMBERS = (-1, math.nan)
 BAD_WORD = "no such choice"
@@ -21,7 +21,7 @@ def wrong_values() -> list[tuple[object, str, object]]:
         for field in dataclasses.fields(case.kind):
             kinds = typing.get_args(hints[field.name]) or (hints[field.name],)
             bad: list[object] = []
-            if bool in kinds or tuple in map(typing.get_origin, kinds):
+            if bool in kinds or tuple in map(typing.get_origin, (hints[field.name], *kinds)):
                 continue
             if int in kinds or float in kinds:
                 bad += BAD_NUMBERS
@@ -39,7 +39,7 @@ def wrong_values() -> list[tuple[object, str, object]]:
 def test_a_bad_parameter_names_itself(case, parameter, value):
     world = case.room.easy(case.kind)
     with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: expected .*{parameter}"):
-        case.build(world, ROUNDS, **{parameter: value})
+        case.build(world, case.rounds, **{parameter: value})
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -60,7 +60,7 @@ def test_a_policy_is_frozen_keyword_only_and_says_what_it_is(case):
 def test_an_unknown_parameter_is_refused_with_the_known_ones(case):
     world = case.room.easy(case.kind)
     with pytest.raises(ValueError, match=r"has no parameter 'epsilonn'; it has .*n_"):
-        case.build(world, ROUNDS, epsilonn=1.0)
+        case.build(world, case.rounds, epsilonn=1.0)
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)

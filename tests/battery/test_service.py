@@ -5,13 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from battery.cases import ROUNDS, assert_same, cases, play
-from tacit.arms import Decision, Learner
+from battery.arms_room import MEANS
+from battery.cases import assert_same, cases, play
+from tacit.arms import Bernoulli, Decision, Learner
 from tacit.arms.tables import reward
 from tacit.tapes import seeded_tape
 
 CASES = [case for case in cases() if hasattr(case.kind, "learn")]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+def served(case, horizon=None):
+    """Return a world where every arm shows its own reward only, as a learner sees it."""
+    world = Bernoulli(means=MEANS)
+    return world, case.build(world, horizon or case.rounds)
 
 
 def test_there_are_cases():
@@ -20,11 +27,11 @@ def test_there_are_cases():
 
 @every_case
 def test_one_step_at_a_time_equals_play(case):
-    world, policy = case.easy()
-    whole = play(policy, world, ROUNDS, seed=5)
-    table, tape, state = world.table(5, 0, ROUNDS), seeded_tape(5, 0), policy.start(None)
+    world, policy = served(case)
+    whole = play(policy, world, case.rounds, seed=5)
+    table, tape, state = world.table(5, 0, case.rounds), seeded_tape(5, 0), policy.start(None)
     everyone, arms = np.arange(world.n_arms), []
-    for t in range(ROUNDS):
+    for t in range(case.rounds):
         arms.append(policy.select(state, tape, t, everyone))
         policy.update(state, tape, t, arms[-1], reward(table, t, arms[-1]))
     assert arms == whole.trace.decisions.tolist()
@@ -34,10 +41,10 @@ def test_one_step_at_a_time_equals_play(case):
 
 @every_case
 def test_a_learner_equals_play(case):
-    world, policy = case.easy()
-    whole, table = play(policy, world, ROUNDS, seed=5), world.table(5, 0, ROUNDS)
+    world, policy = served(case)
+    whole, table = play(policy, world, case.rounds, seed=5), world.table(5, 0, case.rounds)
     learner = Learner(policy, seed=5)
-    for t in range(ROUNDS):
+    for t in range(case.rounds):
         decision = learner.select()
         assert decision == Decision(t, whole.trace.decisions[t])
         learner.update(decision, reward(table, t, decision.arm))
@@ -46,13 +53,13 @@ def test_a_learner_equals_play(case):
 
 @every_case
 def test_a_restored_learner_continues_the_same(case, tmp_path):
-    world, policy = case.easy()
-    table = world.table(5, 0, ROUNDS)
+    world, policy = served(case)
+    table = world.table(5, 0, case.rounds)
     arms: dict[bool, list[int]] = {}
     for restart in (False, True):
         learner, waiting, arms[restart] = Learner(policy, seed=5), [], []
-        for t in range(ROUNDS):
-            if restart and t == ROUNDS // 2:
+        for t in range(case.rounds):
+            if restart and t == case.rounds // 2:
                 learner.save(tmp_path / "learner.npz")
                 learner = Learner.load(tmp_path / "learner.npz", policy)
             waiting.append(learner.select())
@@ -65,7 +72,7 @@ def test_a_restored_learner_continues_the_same(case, tmp_path):
 
 @every_case
 def test_only_eligible_arms_are_chosen(case):
-    world, policy = case.easy(300)
+    world, policy = served(case, 300)
     table, learner, rng = world.table(5, 0, 300), Learner(policy, seed=5), np.random.default_rng(0)
     for t in range(300):
         eligible = np.flatnonzero(rng.random(3) < 0.6).tolist() or [2]
@@ -76,8 +83,8 @@ def test_only_eligible_arms_are_chosen(case):
 
 @every_case
 def test_it_still_learns_when_rewards_come_late_and_in_batches(case):
-    rounds = case.room.reading
-    world, policy = case.easy(rounds)
+    rounds = case.room.reading(case.kind)
+    world, policy = served(case, rounds)
     table, learner, waiting, regret = world.table(5, 0, rounds), Learner(policy, seed=5), [], 0.0
     for t in range(rounds):
         decision = learner.select()
@@ -91,7 +98,7 @@ def test_it_still_learns_when_rewards_come_late_and_in_batches(case):
 
 @every_case
 def test_a_reward_counts_once_and_must_be_one(case):
-    _, policy = case.easy()
+    _, policy = served(case)
     learner = Learner(policy, seed=1)
     decision = learner.select()
     for bad in (-0.1, 1.1, float("nan")):
@@ -107,7 +114,7 @@ def test_a_reward_counts_once_and_must_be_one(case):
 
 @every_case
 def test_without_a_seed_two_learners_draw_their_own_noise(case):
-    world, policy = case.easy()
+    world, policy = served(case)
     learners = [Learner(policy), Learner(policy)]
     table = world.table(0, 0, 200)
     states = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import ROUNDS, Audited, Case, Room, Silent, half_tape
+from battery.cases import Audited, Case, Room, Silent, half_tape
 from tacit.policy import Environment, Policy
 from tacit.users import CoLin, Synthetic, edit
 
@@ -29,7 +29,12 @@ class Reversed(Synthetic):
 
 class UsersRoom(Room):
     name = "users"
-    reading = 1500
+
+    def rounds(self, kind: type[Policy]) -> int:
+        return 60
+
+    def reading(self, kind: type[Policy]) -> int:
+        return 1500
 
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
         sets: list[dict[str, Any]] = [
@@ -83,9 +88,10 @@ class UsersRoom(Room):
         # A rounded bit and a draw from a window are not nought at the median.
         if "epsilon" in case.parameters and case.parameters.get("mechanism") not in SCALAR[1:]:
             world = Synthetic(**SIZES, spread=0.0)
-            private = case.build(world, ROUNDS)
-            plain = Case(case.kind).build(world, ROUNDS)
-            yield Silent(world, private, plain, half_tape(ROUNDS, 16))
+            private = case.build(world, case.rounds)
+            plain = Case(case.kind).build(world, case.rounds)
+            quiet = half_tape(1500, 16)
+            yield Silent(world, private, plain, quiet, quiet)
 
     def audited(self, case: Case) -> Iterator[Audited]:
         # Noise on sums hides one reward among all coordinates: its mechanisms are audited by
