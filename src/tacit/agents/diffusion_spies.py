@@ -22,7 +22,7 @@ import numpy as np
 
 from tacit.agents import diffusion_sound
 from tacit.agents.diffusion_bandit import State
-from tacit.agents.diffusion_outsiders import PrivateBanditPolicy
+from tacit.agents.diffusion_private import PrivateBanditPolicy
 from tacit.agents.diffusion_steps import consensus, draw, intermediate, mix, reweigh
 from tacit.agents.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
 from tacit.compiled import kernel
