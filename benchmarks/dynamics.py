@@ -125,7 +125,7 @@ def facebook():
         print("no data: set TACIT_DATA")
         return
     graph = read_edges(path)
-    rounds, runs = 30, 2
+    rounds, runs = 30, 1
     setting = {"n_options": 10, "n_agents": graph.n_nodes, "epsilon": 4.0, "tokens": 400}
     mixed = regret_of(
         LearningDynamics(**setting, engine="mixed"), WIDE, horizon=rounds, repetitions=runs

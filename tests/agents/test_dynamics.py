@@ -157,9 +157,10 @@ def test_mixing_engines_agree_with_long_walks(engine, walked):
 
 
 @slow
-def test_dealing_agrees_with_long_walks():
-    few = population("endpoints", 3000, tokens=12, network=complete(40), walk_length=6)
-    assert largest_z(population("mixed", 3000, tokens=12), few) < FIVE
+@pytest.mark.parametrize("tokens", [4, 12])
+def test_dealing_agrees_with_long_walks(tokens):
+    few = population("endpoints", 3000, tokens=tokens, network=complete(40), walk_length=6)
+    assert largest_z(population("mixed", 3000, tokens=tokens), few) < FIVE
 
 
 @slow

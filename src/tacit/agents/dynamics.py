@@ -105,8 +105,8 @@ class State(NamedTuple):
     """Shape (N + 1,): rows of the walk matrix's power, or (0,)."""
     ends: NDArray[np.int32]
     """Where walks can end, row by row."""
-    shares: NDArray[np.float64]
-    """The probability of that end, given none of the row's earlier ones."""
+    heaps: NDArray[np.float64]
+    """The probabilities of a row's ends so far, added up."""
     facts: NDArray[np.float64]
     """Shape (3,): mean probability that a hop leaves its agent, changes of adoption so far, slots."""
 
@@ -339,7 +339,7 @@ class LearningDynamics(Policy):
         if networked:
             psi = Walk(Graph(indptr=table.indptr, indices=table.indices))
             if self.engine == "endpoints":
-                rows = _conditional(*walk_matrix_power(psi, self.hops))
+                rows = walk_matrix_power(psi, self.hops)
         counts = np.array([N // M + (j < N % M) for j in range(M)] + [0])
         for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
             counts[agent % M] -= 1
@@ -357,7 +357,7 @@ class LearningDynamics(Policy):
             memo_of=np.zeros(memo, np.int16),
             starts=rows[0],
             ends=rows[1],
-            shares=rows[2],
+            heaps=rows[2],
             facts=np.array([_leaving(table.indptr, table.indices), 0.0, 0.0]),
         )
 
@@ -373,22 +373,12 @@ class LearningDynamics(Policy):
 def walk_matrix_power(
     walk: Walk, length: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Return where walks of `length` hops end: row starts, ends and their probabilities."""
+    """Return where walks of `length` hops end: row starts, ends, probabilities added up."""
     power = walk.spread(np.eye(walk.graph.n_nodes), length)
     rows, ends = np.nonzero(power)
     starts = np.searchsorted(rows, np.arange(walk.graph.n_nodes + 1))
-    return starts.astype(np.int64), ends.astype(np.int32), power[rows, ends]
-
-
-def _conditional(
-    starts: NDArray[np.int64], ends: NDArray[np.int32], probs: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    shares = np.empty_like(probs)
-    for a in range(starts.size - 1):
-        row = probs[starts[a] : starts[a + 1]]
-        left = np.cumsum(row[::-1])[::-1]
-        shares[starts[a] : starts[a + 1]] = np.minimum(1.0, row / left)
-    return starts, ends, shares
+    heaps = np.cumsum(power, axis=1)[rows, ends]
+    return starts.astype(np.int64), ends.astype(np.int32), heaps
 
 
 def _leaving(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> float:
@@ -520,7 +510,7 @@ def run_agents(
                         launched[row, a] = n
                     elif rule.engine == ENDPOINTS:
                         spread(source, t, d, a, n, mask,
-                               state.starts, state.ends, state.shares, got, received)  # fmt: skip
+                               state.starts, state.ends, state.heaps, got, received)  # fmt: skip
                     else:
                         deal(source, t, d, N, a, n, mask, got, received)
             if rule.engine == TOKENS:

@@ -172,11 +172,25 @@ def _deliver(got: Any, received: Any, b: Any, mask: Any, c: Any) -> None:
 @kernel(inlined=False)
 def spread(
     source: Any, t: Any, d: Any, a: Any, n: Any, mask: Any,
-    starts: Any, ends: Any, shares: Any, got: Any, received: Any,
+    starts: Any, ends: Any, heaps: Any, got: Any, received: Any,
 ) -> None:  # fmt: skip
-    """Send n tokens of agent a to the ends of their walks, one binomial for each possible end."""
-    for e in range(starts[a], starts[a + 1]):
-        c = binomial(source, SPREAD, t, d * shares.size + e, n, shares[e])
+    """Send n tokens of agent a to the ends of their walks, whose probabilities add up to `heaps`.
+
+    Many tokens: one binomial for each possible end, given none of the earlier ones. Few: one search
+    for each token.
+    """
+    first, last = starts[a], starts[a + 1]
+    if 4 * n < last - first:
+        for k in range(n):
+            u = to_unit(block(source, SPREAD, t, d * heaps.size + first, k)[0]) * heaps[last - 1]
+            e = min(first + np.searchsorted(heaps[first:last], u, side="right"), last - 1)
+            _deliver(got, received, ends[e], mask, 1)
+        return
+    below = 0.0
+    for e in range(first, last):
+        share = (heaps[e] - below) / (heaps[last - 1] - below) if e < last - 1 else 1.0
+        below = heaps[e]
+        c = binomial(source, SPREAD, t, d * heaps.size + e, n, share)
         if c > 0:
             _deliver(got, received, ends[e], mask, c)
             n -= c
