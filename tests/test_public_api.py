@@ -20,9 +20,10 @@ PUBLIC = {
         published_regret recommend regret_map
     """,
     "tacit.arms": """
-        Adversarial Bernoulli Beta Corruption Decision Drifting EXP3 KLUCB KLUCBCF Learner
-        Piecewise RandomizedResponse Recorded Riser Rotating SWKLUCBCF SWUCB TruncatedNormal
-        UCB1 Uniform edit
+        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
+        GAPU GraphFeedback GraphSetting KLUCB KLUCBCF Learner Piecewise RandomizedResponse
+        Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal TwinRuns UCB1 UCBN Uniform
+        edit graph_settings twin_runs
     """,
     "tacit.networks": """
         Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
@@ -69,10 +70,19 @@ def test_the_public_names(package):
 
 
 # Numba itself looks into scipy when there is one; what is heavy there are the parts.
-HEAVY = """
-    dp_accounting matplotlib networkx opendp pyarrow rich scipy.optimize scipy.sparse
-    scipy.special scipy.stats typer
-""".split()
+HEAVY = [
+    "dp_accounting",
+    "matplotlib",
+    "networkx",
+    "opendp",
+    "pyarrow",
+    "rich",
+    "scipy.optimize",
+    "scipy.sparse",
+    "scipy.special",
+    "scipy.stats",
+    "typer",
+]
 
 
 def loaded(code: str) -> list[str]:
