@@ -20,12 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.users.noise import NONE, PARAMETER, SMALL, advance, dot, privatise
+from tacit.users.noise import (
+    NONE,
+    PARAMETER,
+    SMALL,
+    USER,
+    dot,
+    next_noise,
+    privatise,
+    push_through,
+)
 from tacit.users.tables import arrive, due, observe, write
 
-__all__ = ["Rule", "State", "learn", "new_state", "run", "select"]
+__all__ = ["Rule", "State", "learn", "new_state", "play", "select"]
 
 BLOCK = 64
+FIRST, SIZE, DEFER, PANEL, MATRIX_AT, DEFERRED_AT = range(6)
+"""Columns of ``State.layout``."""
 
 
 class Rule(NamedTuple):
@@ -65,32 +76,22 @@ class State(NamedTuple):
 
     place: NDArray[np.int64]
     """Shape (N,): where each user is placed; all other arrays go by place."""
-    first: NDArray[np.int64]
-    """Shape (N,): the first place of the component."""
-    size: NDArray[np.int64]
-    """Shape (N,): how many users the component has."""
-    block: NDArray[np.int64]
-    """Shape (N,): how many updates the component keeps aside."""
-    panel: NDArray[np.int64]
-    """Shape (N,): users a panel; a row of S is stored to the end of its panel."""
-    matrix_at: NDArray[np.int64]
-    """Shape (N,): where the component's matrix begins in `covariance`."""
+    layout: NDArray[np.int64]
+    """Shape (N, 6): of the component of each place: its first place, how many users it has, how
+    many updates it keeps aside, users a panel (a row of S is stored to the end of its panel), where
+    its matrix begins in `covariance` and its vectors in `deferred`."""
+    pending: NDArray[np.int64]
+    """Shape (N,): updates kept aside now, at the component's first place."""
     covariance: NDArray[np.float64]
     """Flat: S of each component, (size d, size d), without the updates kept aside."""
     deferred: NDArray[np.float64]
     """Flat: the vectors kept aside, (block, size d) for each component."""
-    deferred_at: NDArray[np.int64]
-    """Shape (N,): where they begin."""
-    pending: NDArray[np.int64]
-    """Shape (N,): how many there are, at the component's first place."""
     kernel_diagonal: NDArray[np.float64]
     """Shape (N,): K_uu."""
     mean: NDArray[np.float64]
     """Shape (N, d): predictions without the noise of sums, S times the sum of phi r."""
     energy: NDArray[np.float64]
     """Shape (1,): the sum of |x~|^2."""
-    rounds: NDArray[np.int64]
-    """Shape (1,): rewards taken in."""
     basis: NDArray[np.float64]
     """Shape (N, N): B, where noise is added to b, else (0, 0)."""
     gram: NDArray[np.float64]
@@ -106,11 +107,13 @@ class State(NamedTuple):
     response: NDArray[np.float64]
     """Shape (streams, dim): the true sum that each stream releases."""
     eta: NDArray[np.float64]
-    """Shape (N, d): noise on b."""
+    """Shape (N d,): noise on b."""
     lift: NDArray[np.float64]
     """Shape (N, d): what S is applied to for the noise term."""
     shift: NDArray[np.float64]
     """Shape (N, d): what is added to it."""
+    work: NDArray[np.float64]
+    """Flat scratch; nothing that is learned."""
 
 
 def new_state(
@@ -134,46 +137,38 @@ def new_state(
     order = np.argsort(labels, kind="stable")
     place = np.empty(n_users, np.int64)
     place[order] = np.arange(n_users)
-    first, size, block, panel, matrix_at, deferred_at = np.zeros((6, n_users), np.int64)
-    matrices, start, deferred = [], 0, 0
-    matrix = 0
+    layout = np.zeros((n_users, 6), np.int64)
+    matrices: list[NDArray[np.float64]] = []
+    start = n_entries = n_deferred = 0
     while start < n_users:
         members = order[labels[order] == labels[order[start]]]
         n = len(members)
-        here = slice(start, start + n)
         large = n * d > SMALL
-        first[here], size[here], matrix_at[here], deferred_at[here] = start, n, matrix, deferred
-        block[here] = BLOCK if large else 1
-        panel[here] = max(1, BLOCK // d) if large else n
+        defer, panel = (BLOCK, max(1, BLOCK // d)) if large else (1, n)
+        layout[start : start + n] = start, n, defer, panel, n_entries, n_deferred
         inner = gramian[np.ix_(members, members)] / rule.regularisation
         if large:
-            panels = np.arange(n) // panel[start]
+            panels = np.arange(n) // panel
             inner[panels[:, None] < panels[None, :]] = 0.0
         matrices.append(np.kron(inner, np.eye(d)).ravel())
-        matrix += (n * d) ** 2
-        deferred += int(block[start]) * n * d
-        start += n
+        start, n_entries, n_deferred = (
+            start + n,
+            n_entries + (n * d) ** 2,
+            n_deferred + defer * n * d,
+        )
     on_b = rule.stream != NONE and rule.space == PARAMETER
-    streams = len(scales)
-    dim = n_users * d if on_b else d
-    depth = 0
-    if rule.stream != NONE:
+    streams, dim, depth = len(scales), n_users * d if on_b else d, 0
+    if streams:
         depth = rule.coefficients.size if rule.coefficients.size else rule.capacity.bit_length()
     return State(
         place=place,
-        first=first,
-        size=size,
-        block=block,
-        panel=panel,
-        matrix_at=matrix_at,
-        covariance=np.concatenate(matrices),
-        deferred=np.zeros(deferred),
-        deferred_at=deferred_at,
+        layout=layout,
         pending=np.zeros(n_users, np.int64),
+        covariance=np.concatenate(matrices),
+        deferred=np.zeros(n_deferred),
         kernel_diagonal=np.diag(gramian)[order].copy(),
         mean=np.zeros((n_users, d)),
         energy=np.zeros(1),
-        rounds=np.zeros(1, np.int64),
         basis=basis[np.ix_(order, order)].copy() if on_b else np.zeros((0, 0)),
         gram=np.zeros((n_users, d, d)) if on_b else np.zeros((0, 0, 0)),
         scales=scales[order] if streams == n_users and rule.local else scales.copy(),
@@ -181,9 +176,10 @@ def new_state(
         nodes=np.zeros((streams, dim, depth)),
         current=np.zeros((streams, dim)),
         response=np.zeros((streams, dim)),
-        eta=np.zeros((n_users, d)),
+        eta=np.zeros(n_users * d),
         lift=np.zeros((n_users, d)),
         shift=np.zeros((n_users, d)),
+        work=np.zeros(max(2 * dim, d * (d + 2))),
     )
 
 
@@ -199,67 +195,41 @@ def _components(joined: NDArray[np.bool_]) -> NDArray[np.int64]:
     return labels
 
 
-@kernel
-def _end_of_panel(state: Any, i: Any) -> Any:
-    panel = state.panel[i]
-    return min(state.size[i], ((i - state.first[i]) // panel + 1) * panel) * state.mean.shape[1]
-
-
-@kernel(allocates=True)
-def _noise_term(state: Any, i: Any, p: Any) -> None:
-    """Add S `lift` + `shift` of the user at place i to p."""
-    d = state.mean.shape[1]
-    n, at, r = state.size[i] * d, state.matrix_at[i], (i - state.first[i]) * d
-    end = _end_of_panel(state, i)
-    lift = state.lift.reshape(-1)[state.first[i] * d : state.first[i] * d + n]
-    S = state.covariance[at : at + n * n].reshape(n, n)
+@kernel(inlined=False)
+def _apply(S: Any, G: Any, pending: Any, r: Any, end: Any, vector: Any, p: Any) -> None:
+    """Add rows r, r + 1, ... of S times a vector to p; `end` is where their panel ends."""
+    d, n = p.size, vector.size
     for a in range(d):
-        p[a] += state.shift[i, a] + dot(S[r + a, :end], lift[:end])
+        p[a] += dot(S[r + a, :end], vector[:end])
     for row in range(end, n):
         for a in range(d):
-            p[a] += S[row, r + a] * lift[row]
-    for k in range(state.pending[state.first[i]]):
-        at = state.deferred_at[i] + k * n
-        g = state.deferred[at : at + n]
-        share = dot(g, lift)
+            p[a] += S[row, r + a] * vector[row]
+    for k in range(pending):
+        share = dot(G[k], vector)
         for a in range(d):
-            p[a] -= share * g[r + a]
-
-
-@kernel(allocates=True)
-def _predict(rule: Any, state: Any, i: Any, p: Any) -> None:
-    """Write the coefficients of the predictions for the user at place i into p."""
-    for a in range(p.size):
-        p[a] = state.mean[i, a]
-    if rule.stream != NONE:
-        _noise_term(state, i, p)
+            p[a] -= share * G[k, r + a]
 
 
 @kernel
-def _uncertainty(state: Any, i: Any, C: Any) -> None:
-    """Write the block of S of the user at place i into C."""
-    d = state.mean.shape[1]
-    n, at, r = state.size[i] * d, state.matrix_at[i], (i - state.first[i]) * d
+def _block(S: Any, G: Any, pending: Any, r: Any, C: Any) -> None:
+    """Write the diagonal block of S at r into C."""
+    d = C.shape[0]
     for a in range(d):
-        row = at + (r + a) * n + r
         for b in range(d):
-            C[a, b] = state.covariance[row + b]
-    for k in range(state.pending[state.first[i]]):
-        at = state.deferred_at[i] + k * n + r
-        g = state.deferred[at : at + d]
+            C[a, b] = S[r + a, r + b]
+    for k in range(pending):
         for a in range(d):
+            g = G[k, r + a]
             for b in range(d):
-                C[a, b] -= g[a] * g[b]
+                C[a, b] -= g * G[k, r + b]
 
 
-@kernel
-def _column(state: Any, i: Any, x: Any, g: Any) -> None:
-    """Write S phi, within the component, into g."""
-    d = x.size
-    n, at, r = g.size, state.matrix_at[i], (i - state.first[i]) * d
-    end = _end_of_panel(state, i)
-    S = state.covariance[at : at + n * n].reshape(n, n)
-    g[:end] = 0.0
+@kernel(inlined=False)
+def _column(S: Any, G: Any, pending: Any, r: Any, end: Any, x: Any, g: Any) -> None:
+    """Write S phi into g, where phi is x at r."""
+    d, n = x.size, g.size
+    for j in range(end):
+        g[j] = 0.0
     for a in range(d):
         xa = x[a]
         row = S[r + a]
@@ -270,39 +240,46 @@ def _column(state: Any, i: Any, x: Any, g: Any) -> None:
         for a in range(d):
             total += S[j, r + a] * x[a]
         g[j] = total
-    for k in range(state.pending[state.first[i]]):
-        at = state.deferred_at[i] + k * n
-        earlier = state.deferred[at : at + n]
+    for k in range(pending):
         share = 0.0
         for a in range(d):
-            share += earlier[r + a] * x[a]
+            share += G[k, r + a] * x[a]
+        earlier = G[k]
         for j in range(n):
             g[j] -= share * earlier[j]
 
 
 @kernel(allocates=True)
-def _subtract_deferred(state: Any, i: Any) -> None:
-    """Subtract the vectors kept aside from the matrix of the component of place i."""
-    d = state.mean.shape[1]
-    n, at, m = state.size[i] * d, state.matrix_at[i], state.block[i]
+def _subtract_products(S: Any, G: Any, step: Any) -> None:
+    """Subtract G'G from S, in each panel of `step` rows to the panel's end."""
+    rows = G.T.copy()
+    n = rows.shape[0]
+    for begin in range(0, n, step):
+        end = min(n, begin + step)
+        S[begin:end, :end] -= np.dot(rows[begin:end], rows[:end].T)
+
+
+@kernel(inlined=False)
+def _predict(rule: Any, state: Any, i: Any, p: Any) -> None:
+    """Write the coefficients of the predictions for the user at place i into p."""
+    d = p.size
+    for a in range(d):
+        p[a] = state.mean[i, a]
+    if rule.stream == NONE:
+        return
+    first, size, defer, panel, at, deferred_at = state.layout[i]
+    n = size * d
     S = state.covariance[at : at + n * n].reshape(n, n)
-    at = state.deferred_at[i]
-    if m == 1:
-        g = state.deferred[at : at + n]
-        for row in range(n):
-            for j in range(n):
-                S[row, j] -= g[row] * g[j]
-    else:
-        G = state.deferred[at : at + m * n].reshape(m, n).T.copy()
-        step = state.panel[i] * d
-        for begin in range(0, n, step):
-            end = min(n, begin + step)
-            S[begin:end, :end] -= np.dot(G[begin:end], G[:end].T)
-    state.pending[state.first[i]] = 0
+    G = state.deferred[deferred_at : deferred_at + defer * n].reshape(defer, n)
+    end = min(size, ((i - first) // panel + 1) * panel) * d
+    lift = state.lift.reshape(-1)[first * d : first * d + n]
+    for a in range(d):
+        p[a] += state.shift[i, a]
+    _apply(S, G, state.pending[first], (i - first) * d, end, lift, p)
 
 
 @kernel
-def width(rule: Any, state: Any) -> Any:
+def _width(rule: Any, state: Any) -> Any:
     """Return alpha_t: the constant, or Lemmas 2 and 4."""
     if rule.exploration >= 0.0:
         return rule.exploration
@@ -311,7 +288,7 @@ def width(rule: Any, state: Any) -> Any:
     learning = math.sqrt(D * math.log1p(state.energy[0] / (lam * D)) - 2.0 * log_delta)
     noise = 0.0
     for s in range(state.steps.size):
-        noise += math.log(max(state.steps[s], 1)) * state.scales[s] ** 2
+        noise += math.log(max(state.steps[s], 1)) * state.scales[s] * state.scales[s]
     return (
         rule.reward_spread * learning
         + math.sqrt(lam) * rule.norm_bound
@@ -319,18 +296,24 @@ def width(rule: Any, state: Any) -> Any:
     )
 
 
-@kernel(allocates=True)
+@kernel(inlined=False)
 def select(rule: Any, state: Any, user: Any, contexts: Any) -> Any:
     """Return the slot with the largest upper confidence bound (line 5 of Algorithm 1)."""
     d = contexts.shape[1]
     i = state.place[user]
-    p, C, Cx = np.empty(d), np.empty((d, d)), np.empty(d)
+    p, Cx = state.work[:d], state.work[d : 2 * d]
+    C = state.work[2 * d : 2 * d + d * d].reshape(d, d)
     _predict(rule, state, i, p)
-    _uncertainty(state, i, C)
-    alpha = width(rule, state)
+    first, size, defer, panel, at, deferred_at = state.layout[i]
+    n = size * d
+    S = state.covariance[at : at + n * n].reshape(n, n)
+    G = state.deferred[deferred_at : deferred_at + defer * n].reshape(defer, n)
+    _block(S, G, state.pending[first], (i - first) * d, C)
+    alpha = _width(rule, state)
     best, largest = 0, -np.inf
     for slot in range(contexts.shape[0]):
-        Cx[:] = 0.0
+        for b in range(d):
+            Cx[b] = 0.0
         for a in range(d):
             xa = contexts[slot, a]
             for b in range(d):
@@ -345,66 +328,122 @@ def select(rule: Any, state: Any, user: Any, contexts: Any) -> Any:
     return best
 
 
-@kernel(allocates=True)
+@kernel(inlined=False)
 def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> None:
     """Take in the reward of context x (lines 7 to 9 of Algorithm 1)."""
     i = state.place[user]
     stream = i if rule.local == 1 else 0
     if rule.stream != NONE and state.steps[stream] >= rule.capacity:
         return
-    r = privatise(rule, tape, t, min(rule.high, max(rule.low, reward)))
+    clipped = min(rule.high, max(rule.low, reward))
+    r = privatise(tape, t, rule.scalar, rule.epsilon, rule.low, rule.high, clipped)
     d = x.size
-    n, start = state.size[i] * d, state.first[i] * d
-    at = state.deferred_at[i] + state.pending[state.first[i]] * n
-    g = state.deferred[at : at + n]
-    _column(state, i, x, g)
-    mine = (i - state.first[i]) * d
+    first, size, defer, panel, at, deferred_at = state.layout[i]
+    n, mine = size * d, (i - first) * d
+    S = state.covariance[at : at + n * n].reshape(n, n)
+    G = state.deferred[deferred_at : deferred_at + defer * n].reshape(defer, n)
+    pending = state.pending[first]
+    end = min(size, ((i - first) // panel + 1) * panel) * d
+    g = G[pending]
+    _column(S, G, pending, mine, end, x, g)
     square, guess, energy = 0.0, 0.0, 0.0
     for a in range(d):
         square += x[a] * g[mine + a]
         guess += x[a] * state.mean[i, a]
         energy += x[a] * x[a]
-    mean = state.mean.reshape(-1)[start : start + n]
+    mean = state.mean.reshape(-1)[first * d : first * d + n]
     step = (r - guess) / (1.0 + square)
     root = math.sqrt(1.0 + square)
     for j in range(n):
         mean[j] += step * g[j]
         g[j] /= root
-    state.pending[state.first[i]] += 1
-    if state.pending[state.first[i]] == state.block[i]:
-        _subtract_deferred(state, i)
+    pending += 1
+    if pending == defer:
+        if defer == 1:
+            for row in range(n):
+                for j in range(n):
+                    S[row, j] -= g[row] * g[j]
+        else:
+            _subtract_products(S, G, panel * d)
+        pending = 0
+    state.pending[first] = pending
     state.energy[0] += state.kernel_diagonal[i] * energy
-    state.rounds[0] += 1
     if rule.stream != NONE:
-        advance(rule, state, tape, t, i, x, r)
+        _add_noise(rule, state, tape, t, i, stream, x, r)
 
 
-@kernel(allocates=True)
-def parameter_error(rule: Any, state: Any, preferences: Any) -> Any:
+@kernel(inlined=False)
+def _add_noise(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any, r: Any) -> None:
+    """Add a reward to the sum of stream s, and its next noise to the predictions."""
+    n_users, d = state.mean.shape
+    response, total = state.response[s], state.current[s]
+    if rule.space == USER:
+        for a in range(d):
+            response[a] += x[a] * r
+    else:
+        for u in range(n_users):
+            for a in range(d):
+                response[u * d + a] += state.basis[u, i] * x[a] * r
+        for a in range(d):
+            for b in range(d):
+                state.gram[i, a, b] += x[a] * x[b]
+        for j in range(total.size):
+            state.eta[j] -= total[j]
+    state.steps[s] += 1
+    next_noise(
+        tape,
+        t,
+        state.steps[s],
+        rule.stream,
+        state.scales[s],
+        rule.coefficients,
+        response,
+        state.nodes[s],
+        total,
+        state.work,
+    )
+    if rule.space == USER:
+        for a in range(d):
+            state.lift[i, a] = total[a]
+    else:
+        for j in range(total.size):
+            state.eta[j] += total[j]
+        lam, c = rule.regularisation, state.work[:d]
+        push_through(state.basis, state.eta, state.gram, lam, state.lift, state.shift, c)
+
+
+@kernel(inlined=False)
+def _parameter_error(rule: Any, state: Any, preferences: Any) -> Any:
     """Return the distance of all users' predictions from the truth."""
-    p = np.empty(preferences.shape[1])
+    p = state.work[: preferences.shape[1]]
     total = 0.0
     for user in range(preferences.shape[0]):
         _predict(rule, state, state.place[user], p)
         for a in range(p.size):
-            total += (p[a] - preferences[user, a]) ** 2
+            total += (p[a] - preferences[user, a]) * (p[a] - preferences[user, a])
     return math.sqrt(total)
 
 
-@kernel(allocates=True)
-def run(
-    rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+@kernel
+def play(
+    rule: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    first: Any,
+    last: Any,
+    shown: Any,
+    contexts: Any,
 ) -> None:
-    """Play rounds first to last - 1."""
-    n, d = table.n_shown, table.features.shape[1]
-    shown = np.empty(n, np.int64)
-    contexts = np.empty((n, d))
+    """Play rounds first to last - 1; `shown` and `contexts` are scratch."""
     for t in range(first, last):
         user = arrive(table, t, shown)
-        for j in range(n):
-            contexts[j] = table.features[shown[j]]
+        for j in range(shown.size):
+            for a in range(contexts.shape[1]):
+                contexts[j, a] = table.features[shown[j], a]
         slot = select(rule, state, user, contexts)
         reward = observe(table, trace, t, user, shown, slot)
         learn(rule, state, tape, t, user, contexts[slot], reward)
         if due(trace, t):
-            write(trace, parameter_error(rule, state, table.preferences))
+            write(trace, _parameter_error(rule, state, table.preferences))

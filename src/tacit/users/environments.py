@@ -102,9 +102,7 @@ class Synthetic(Environment):
             spread=float(self.spread),
         )
 
-    def trace(
-        self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False
-    ) -> Trace:
+    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
         """Return an empty trace."""
         return new_trace(horizon, checkpoints, record=record)
 

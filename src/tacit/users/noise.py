@@ -26,7 +26,14 @@ from tacit.privacy.samplers import (
 )
 from tacit.tapes import released
 
-__all__ = ["advance", "best_scalar", "privatise", "scalar_variance", "toeplitz_coefficients"]
+__all__ = [
+    "best_scalar",
+    "next_noise",
+    "privatise",
+    "push_through",
+    "scalar_variance",
+    "toeplitz_coefficients",
+]
 
 NONE = 0
 LAPLACE, BIT, PIECEWISE = 1, 2, 3
@@ -74,103 +81,104 @@ def toeplitz_coefficients(steps: int) -> NDArray[np.float64]:
     return np.concatenate([[1.0], np.cumprod((2 * j - 1) / (2 * j))])
 
 
-@kernel
-def privatise(rule: Any, tape: Any, t: Any, reward: Any) -> Any:
+@kernel(inlined=False)
+def privatise(
+    tape: Any, t: Any, mechanism: Any, epsilon: Any, low: Any, high: Any, reward: Any
+) -> Any:
     """Return what the server is told of a reward in [low, high]; unbiased."""
-    if rule.scalar == NONE:
+    if mechanism == NONE:
         return reward
-    span = rule.high - rule.low
-    if rule.scalar == LAPLACE:
-        return release_laplace(tape, t, 0, reward, span, rule.epsilon)
-    if rule.scalar == BIT:
-        keep = 1.0 / (1.0 + math.exp(-rule.epsilon))
-        bit = round_to_bit(tape, t, 1, (reward - rule.low) / span)
+    span = high - low
+    if mechanism == LAPLACE:
+        return release_laplace(tape, t, 0, reward, span, epsilon)
+    if mechanism == BIT:
+        keep = 1.0 / (1.0 + math.exp(-epsilon))
+        bit = round_to_bit(tape, t, 1, (reward - low) / span)
         told = release_bit(tape, t, 0, bit, keep, keep)
-        return rule.low + span * (told - (1.0 - keep)) / (2.0 * keep - 1.0)
-    centred = 2.0 * (reward - rule.low) / span - 1.0
-    return rule.low + span * (release_piecewise(tape, t, 0, centred, rule.epsilon) + 1.0) / 2.0
+        return low + span * (told - (1.0 - keep)) / (2.0 * keep - 1.0)
+    centred = 2.0 * (reward - low) / span - 1.0
+    return low + span * (release_piecewise(tape, t, 0, centred, epsilon) + 1.0) / 2.0
 
 
 @kernel(allocates=True)
+def _blas_dot(a: Any, b: Any) -> Any:
+    return np.dot(a, b)
+
+
+@kernel
 def dot(a: Any, b: Any) -> Any:
     """Return the inner product; without BLAS where it is short, to be the same when interpreted."""
     if a.size > SMALL:
-        return np.dot(a, b)
+        return _blas_dot(a, b)
     total = 0.0
     for i in range(a.size):
         total += a[i] * b[i]
     return total
 
 
-@kernel(allocates=True)
-def _step(rule: Any, state: Any, tape: Any, t: Any, s: Any) -> None:
-    """Draw the noise of stream s for one more step and release its noisy sum."""
-    k = state.steps[s] + 1
-    state.steps[s] = k
-    nodes, total, scale = state.nodes[s], state.current[s], state.scales[s]
-    toeplitz = rule.coefficients.size > 0
+@kernel(inlined=False)
+def next_noise(
+    tape: Any,
+    t: Any,
+    k: Any,
+    kind: Any,
+    scale: Any,
+    coefficients: Any,
+    response: Any,
+    nodes: Any,
+    total: Any,
+    work: Any,
+) -> None:
+    """Draw what step k of a stream adds, release `response` with its noise, write it to `total`."""
+    dim = total.size
+    toeplitz = coefficients.size > 0
     slot = k - 1
     if not toeplitz:
         # Step k closes the node of the last 2^slot steps, which replaces all smaller ones.
         slot = 0
         while (k >> slot) & 1 == 0:
-            nodes[:, slot] = 0.0
+            for j in range(dim):
+                nodes[j, slot] = 0.0
             slot += 1
-    if rule.stream == BALL:
-        before = state.response[s].copy()
-        for j in range(total.size):
-            before[j] += dot(nodes[j], np.ones(nodes.shape[1])) - nodes[j, slot]
-        after = np.empty(total.size)
+    if kind == BALL:
+        before, after = work[:dim], work[dim : 2 * dim]
+        for j in range(dim):
+            before[j] = response[j]
+            for level in range(slot + 1, nodes.shape[1]):
+                before[j] += nodes[j, level]
         release_ball(tape, t, 0, before, scale, after)
-        for j in range(total.size):
+        for j in range(dim):
             nodes[j, slot] = after[j] - before[j]
-            total[j] = after[j] - state.response[s, j]
+            total[j] = after[j] - response[j]
         return
-    past = rule.coefficients[rule.coefficients.size - k :] if toeplitz else np.ones(nodes.shape[1])
-    for j in range(total.size):
-        if rule.stream == LAPLACE:
+    for j in range(dim):
+        if kind == LAPLACE:
             nodes[j, slot] = scale * standard_laplace(tape, t, j)
         else:
             nodes[j, slot] = scale * standard_normal(tape, t, j)
-        total[j] = dot(nodes[j, : past.size], past)
-        released(tape, state.response[s, j] + total[j])
+        if toeplitz:
+            total[j] = dot(nodes[j, :k], coefficients[coefficients.size - k :])
+        else:
+            total[j] = 0.0
+            for level in range(nodes.shape[1]):
+                total[j] += nodes[j, level]
+        released(tape, response[j] + total[j])
 
 
-@kernel(allocates=True)
-def advance(rule: Any, state: Any, tape: Any, t: Any, i: Any, x: Any, r: Any) -> None:
-    """Add a reward of the user at place i to the sums, and the next noise to their releases."""
-    n_users, d = state.mean.shape
-    s = i if rule.local == 1 else 0
-    if rule.space == USER:
-        for a in range(d):
-            state.response[s, a] += x[a] * r
-        _step(rule, state, tape, t, s)
-        for a in range(d):
-            state.lift[i, a] = state.current[s, a]
-        return
-    B, lam = state.basis, rule.regularisation
+@kernel
+def push_through(B: Any, eta: Any, gram: Any, lam: Any, lift: Any, shift: Any, c: Any) -> None:
+    """Write B' A^-1 eta as S lift + shift: c = B' eta, shift = c / lambda, lift = -Phi c / lambda."""
+    n_users, d = lift.shape
     for u in range(n_users):
         for a in range(d):
-            state.response[s, u * d + a] += B[u, i] * x[a] * r
-    for a in range(d):
-        for b in range(d):
-            state.gram[i, a, b] += x[a] * x[b]
-    eta = state.eta.reshape(-1)
-    for j in range(eta.size):
-        eta[j] -= state.current[s, j]
-    _step(rule, state, tape, t, s)
-    for j in range(eta.size):
-        eta[j] += state.current[s, j]
-    c = np.empty(d)
-    for u in range(n_users):
-        c[:] = 0.0
+            c[a] = 0.0
         for v in range(n_users):
             if B[v, u] != 0.0:
                 for a in range(d):
-                    c[a] += B[v, u] * state.eta[v, a]
+                    c[a] += B[v, u] * eta[v * d + a]
         for a in range(d):
-            state.shift[u, a] = c[a] / lam
+            shift[u, a] = c[a] / lam
             total = 0.0
             for b in range(d):
-                total += state.gram[u, a, b] * c[b]
-            state.lift[u, a] = -total / lam
+                total += gram[u, a, b] * c[b]
+            lift[u, a] = -total / lam

@@ -27,7 +27,7 @@ from tacit.privacy import (
     gaussian_scale,
 )
 from tacit.tapes import SECURE, Tape
-from tacit.users.collaborative import Rule, State, learn, new_state, run, select
+from tacit.users.collaborative import Rule, State, learn, new_state, play, select
 from tacit.users.noise import (
     GAUSSIAN,
     LAPLACE,
@@ -117,6 +117,11 @@ class CollaborativePolicy(Policy):
             require(self, "exploration", ">= 0", self.exploration >= 0, self.exploration)
         inside = 0 < self.failure_prob < 1
         require(self, "failure_prob", "in (0, 1)", inside, self.failure_prob)
+        for name in ("horizon", "visits"):
+            value = getattr(self, name)
+            require(self, name, ">= 1", value is None or value >= 1, value)
+        given = self.norm_bound is None or self.norm_bound > 0
+        require(self, "norm_bound", "> 0", given, self.norm_bound)
         low, high = self.reward_range
         require(self, "reward_range", "(low, high) with low < high", low < high, (low, high))
         object.__setattr__(self, "reward_range", (float(low), float(high)))
@@ -358,12 +363,12 @@ class CollaborativePolicy(Policy):
             scales = np.array([self._stream(float(length))[2] for length in lengths])
         return new_state(self.rule, B, self.dimension, scales)
 
-    def play(
-        self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int
-    ) -> None:
+    def play(self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int) -> None:
         """Play rounds `first` to `last` - 1."""
         self._check_tape(tape)
-        run(self.rule, state, table, tape, trace, first, last)
+        shown = np.empty(table.n_shown, np.int64)
+        contexts = np.empty((table.n_shown, self.dimension))
+        play(self.rule, state, table, tape, trace, first, last, shown, contexts)
 
     def select(self, state: State, user: int, contexts: ArrayLike) -> int:
         """Return which of the rows of `contexts` to offer to `user`."""

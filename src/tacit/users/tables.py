@@ -87,9 +87,7 @@ class Trace(NamedTuple):
     """Shape (R,): the true reward of every round."""
 
 
-def new_trace(
-    horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False
-) -> Trace:
+def new_trace(horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
     """Return an empty trace."""
     kept = horizon if record else 0
     return Trace(
@@ -179,9 +177,7 @@ def edit(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
             )
     latest = list(entries)[::-1]
     return table._replace(
-        edit_rounds=np.concatenate(
-            [np.array([e[0] for e in latest], np.int64), table.edit_rounds]
-        ),
+        edit_rounds=np.concatenate([np.array([e[0] for e in latest], np.int64), table.edit_rounds]),
         edit_slots=np.concatenate([np.array([e[1] for e in latest], np.int64), table.edit_slots]),
         edit_values=np.concatenate(
             [np.array([e[2] for e in latest], np.float64), table.edit_values]
@@ -220,7 +216,7 @@ def likes(table: Any, person: Any, item: Any) -> Any:
     return low < end and table.liked[low] == item
 
 
-@kernel
+@kernel(inlined=False)
 def arrive(table: Any, t: Any, shown: Any) -> Any:
     """Write the items shown in round t into `shown`, all different, and return the user."""
     n = shown.size
@@ -279,7 +275,7 @@ def reward(table: Any, t: Any, user: Any, slot: Any, item: Any) -> Any:
     return value
 
 
-@kernel
+@kernel(inlined=False)
 def observe(table: Any, trace: Any, t: Any, user: Any, shown: Any, slot: Any) -> Any:
     """Choose a slot in round t: add to the totals and return the reward."""
     value = reward(table, t, user, slot, shown[slot])

@@ -1,0 +1,152 @@
+"""The one update of the users room against the paper's (dN) x (dN) algorithm."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from oracles import collaborative as oracle
+from tacit.tapes import noise_uniform, seeded_tape
+from tacit.users import CoLin, GOBLin, LinUCB, recorded_table
+
+KINDS = {"linucb": LinUCB, "colin": CoLin, "goblin": GOBLin}
+LAMBDA, ALPHA = 0.3, 0.3
+
+
+def world(n_users, d, horizon, seed, *, n_shown=4, islands=False):
+    rng = np.random.default_rng(seed)
+    contexts = rng.standard_normal((horizon, n_shown, d))
+    contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
+    contexts *= rng.uniform(0.5, 1.0, (horizon, n_shown, 1))  # of one length they tie at first
+    adjacency = np.triu(rng.random((n_users, n_users)) < 0.3, 1)
+    adjacency |= np.eye(n_users, k=1, dtype=bool)
+    if islands:
+        half = n_users // 2
+        adjacency[:half, half:] = False
+    adjacency = (adjacency | adjacency.T).astype(float)
+    weights = (adjacency + np.eye(n_users)) * rng.random((n_users, n_users))
+    weights /= weights.sum(axis=0)
+    preferences = rng.standard_normal((n_users, d)) / math.sqrt(d)
+    users = rng.integers(0, n_users, horizon)
+    means = np.einsum("tad,td->ta", contexts, preferences[users])
+    rewards = means + 0.1 * rng.standard_normal(means.shape)
+    return recorded_table(users, contexts, rewards, weights=weights, adjacency=adjacency)
+
+
+def compare(kind, table, noise, **parameters):
+    """Assert equal picks and scores equal to 1e-9, round by round."""
+    T, n = table.rewards.shape
+    N, d = len(table.weights), table.features.shape[1]
+    contexts = table.features.reshape(T, n, d)
+    policy = KINDS[kind](n_users=N, dimension=d, horizon=T, visits=T, regularisation=LAMBDA,
+                         exploration=ALPHA, **parameters)  # fmt: skip
+    state, tape = policy.start(table), seeded_tape(7)
+    picks, scores = oracle.play(
+        kind, table.users, contexts, table.rewards, table.weights, table.adjacency,
+        lam=LAMBDA, alpha=ALPHA, noise=noise(policy, state) if noise else None,
+    )  # fmt: skip
+    worst = 0.0
+    for t in range(T):
+        X, u = contexts[t], int(table.users[t])
+        assert policy.select(state, u, X) == picks[t]
+        p, C = state.work[:d], state.work[2 * d : 2 * d + d * d].reshape(d, d)
+        score = X @ p + ALPHA * np.sqrt(np.einsum("ai,ij,aj->a", X, C, X))
+        worst = max(worst, float(np.abs(score - scores[t]).max() / max(1, abs(scores[t]).max())))
+        policy.update(state, tape, t, u, X[picks[t]], table.rewards[t, picks[t]])
+    assert worst < 1e-9
+    return state
+
+
+def draws(quantile, dim):
+    tape = seeded_tape(7)
+    return lambda t: quantile(np.array([noise_uniform(tape, t, j) for j in range(dim)]))
+
+
+def on_b(quantile, combine, *, local):
+    """Return the noise on b of one stream, or of one stream for each user, all of R^(dN)."""
+
+    def make(policy, state):
+        draw = draws(quantile, policy.n_users * policy.dimension)
+        histories = [[] for _ in range(policy.n_users)]
+
+        def noise(t, user, step):
+            histories[user if local else 0].append(draw(t) * state.scales[user if local else 0])
+            return sum(combine(h) for h in histories if h)
+
+        return noise
+
+    return make
+
+
+def on_sums(quantile, combine, kind, table):
+    """Return the noise on each user's sum of x r, mapped by B onto b."""
+    B = oracle.spread(kind, table.weights, table.adjacency)
+
+    def make(policy, state):
+        draw = draws(quantile, policy.dimension)
+        histories = [[] for _ in range(policy.n_users)]
+        sums = np.zeros((policy.n_users, policy.dimension))
+
+        def noise(t, user, step):
+            histories[user].append(draw(t) * state.scales[user])
+            sums[user] = combine(histories[user])
+            return (B @ sums).ravel()
+
+        return noise
+
+    return make
+
+
+CENTRAL = {"epsilon": 2.0, "variant": "published", "trust": "central", "clip": False}
+LOCAL = {"epsilon": 2.0, "variant": "published", "trust": "local", "clip": False}
+laplace_central = on_b(stats.laplace.ppf, oracle.tree_noise, local=False)
+laplace_local = on_b(stats.laplace.ppf, oracle.tree_noise, local=True)
+
+
+@pytest.mark.parametrize(
+    ("kind", "noise", "parameters"),
+    [("colin", None, {}), ("colin", laplace_central, CENTRAL), ("goblin", laplace_local, LOCAL)],
+    ids=["plain", "central", "local"],
+)
+def test_two_thousand_rounds_with_deferred_updates(kind, noise, parameters):
+    table = world(9, 15, 2000, seed=1)
+    state = compare(kind, table, noise, **parameters)
+    assert state.layout[0, 2] > 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", ["plain", "central", "local"])
+@pytest.mark.parametrize("islands", [False, True])
+def test_small_components(kind, mode, islands):
+    table = world(5, 4, 200, seed=2, islands=islands)
+    noise = {"plain": None, "central": laplace_central, "local": laplace_local}[mode]
+    compare(kind, table, noise, **{"plain": {}, "central": CENTRAL, "local": LOCAL}[mode])
+
+
+def test_one_component_above_and_one_below_the_limit():
+    compare("goblin", world(9, 30, 150, seed=3, islands=True), laplace_central, **CENTRAL)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("continual", ["tree", "toeplitz"])
+@pytest.mark.parametrize("trust", ["central", "local"])
+def test_gaussian_noise_on_sums(kind, continual, trust):
+    table = world(4, 3, 150, seed=4)
+    combine = oracle.tree_noise if continual == "tree" else oracle.toeplitz_noise
+    noise = (
+        on_b(stats.norm.ppf, combine, local=False)
+        if trust == "central"
+        else on_sums(stats.norm.ppf, combine, kind, table)
+    )
+    compare(kind, table, noise, epsilon=2.0, delta=1e-6, mechanism="gaussian",
+            continual=continual, trust=trust, reward_range=(-9.0, 9.0))  # fmt: skip
+
+
+def test_a_wrong_user_kernel_is_noticed():
+    table = world(5, 4, 100, seed=5)
+    with pytest.raises(AssertionError):
+        compare("colin", table._replace(weights=table.weights.T.copy() / table.weights.sum(1)),
+                laplace_central, **LOCAL)  # fmt: skip
