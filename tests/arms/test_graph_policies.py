@@ -19,6 +19,7 @@ from tacit.arms import (
     Bernoulli,
     GraphFeedback,
     Recorded,
+    TruncatedNormal,
 )
 from tacit.arms.gap import FIRST, LACKING, PHASE, WANTED
 from tacit.arms.tables import reward
@@ -76,6 +77,22 @@ def test_gap_is_algorithm_1(graph, unit, noise):
     assert state.now[PHASE] == len(phases) + 1
     for a, mean in phases[-1]["mean"].items():
         assert state.means[a] == pytest.approx(mean, abs=1e-12)
+
+
+@pytest.mark.parametrize("world", [Bernoulli, TruncatedNormal])
+def test_gap_is_algorithm_1_on_virtual_tables(world):
+    # Four rounds at a time: rounds that share an arm's random words are played together.
+    for graph in GRAPHS[2:4]:
+        rounds = 3_000 if INTERPRETED else 12_000
+        feedback = GraphFeedback(world=world(means=tuple(MEANS)), graph=graph)
+        table = feedback.table(0, 0, rounds)
+        data = np.array([[reward(table, t, a) for a in range(K)] for t in range(rounds)])
+        policy = GAP(n_arms=K, epsilon=0.5, horizon=rounds, failure_prob=0.9)
+        _, trace = played(policy, feedback, rounds)
+        decisions, phases = oracle.gap(data, near(graph), 0.5, 0.9, laplace)
+        np.testing.assert_array_equal(trace.decisions, decisions)
+        np.testing.assert_array_equal(trace.rewards, data[np.arange(rounds), decisions])
+        assert len(phases) >= 1
 
 
 def test_gap_oracle_has_teeth():

@@ -23,7 +23,16 @@ from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import Feedback, closed_rows
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import observe, piece_of, reward, row_of
+from tacit.arms.tables import (
+    NORMAL,
+    book,
+    observe,
+    piece_of,
+    reward,
+    reward_of,
+    row_of,
+    words_of,
+)
 from tacit.compiled import kernel
 from tacit.networks import Graph
 from tacit.networks.independent import greedy_independent_set
@@ -34,6 +43,7 @@ from tacit.privacy.samplers import release_laplace
 __all__ = ["GAP"]
 
 _LONGEST = 2.0**62
+_MOST_BITS = 62
 
 
 class Rule(NamedTuple):
@@ -72,6 +82,8 @@ class State(NamedTuple):
     """Shape (K,): n, pulls in this phase."""
     chosen: NDArray[np.bool_]
     """Shape (K,): the independent set Omega as a mask."""
+    near: NDArray[np.int64]
+    """Shape (K,): which active arms each member shows, as bits; unused beyond 62 arms."""
     members: NDArray[np.int64]
     """Shape (K,): its arms in increasing order, `SIZE` of them; also the order they are tried in."""
     now: NDArray[np.int64]
@@ -132,6 +144,7 @@ class Elimination(ArmsPolicy):
             sums=np.zeros(K),
             pulls=np.zeros(K, np.int64),
             chosen=np.zeros(K, np.bool_),
+            near=np.zeros(K, np.int64),
             members=np.zeros(K, np.int64),
             now=np.zeros(8, np.int64),
             work=np.zeros(0, np.int64),
@@ -323,6 +336,15 @@ def begin(rule: Any, state: Any, t: Any) -> None:
             state.members[m] = a
             m += 1
     state.now[SIZE], state.now[CURSOR], state.now[LEAST], state.now[FIRST] = m, 0, 0, t
+    if K <= _MOST_BITS:
+        for i in range(m):
+            a, bits = state.members[i], 0
+            low, high = row_of(state.indptr, K, state.now[GRAPH], a)
+            for e in range(low, high):
+                b = state.indices[e]
+                if state.active[b]:
+                    bits |= 1 << b
+            state.near[a] = bits
     size_A, tau = n_active(state.active), state.now[PHASE]
     epsilon = rule.epsilon
     if rule.per_round == 1:
@@ -420,13 +442,25 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     return pick(state, eligible)
 
 
-@kernel
+@kernel(inlined=False)
 def play_phase(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any) -> Any:
     """Lines 13 to 19: play from round t until the phase or the graph ends; return the round."""
     K, g = state.active.size, state.now[GRAPH]
     if g + 1 < state.graph_starts.size:
         last = min(last, state.graph_starts[g + 1])
+    by_four = K <= _MOST_BITS and table.kind <= NORMAL
+    latest = state.members[state.now[SIZE] - 1]
     while t < last and state.now[LACKING] > 0:
+        # A member is observed when it is pulled only, so the phase has as many rounds left.
+        if (
+            by_four
+            and t % 4 == 0
+            and t + 4 <= last
+            and state.counts[latest] + 4 < state.now[WANTED]
+        ):
+            four_rounds(rule, state, table, tape, trace, t)
+            t += 4
+            continue
         arm = pick(state, rule.everyone)
         value = observe(table, trace, t, arm)
         low, high = row_of(state.indptr, K, g, arm)
@@ -438,6 +472,40 @@ def play_phase(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any,
                 learn(rule, state, tape, t, b, reward(table, t, b))
         t += 1
     return t
+
+
+@kernel
+def four_rounds(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+    """Play rounds t to t + 3, for which an arm's random words are made at once."""
+    a0, a1 = pick(state, rule.everyone), pick(state, rule.everyone)
+    a2, a3 = pick(state, rule.everyone), pick(state, rule.everyone)
+    near0, near1, near2, near3 = state.near[a0], state.near[a1], state.near[a2], state.near[a3]
+    shown = near0 | near1 | near2 | near3
+    r0, r1, r2, r3 = 0.0, 0.0, 0.0, 0.0
+    for b in range(state.active.size):
+        if (shown >> b) & 1 == 0:
+            continue
+        word0, word1, word2, word3 = words_of(table, t, b)
+        if (near0 >> b) & 1 == 1:
+            r = reward_of(table, t, b, word0)
+            learn(rule, state, tape, t, b, r)
+            r0 = r if b == a0 else r0
+        if (near1 >> b) & 1 == 1:
+            r = reward_of(table, t + 1, b, word1)
+            learn(rule, state, tape, t + 1, b, r)
+            r1 = r if b == a1 else r1
+        if (near2 >> b) & 1 == 1:
+            r = reward_of(table, t + 2, b, word2)
+            learn(rule, state, tape, t + 2, b, r)
+            r2 = r if b == a2 else r2
+        if (near3 >> b) & 1 == 1:
+            r = reward_of(table, t + 3, b, word3)
+            learn(rule, state, tape, t + 3, b, r)
+            r3 = r if b == a3 else r3
+    book(table, trace, t, a0, r0)
+    book(table, trace, t + 1, a1, r1)
+    book(table, trace, t + 2, a2, r2)
+    book(table, trace, t + 3, a3, r3)
 
 
 @kernel

@@ -213,20 +213,24 @@ def _beta(key0: Any, key1: Any, t: Any, a: Any, mean: Any, concentration: Any) -
 
 
 @kernel
-def _drawn(
-    kind: Any, key0: Any, key1: Any, t: Any, a: Any, mean: Any, spread: Any, zero: Any, span: Any
-) -> Any:
-    if kind == BERNOULLI:
-        return 1.0 if to_unit(word_at(key0, key1, t, a, 0)) < mean else 0.0
-    if kind == NORMAL:
-        u = to_unit(word_at(key0, key1, t, a, 0))
-        return min(1.0, max(0.0, mean + spread * inverse_normal(zero + u * span)))
-    return _beta(key0, key1, t, a, mean, spread)
+def reward(table: Any, t: Any, a: Any) -> Any:
+    """Return the reward of arm a in round t."""
+    word = np.uint64(0)
+    if table.kind <= NORMAL:
+        word = word_at(table.key0, table.key1, t, a, 0)
+    return reward_of(table, t, a, word)
 
 
 @kernel
-def reward(table: Any, t: Any, a: Any) -> Any:
-    """Return the reward of arm a in round t."""
+def words_of(table: Any, t: Any, a: Any) -> Any:
+    """Return the words of arm a in the rounds t to t + 3, for t a multiple of 4."""
+    block = np.uint64(t) >> np.uint64(2)
+    return philox(table.key0, table.key1, block, np.uint64(a), np.uint64(0), np.uint64(0))
+
+
+@kernel
+def reward_of(table: Any, t: Any, a: Any, word: Any) -> Any:
+    """Return the reward of arm a in round t, whose random word is known."""
     for e in range(table.edit_rounds.size):
         if table.edit_rounds[e] == t and table.edit_arms[e] == a:
             return table.edit_values[e]
@@ -241,13 +245,25 @@ def reward(table: Any, t: Any, a: Any) -> Any:
         if table.kind == NORMAL:
             zero = 0.5 * math.erfc(mean / table.spread / math.sqrt(2.0))
             span = 1.0 - zero - 0.5 * math.erfc((1.0 - mean) / table.spread / math.sqrt(2.0))
-    return _drawn(table.kind, table.key0, table.key1, t, a, mean, table.spread, zero, span)
+    if table.kind == BERNOULLI:
+        return 1.0 if to_unit(word) < mean else 0.0
+    if table.kind == NORMAL:
+        x = inverse_normal(zero + to_unit(word) * span)
+        return min(1.0, max(0.0, mean + table.spread * x))
+    return _beta(table.key0, table.key1, t, a, mean, table.spread)
 
 
 @kernel
 def observe(table: Any, trace: Any, t: Any, a: Any) -> Any:
     """Pull arm a in round t: write it to the trace and return the reward."""
     value = reward(table, t, a)
+    book(table, trace, t, a, value)
+    return value
+
+
+@kernel
+def book(table: Any, trace: Any, t: Any, a: Any, value: Any) -> None:
+    """Write to the trace that arm a was pulled in round t and paid `value`."""
     trace.totals[0] += best_of(table, t) - mean_of(table, t, a)
     trace.totals[1] += value
     trace.pulls[a] += 1
@@ -259,4 +275,3 @@ def observe(table: Any, trace: Any, t: Any, a: Any) -> Any:
         trace.measures[cursor, 0] = trace.totals[0]
         trace.measures[cursor, 1] = trace.totals[1]
         trace.cursor[0] += 1
-    return value
