@@ -52,7 +52,7 @@ def play(kind, users, contexts, rewards, weights, adjacency, *, lam, alpha, nois
     `noise` is None or a function (t, user, step_of_user) -> vector in R^(dN) to be added to b
     before the decision of round t + 1.
     """
-    T, n_arms, d = contexts.shape
+    T, _, d = contexts.shape
     n = len(weights)
     B = spread(kind, weights, adjacency)
     A, b, eta = lam * np.eye(d * n), np.zeros(d * n), np.zeros(d * n)

@@ -5,13 +5,16 @@ from tacit.users.environments import Fitted, Synthetic
 from tacit.users.goblin import GOBLin
 from tacit.users.linucb import LinUCB
 from tacit.users.policy import CollaborativePolicy
+from tacit.users.replay import Delicious, LastFM
 from tacit.users.tables import edit, recorded_table
 
 __all__ = [
     "CoLin",
     "CollaborativePolicy",
+    "Delicious",
     "Fitted",
     "GOBLin",
+    "LastFM",
     "LinUCB",
     "Synthetic",
     "edit",

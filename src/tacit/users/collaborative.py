@@ -150,7 +150,7 @@ def new_state(
         if large:
             panels = np.arange(n) // panel
             inner[panels[:, None] < panels[None, :]] = 0.0
-        matrices.append(np.kron(inner, np.eye(d)).ravel())
+        matrices.append(np.kron(inner, np.eye(d)).ravel().astype(np.float64))
         start, n_entries, n_deferred = (
             start + n,
             n_entries + (n * d) ** 2,
@@ -304,7 +304,7 @@ def select(rule: Any, state: Any, user: Any, contexts: Any) -> Any:
     p, Cx = state.work[:d], state.work[d : 2 * d]
     C = state.work[2 * d : 2 * d + d * d].reshape(d, d)
     _predict(rule, state, i, p)
-    first, size, defer, panel, at, deferred_at = state.layout[i]
+    first, size, defer, _, at, deferred_at = state.layout[i]
     n = size * d
     S = state.covariance[at : at + n * n].reshape(n, n)
     G = state.deferred[deferred_at : deferred_at + defer * n].reshape(defer, n)
