@@ -75,10 +75,10 @@ SHOWN = {
 }
 
 
-def bands() -> dict[str, list[Band]]:
+def bands(measure: str = "regret") -> dict[str, list[Band]]:
     return {
         label: [
-            _runs(make(eps), horizon=5000, repetitions=40).band("regret")
+            _runs(make(eps), horizon=5000, repetitions=40).band(measure)
             for eps in (EPSILONS if "algorithm" not in label else EPSILONS[:1])
         ]
         for label, make in SHOWN.items()
@@ -86,12 +86,13 @@ def bands() -> dict[str, list[Band]]:
 
 
 def epsilon() -> None:
-    print("regret at q = 0.8, T = 5,000: mean of 40 runs and 95% half-width; uniform belief 3,000")
-    for label, rows in bands().items():
-        for eps, band in zip(EPSILONS, rows, strict=False):
-            shown = "  none" if len(rows) == 1 else f"{eps:6.1f}"
-            half = band.high[-1] - band.mean[-1]
-            print(f"{label:28s} epsilon {shown} {band.mean[-1]:8.1f} ± {half:5.1f}")
+    print("q = 0.8, T = 5,000: mean of 40 runs and 95% half-width; a uniform belief has 3,000")
+    believed, named = bands(), bands("choice_regret")
+    for label in SHOWN:
+        for i, (a, b) in enumerate(zip(believed[label], named[label], strict=True)):
+            shown = "none" if "algorithm" in label else f"{EPSILONS[i]:g}"
+            cells = [f"{x.mean[-1]:8.1f} ± {x.high[-1] - x.mean[-1]:5.1f}" for x in (a, b)]
+            print(f"{label:28s} epsilon {shown:>4s}: regret {cells[0]}, of states named {cells[1]}")
     print("regret of corrected 1 over that of a uniform belief at epsilon 1")
     for q in (0.6, 0.8):
         policy = OutsiderPrivateDiffusion(n_states=M, epsilon=1.0)

@@ -156,6 +156,8 @@ def test_measures_follow_their_definitions(data):
     np.testing.assert_allclose(trace.measures[:, 2], apart.mean(axis=1))
     suffered = np.take_along_axis(losses, trace.choices[:, :, None].astype(int), axis=2)
     np.testing.assert_allclose(trace.choice_loss, suffered.sum(axis=(0, 2)))
+    named = suffered[:, :, 0].cumsum(axis=0)
+    np.testing.assert_allclose(trace.measures[:, 5], (named - least).mean(axis=1))
 
 
 def test_convergence_is_when_all_agents_are_certain_of_one_state():

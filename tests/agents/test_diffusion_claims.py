@@ -70,6 +70,7 @@ def test_the_corrected_ones_do(kind):
     uniform = 5000 * (0.8 - 0.2)
     result = runs(kind(n_states=5, epsilon=1.0), 0.8, horizon=5000, repetitions=40)
     assert result.band("regret").high[-1] < 0.05 * uniform
+    assert result.band("choice_regret").high[-1] < 0.2 * uniform
     assert result.final("converged").all()
     published = runs(
         kind(n_states=5, epsilon=1.0, variant="published", horizon=5000), 0.8,

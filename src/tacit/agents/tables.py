@@ -20,7 +20,14 @@ from tacit.generator import inverse_normal, philox, to_unit
 __all__ = ["MEASURES", "Table", "Trace", "edit_losses", "edit_signals", "new_trace"]
 
 MATCH, DISTANCE, RECORDED = 0, 1, 2
-MEASURES = ("regret", "belief", "disagreement", "converged", "convergence_time")
+MEASURES = (
+    "regret",
+    "belief",
+    "disagreement",
+    "converged",
+    "convergence_time",
+    "choice_regret",
+)
 _TRUTH, _SIGNAL, _LOSS = np.uint64(1), np.uint64(2), np.uint64(3)
 _SIGNAL_EDIT = -1
 _TWO54 = 2.0**-54
@@ -75,7 +82,7 @@ class Trace(NamedTuple):
     checkpoints: NDArray[np.int64]
     """Shape (C,): numbers of rounds played, increasing."""
     measures: NDArray[np.float64]
-    """Shape (C, 5): a column for each of MEASURES."""
+    """Shape (C, 6): a column for each of MEASURES."""
     cursor: NDArray[np.int64]
     """Shape (1,): the next checkpoint."""
     threshold: float
@@ -246,7 +253,7 @@ def note(table: Any, trace: Any, t: Any, mu: Any) -> None:
     mean = trace.mean
     for state in range(M):
         mean[state] = 0.0
-    regret, belief, disagreement = 0.0, 0.0, 0.0
+    regret, belief, disagreement, choice_regret = 0.0, 0.0, 0.0, 0.0
     for k in range(N):
         row, best = table.loss_row[k], 0
         for state in range(M):
@@ -254,6 +261,7 @@ def note(table: Any, trace: Any, t: Any, mu: Any) -> None:
             if trace.state_loss[row, state] < trace.state_loss[row, best]:
                 best = state
         regret += trace.belief_loss[k] - trace.state_loss[row, best]
+        choice_regret += trace.choice_loss[k] - trace.state_loss[row, best]
         belief += mu[k, best]
     for k in range(N):
         for state in range(M):
@@ -264,6 +272,7 @@ def note(table: Any, trace: Any, t: Any, mu: Any) -> None:
     trace.measures[cursor, 2] = disagreement / N
     trace.measures[cursor, 3] = 1.0 if done > 0 else 0.0
     trace.measures[cursor, 4] = done if done > 0 else t + 1
+    trace.measures[cursor, 5] = choice_regret / N
     if trace.beliefs.shape[0] > 0:
         for k in range(N):
             for state in range(M):
