@@ -10,7 +10,6 @@ run: $(VENV)/.installed
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m interpreted
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
