@@ -29,7 +29,7 @@ def upper_root(p: Any, h: Any, bound: Any) -> Any:
         return 1.0
     if bound <= 0.0:
         return p
-    if p <= 0.0:
+    if p < 1e-300:
         return 1.0 - math.exp(-bound)
     # Points that cannot lie below the root. d(p, q) >= (q - p)^2 / 2v, v the largest x(1 - x) on
     # [p, q], gives one, twice; dropping -p ln q >= 0 gives another, which is sharp near 1.
