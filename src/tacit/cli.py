@@ -105,7 +105,7 @@ def run(
 @app.command()
 def compare(
     policy: Annotated[list[str], typer.Argument(help="NAME or NAME:parameter=value,...")],
-    world: Annotated[str, typer.Option(help="NAME or NAME:parameter=value,...")] = "riser",
+    world: Annotated[str | None, typer.Option(help="NAME or NAME:parameter=value,...")] = None,
     horizon: Annotated[int, typer.Option(help="Rounds.")] = 10_000,
     repetitions: Annotated[int, typer.Option(help="Independent repetitions.")] = 20,
     epsilon: Annotated[
@@ -119,13 +119,15 @@ def compare(
 ) -> None:
     """Compare policies in one world: one line to a picture.
 
-    Example: `tacit compare uniform klucb sw-klucb-cf --epsilon 1 --horizon 5000 --repetitions 8`
+    Example: `tacit compare klucb sw-klucb-cf --world riser --epsilon 1 --horizon 5000 --repetitions 8`
     """
+    from tacit.registry import policy_named
     from tacit.simulation import Study
 
+    home = policy_named(_spec(policy[0])["name"]).home
     study = Study(
         name=name,
-        environment=_spec(world),
+        environment=_spec(world if world is not None else home),
         policies=tuple(_spec(text) for text in policy),
         horizon=horizon,
         repetitions=repetitions,
@@ -230,6 +232,8 @@ def audit(
         print(json.dumps({"pair": found.worst.words, **json.loads(found.result.to_json())}))
     else:
         print(found.sentence())
+        if found.result.lower_bound == 0.0:
+            print("No event told the inputs apart; with more rounds or runs one might.")
         if picture is not None:
             print(picture)
     if found.result.refuted:
@@ -300,13 +304,9 @@ def _policy_and_world(policy: str, world: str | None, horizon: int) -> tuple[Any
 
     written = _spec(policy)
     kind = policy_named(written.pop("name"))
-    chosen = _spec(world) if world is not None else _spec(_DEFAULT_WORLDS[kind.room])
+    chosen = _spec(world if world is not None else kind.home)
     environment = build(environment_named(chosen.pop("name")), {}, chosen)
     return build(kind, environment.facts(horizon), written), environment
-
-
-#: A small world of each room, where a command does not name one.
-_DEFAULT_WORLDS = {"arms": "bernoulli:means=[0.3,0.7]"}
 
 
 def _spec(text: str) -> dict[str, Any]:

@@ -37,6 +37,8 @@ class Policy(ABC):
     """The paper's number and algorithm, or a reference."""
     protects: ClassVar[str] = "nothing"
     """What is private, in a few words; `guarantee` says it exactly."""
+    home: ClassVar[str]
+    """A small world to try it in, written as on the command line."""
 
     @abstractmethod
     def guarantee(self, horizon: int) -> Guarantee:

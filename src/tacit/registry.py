@@ -9,6 +9,10 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
+from tacit import networks
+from tacit.arms.corruption import Corruption, RandomizedResponse
+from tacit.networks import generators
+from tacit.networks.classics import CLASSICS
 from tacit.policy import Environment, Policy
 
 __all__ = ["build", "environment_named", "environments", "policies", "policy_named"]
@@ -71,8 +75,43 @@ def build(kind: type[D], facts: Mapping[str, Any], parameters: Mapping[str, Any]
     if unknown:
         has = ", ".join(sorted(fields)) or "none"
         raise ValueError(f"{kind.name} has no parameter {unknown[0]!r}; it has {has}")
+    parameters = {name: _object(name, value) for name, value in parameters.items()}
     filled = {name: value for name, value in facts.items() if name in fields}
     try:
         return kind(**{**filled, **parameters})
     except TypeError as error:
         raise ValueError(f"{kind.name}: {error}") from None
+
+
+def _object(parameter: str, value: Any) -> Any:
+    """Turn what a study file can write into what a parameter takes.
+
+    A network is a file's name or ``{name = "ring", n_nodes = 10}``; a corruption is
+    ``{p00 = 0.8, p11 = 0.9}`` or ``{values = [0.9, 0.2]}``. Anything else is already what it is.
+    """
+    if parameter in ("network", "graph"):
+        if isinstance(value, str):
+            return networks.read_edges(value)
+        if isinstance(value, Mapping):
+            return _network(dict(value))
+    if parameter == "corruption" and isinstance(value, Mapping):
+        kind = Corruption if "values" in value else RandomizedResponse.of
+        return _called("corruption", kind, dict(value))
+    return value
+
+
+def _network(spec: dict[str, Any]) -> networks.Graph:
+    name = spec.pop("name", None)
+    known = [n for n in generators.__all__ if n != "classic"]
+    if name in known:
+        return _called(f"network {name}", getattr(generators, name), spec)
+    if name in CLASSICS:
+        return networks.classic(str(name))
+    raise ValueError(f"no network is called {name!r}; there are {', '.join([*known, *CLASSICS])}")
+
+
+def _called(what: str, function: Any, arguments: dict[str, Any]) -> Any:
+    try:
+        return function(**arguments)
+    except TypeError as error:
+        raise ValueError(f"{what}: {error}") from None

@@ -26,6 +26,7 @@ class DiffusionPolicy(Policy):
     """
 
     room: ClassVar[str] = "agents"
+    home: ClassVar[str] = "changing-truth"
 
     n_states: int
 

@@ -67,14 +67,14 @@ class KLUCBCF(KLPolicy):
     n_arms : int
         Number of arms K.
     epsilon : float, optional
-        Privacy of one reward, by the optimal randomized response.
+        Privacy of one reward, by the optimal randomized response; 1 if no `corruption` is given.
     corruption : Corruption, optional
-        Any strictly monotone corruption, instead of `epsilon`. One of the two is needed.
+        Any strictly monotone corruption, instead of `epsilon`.
 
     Examples
     --------
     >>> from tacit.arms import KLUCBCF
-    >>> KLUCBCF(n_arms=2, epsilon=0.5).guarantee(horizon=10).epsilon
+    >>> round(KLUCBCF(n_arms=2, epsilon=0.5).guarantee(horizon=10).epsilon, 9)
     0.5
 
     References
@@ -88,14 +88,14 @@ class KLUCBCF(KLPolicy):
     protects: ClassVar[str] = "each reward, locally"
 
     n_arms: int
-    epsilon: float | None = 1.0
+    epsilon: float | None = None
     corruption: Corruption | None = None
 
     def __post_init__(self) -> None:
         require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+        if self.epsilon is None and self.corruption is None:
+            object.__setattr__(self, "epsilon", 1.0)
         check_privacy(self, self.epsilon, self.corruption)
-        given = self.epsilon is not None or self.corruption is not None
-        require(self, "epsilon or corruption", "given", given, None)
 
     @property
     def corruption_functions(self) -> Corruption | None:

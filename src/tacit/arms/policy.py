@@ -24,6 +24,7 @@ class ArmsPolicy(Policy):
     """
 
     room: ClassVar[str] = "arms"
+    home: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
     n_arms: int
     act: ClassVar[Callable[..., Any]]
     learn: ClassVar[Callable[..., Any]]

@@ -87,6 +87,7 @@ class CollaborativePolicy(Policy):
     """
 
     room: ClassVar[str] = "users"
+    home: ClassVar[str] = "fitted-users"
     paper: ClassVar[str] = "004"
 
     n_users: int
