@@ -96,6 +96,16 @@ def test_published_protects_nothing_and_says_so():
     assert policy().message_guarantee().claim.holds
 
 
+@pytest.mark.parametrize("variant", ["corrected", "published"])
+def test_without_noise_nothing_is_claimed(variant):
+    for guarantee in (
+        policy(epsilon=math.inf, variant=variant).guarantee(10),
+        policy(epsilon=math.inf, variant=variant).message_guarantee(),
+    ):
+        assert guarantee.basis == "none"
+        assert guarantee.claim is None
+
+
 def test_memoised_protects_values_but_not_changes():
     chosen = policy(memoised=True)
     assert chosen.guarantee(10).basis == "none"

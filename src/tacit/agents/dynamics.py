@@ -18,11 +18,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.agents.dynamics_stages import (
+    WAKE,
+    Rule,
+    State,
+    awake,
+    choose,
+    perturb_counts,
+    perturb_each,
+)
 from tacit.agents.dynamics_tables import OptionTable, note, signal, watch
 from tacit.agents.dynamics_tuning import recommend, release_of
 from tacit.agents.engines import (
@@ -42,7 +51,6 @@ from tacit.networks import Graph
 from tacit.networks.walks import Walk
 from tacit.policy import Policy, require
 from tacit.privacy import Claim, Guarantee, UnaryRelease, compose
-from tacit.privacy.samplers import release_bit
 from tacit.tapes import RECORDED, Tape
 from tacit.variates import binomial, block, multinomial, source_of
 
@@ -50,65 +58,11 @@ __all__ = ["LearningDynamics", "walk_matrix_power"]
 
 TOKENS, ENDPOINTS, DEALT, MOMENTS, CROWD = 0, 1, 2, 3, 4
 _ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
-_WAKE, _NOISE, _CHOOSE, _PICK, _ADOPT = (np.int64(lane) for lane in range(1, 6))
+_CHOOSE, _PICK, _ADOPT = (np.int64(lane) for lane in (3, 4, 5))
 #: Up to so many tokens each, `mixed` deals them out one by one.
 _FEW = 64
 #: Up to so many agents, `mixed` perturbs them one by one, so that an audit sees their messages.
 _FACES = 1000
-_SPOKEN = np.uint64(1 << 63)
-_U1 = np.uint64(1)
-
-
-class Rule(NamedTuple):
-    """What the kernels need."""
-
-    engine: int
-    each: bool
-    """Whether every agent's perturbed vector is kept, or only the population's counts."""
-    silent: bool
-    memoised: bool
-    p: float
-    """Probability that the bit of the adopted option is sent as 1."""
-    q: float
-    """Probability that another bit is sent as 1."""
-    slope: float
-    offset: float
-    """The estimate (7) is slope * share - offset."""
-    beta: float
-    mu: float
-    tokens: int
-    walk: int
-    wake: float
-    loss: float
-    delay: int
-    pairs: int
-
-
-class State(NamedTuple):
-    """What the population remembers: N agents, M options, W = delay + 1 rounds under way."""
-
-    adoption: NDArray[np.int16]
-    """Shape (N,): the option adopted, -1 for none; (0,) for a crowd."""
-    counts: NDArray[np.int64]
-    """Shape (M + 1,): adopters of each option, and of none."""
-    pool: NDArray[np.int64]
-    """Shape (W, 2 M + 1): senders, adopters and ones of each option in the messages under way."""
-    message: NDArray[np.uint64]
-    """Shape (W, N): perturbed vectors as bits, bit 63 set where something was sent, or (W, 0)."""
-    flying: NDArray[np.int64]
-    """Shape (W, N): tokens of a message still to travel, or (W, 0)."""
-    memo: NDArray[np.uint64]
-    """Shape (N,): the vector to repeat, or (0,)."""
-    memo_of: NDArray[np.int16]
-    """Shape (N,): the adoption it was made of, or (0,)."""
-    starts: NDArray[np.int64]
-    """Shape (N + 1,): rows of the walk matrix's power, or (0,)."""
-    ends: NDArray[np.int32]
-    """Where walks can end, row by row."""
-    heaps: NDArray[np.float64]
-    """The probabilities of a row's ends so far, added up."""
-    facts: NDArray[np.float64]
-    """Shape (3,): mean probability that a hop leaves its agent, changes of adoption so far, slots."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,6 +131,7 @@ class LearningDynamics(Policy):
 
     name: ClassVar[str] = "learning-dynamics"
     room: ClassVar[str] = "agents"
+    home: ClassVar[str] = "social-options:qualities=[0.9,0.5,0.1],n_agents=100"
     summary: ClassVar[str] = "perturb an adoption, spread it by random walks, sample, adopt"
     paper: ClassVar[str] = "001, Section 4"
 
@@ -231,6 +186,8 @@ class LearningDynamics(Policy):
     def message_guarantee(self) -> Guarantee:
         """Return what is protected of one adoption: it is told once, in one message."""
         silent = self.variant == "published"
+        if math.isinf(self.epsilon):
+            return Guarantee.none("Nothing is perturbed.", unit="round", trust="local")
         claim = Claim(
             epsilon=self.epsilon,
             unit="round",
@@ -390,80 +347,6 @@ def _leaving(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> float:
     return float(leaving / degrees.size)
 
 
-@kernel
-def _awake(source: Any, t: Any, a: Any, wake: Any) -> Any:
-    return wake >= 1.0 or to_unit(block(source, _WAKE, t, a, 0)[0]) < wake
-
-
-@kernel(inlined=False)
-def perturb_each(rule: Any, state: Any, tape: Any, source: Any, t: Any, slot: Any) -> None:
-    """Stage 1, eq. (6), agent by agent; what is sent goes to row `slot`."""
-    N, M = state.adoption.size, state.counts.size - 1
-    state.pool[slot] = 0
-    for a in range(N):
-        state.message[slot, a] = np.uint64(0)
-        state.flying[slot, a] = 0
-        x = state.adoption[a]
-        if (rule.silent and x < 0) or not _awake(source, t, a, rule.wake):
-            continue
-        sent = _SPOKEN
-        if rule.memoised and state.memo[a] != 0 and state.memo_of[a] == x:
-            sent = state.memo[a]
-        else:
-            for j in range(M):
-                if release_bit(tape, t, a * M + j, x == j, rule.p, 1.0 - rule.q) == 1:
-                    sent |= _U1 << np.uint64(j)
-        if rule.memoised:
-            state.memo[a] = sent
-            state.memo_of[a] = x
-        state.message[slot, a] = sent
-        state.flying[slot, a] = rule.tokens
-        state.pool[slot, 0] += 1
-        if x >= 0:
-            state.pool[slot, 1 + x] += 1
-        for j in range(M):
-            state.pool[slot, 1 + M + j] += int((sent >> np.uint64(j)) & _U1)
-
-
-@kernel(inlined=False)
-def perturb_counts(
-    rule: Any, pool: Any, reads: Any, source: Any, t: Any, slot: Any, senders: Any
-) -> None:
-    """Stage 1, eq. (6), for the counts of `senders` (the last one adopts nothing)."""
-    M = senders.size - 1
-    S = 0
-    for j in range(M + 1):
-        S += senders[j]
-    pool[slot, 0] = S
-    for j in range(M):
-        ones = binomial(source, _NOISE, t, 2 * j, senders[j], rule.p)
-        pool[slot, 1 + j] = senders[j]
-        pool[slot, 1 + M + j] = ones + binomial(
-            source, _NOISE, t, 2 * j + 1, S - senders[j], rule.q
-        )
-    reads[1] += S * M
-
-
-@kernel
-def choose(u: Any, mu: Any, weights: Any, total: Any) -> Any:
-    """Stage 3, eq. (13): explore with probability mu, else follow the estimates (8)."""
-    M = weights.size
-    if u < mu:
-        return min(M - 1, int(u / mu * M))
-    u = (u - mu) / (1.0 - mu)
-    if total <= 0.0:
-        return min(M - 1, int(u * M))
-    left = u * total
-    last = 0
-    for j in range(M):
-        if weights[j] > 0.0:
-            last = j
-            left -= weights[j]
-            if left < 0.0:
-                return j
-    return last
-
-
 @kernel(allocates=True)
 def run_agents(
     rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
@@ -489,7 +372,7 @@ def run_agents(
         else:
             senders[:] = 0
             for a in range(N):
-                if _awake(source, t, a, rule.wake):
+                if awake(source, t, a, rule.wake):
                     senders[state.adoption[a] if state.adoption[a] >= 0 else M] += 1
             if rule.silent:
                 senders[M] = 0
@@ -524,7 +407,7 @@ def run_agents(
         for j in range(M):
             adopt[j] = rule.beta if signal(table, t, j) else 1.0 - rule.beta
         for a in range(N):
-            if not _awake(source, t, a, rule.wake):
+            if not awake(source, t, a, rule.wake):
                 continue
             w0, w1, w2, _ = block(source, _CHOOSE, t, a, 0)
             total = 0.0
@@ -567,11 +450,11 @@ def run_crowd(
     for t in range(first, last):
         watch(table.qualities, trace, state.counts)
         slot = t % W
-        awake = 0
+        present = 0
         for j in range(M + 1):
-            senders[j] = binomial(source, _WAKE, t, j, state.counts[j], rule.wake)
+            senders[j] = binomial(source, WAKE, t, j, state.counts[j], rule.wake)
             state.counts[j] -= senders[j]
-            awake += senders[j]
+            present += senders[j]
         if rule.silent:
             senders[M] = 0
         perturb_counts(rule, state.pool, tape.reads, source, t, slot, senders)
@@ -590,8 +473,8 @@ def run_crowd(
                     chosen[j] += weights[j] / total if total > 0.0 else 1.0 / M
         for j in range(M):
             chosen[j] = (1.0 - rule.mu) * chosen[j] / (2.0 * rule.pairs) + rule.mu / M
-        multinomial(source, _PICK, t, 0, awake, chosen, picks)
-        state.counts[M] += awake
+        multinomial(source, _PICK, t, 0, present, chosen, picks)
+        state.counts[M] += present
         for j in range(M):
             probability = rule.beta if signal(table, t, j) else 1.0 - rule.beta
             adopters = binomial(source, _ADOPT, t, j, picks[j], probability)
