@@ -156,7 +156,7 @@ def guarantee(
 
     chosen, _ = _policy_and_world(policy, world, horizon)
     stated = chosen.guarantee(horizon)
-    rows = spans(stated, horizon, delta)
+    rows = spans(chosen, horizon, delta)
     curve = horizons(stated, horizon, delta)
     if picture is not None:
         from tacit.report.privacy import draw_curve

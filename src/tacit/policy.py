@@ -40,6 +40,11 @@ class Policy(ABC):
     home: ClassVar[str]
     """A small world to try it in, written as on the command line."""
 
+    @property
+    def rewards_per_round(self) -> int:
+        """How many rewards of one round may enter what is released."""
+        return 1
+
     @abstractmethod
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected when this policy runs for `horizon` rounds."""

@@ -104,7 +104,8 @@ def _network(spec: dict[str, Any]) -> networks.Graph:
     name = spec.pop("name", None)
     known = [n for n in generators.__all__ if n != "classic"]
     if name in known:
-        return _called(f"network {name}", getattr(generators, name), spec)
+        graph: networks.Graph = _called(f"network {name}", getattr(generators, name), spec)
+        return graph
     if name in CLASSICS:
         return networks.classic(str(name))
     raise ValueError(f"no network is called {name!r}; there are {', '.join([*known, *CLASSICS])}")

@@ -166,6 +166,11 @@ class GraphElimination(Elimination):
         nodes = self.n_arms if self.graph is None else self.graph.n_nodes
         require(self, "graph", f"of {self.n_arms} arms", nodes == self.n_arms, nodes)
 
+    @property
+    def rewards_per_round(self) -> int:
+        """The largest number of rewards one pull shows: a degree and one, at most K."""
+        return self.n_arms if self.graph is None else int(self.graph.degrees.max()) + 1
+
     def guarantee(self, horizon: int) -> Guarantee:
         """Return epsilon for one reward, or for one whole round, over the whole run."""
         claim = Claim(

@@ -6,19 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from tacit.privacy import Guarantee
+from tacit.policy import Policy
+from tacit.privacy import Guarantee, compose
 
 __all__ = ["horizons", "spans"]
 
 
-def spans(guarantee: Guarantee, horizon: int, delta: float) -> list[dict[str, Any]]:
-    """Return rows of what is protected, for how long, at what epsilon.
+def spans(policy: Policy, horizon: int, delta: float) -> list[dict[str, Any]]:
+    """Return rows of what is protected over `horizon` rounds, at what epsilon.
 
-    A person who takes part in m rounds is protected by composition over those rounds, at delta 0
-    and at `delta`.
+    Rewards of one round compose where several are used. A person who takes part in m rounds is
+    protected by composition over those rounds, at delta 0 and at `delta`.
     """
+    guarantee = policy.guarantee(horizon)
     rows = [_row(f"one {guarantee.unit}", guarantee)]
     if guarantee.private and guarantee.unit != "user" and guarantee.releases:
+        if guarantee.unit == "reward":
+            together = policy.rewards_per_round
+            parts = [(release, together * n) for release, n in guarantee.releases]
+            scope = {"trust": guarantee.trust, "span": guarantee.span, "basis": guarantee.basis}
+            most = "" if together == 1 else f", up to {together} rewards"
+            rows.append(_row(f"one round{most}", compose(parts, unit="round", **scope)))
         for m in _rounds(horizon):
             if m > 1:
                 who = f"a user with {m:,} {guarantee.unit}s"
