@@ -1,0 +1,66 @@
+"""Every command's help has an example, and every example runs."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tacit.cli import app
+from tacit.compiled import INTERPRETED
+
+ROOT = Path(__file__).parents[1]
+COMMANDS = {
+    command.name or command.callback.__name__: command.callback.__doc__ or ""
+    for command in app.registered_commands
+    if command.callback is not None
+}
+EXAMPLE = re.compile(r"^\s*Example: `([^`]+)`$", re.MULTILINE)
+
+
+def run(words, cwd):
+    command = [sys.executable, "-m", "tacit.cli", *words]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+
+
+def test_the_commands_are_known():
+    assert {"policies", "worlds", "run", "compare", "guarantee", "audit"} <= COMMANDS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_a_command_has_its_example(name):
+    (example,) = EXAMPLE.findall(COMMANDS[name])
+    done = CliRunner().invoke(app, [name, "--help"])
+    assert done.exit_code == 0, done.output
+    shown = " ".join(re.sub(r"[│╭╮╰╯─]", " ", done.output).split())
+    assert example in shown
+
+
+@pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_example_of_a_command_runs(name, tmp_path):
+    (example,) = EXAMPLE.findall(COMMANDS[name])
+    words = shlex.split(example)
+    assert words[:2] == ["tacit", name]
+    for word in words:
+        if word.endswith(".toml"):
+            (tmp_path / word).parent.mkdir(parents=True, exist_ok=True)
+            study = (ROOT / word).read_text(encoding="utf-8")
+            small = re.sub(r"^(horizon|repetitions) = \S+$", r"\1 = 20", study, flags=re.MULTILINE)
+            assert small.count("= 20\n") == 2
+            (tmp_path / word).write_text(small, encoding="utf-8")
+    done = run(words[1:], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert done.stderr == ""
+
+
+def test_help_without_a_command_lists_them_all():
+    done = CliRunner().invoke(app, ["--help"])
+    assert done.exit_code == 0
+    assert all(name in done.output for name in COMMANDS)
