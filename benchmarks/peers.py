@@ -15,6 +15,15 @@ CACHE = Path(__file__).parent.parent / ".cache" / "peers"
 SCRIPTS = Path(__file__).parent / "peers"
 PACKAGES = {
     "river": ("river==0.26.1",),
+    # The last release of obp that does not need torch; its LinUCB is that of later ones.
+    "obp": (
+        "obp==0.3.3",
+        "numpy<1.27",
+        "scipy<1.12",
+        "pandas<2.2",
+        "scikit-learn<1.5",
+        "matplotlib<3.9",
+    ),
     # The last release of SMPyBandits is of 2020 and needs libraries of before NumPy 2.
     "smpybandits": (
         "SMPyBandits==0.9.7",
