@@ -157,7 +157,7 @@ def guarantee(
     chosen, _ = _policy_and_world(policy, world, horizon)
     stated = chosen.guarantee(horizon)
     rows = spans(chosen, horizon, delta)
-    curve = horizons(stated, horizon, delta)
+    curve = horizons(chosen, horizon, delta)
     if picture is not None:
         from tacit.report.privacy import draw_curve
 
