@@ -1,7 +1,7 @@
 """How fast GAP plays: ten arms, and the 4,039 arms of the Facebook graph.
 
-    python benchmarks/gap.py             # ten arms, one thread
-    python benchmarks/gap.py --facebook  # needs TACIT_DATA, the folder of the data sets
+python benchmarks/gap.py             # ten arms, one thread
+python benchmarks/gap.py --facebook  # needs TACIT_DATA, the folder of the data sets
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe, piece_of, reward, row_of
-from tacit.arms.ucb1 import UCB1, Rule, State, act, learn
+from tacit.arms.ucb1 import Rule, State, act, learn
 from tacit.compiled import kernel
 from tacit.policy import require
 from tacit.privacy import Guarantee
