@@ -21,7 +21,7 @@ __all__ = [
     "reproductions",
 ]
 
-_MODULES = ("paper003",)
+_MODULES = ("trade_off", "paper003")
 
 
 @cache
