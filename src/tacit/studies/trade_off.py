@@ -108,7 +108,11 @@ def shares(problem: str, line: str, epsilon: float, repetitions: int) -> list[fl
     """Return the regret of every repetition as a share of a random choice's."""
     chosen = PROBLEMS[problem]
     policy = {**chosen.lines[line], "epsilon": epsilon}
-    common = {"environment": chosen.world, "horizon": chosen.horizon, "repetitions": repetitions}
+    common: dict[str, Any] = {
+        "environment": chosen.world,
+        "horizon": chosen.horizon,
+        "repetitions": repetitions,
+    }
     regret = np.array(final_values(policy, **common))
     if "value" in chosen.random:
         rounds = chosen.horizon if chosen.random.get("total", True) else 1
