@@ -34,11 +34,10 @@ TOKENS = math.ceil(485 * math.log(10**4) ** 2)
 
 
 def seconds(policy, qualities, rounds, network=None):
-    """Return CPU seconds and the trace of a run, after one round to compile."""
+    """Return CPU seconds, trace and state of a run, after one round to compile (but for tokens)."""
     world = SocialOptions(qualities=qualities, n_agents=policy.n_agents, network=network)
-    for horizon in (1, rounds):
-        if horizon == 1 and policy.engine == "tokens":
-            continue
+    warm = [] if policy.engine == "tokens" else [1]
+    for horizon in (*warm, rounds):
         table, tape = world.table(0, 0, horizon), seeded_tape(0)
         state, trace = policy.start(table), world.trace(horizon, np.array([horizon]))
         begun = time.process_time()
