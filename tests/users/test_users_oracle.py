@@ -52,7 +52,7 @@ def compare(kind, table, noise, **parameters):
     for t in range(T):
         X, u = contexts[t], int(table.users[t])
         assert policy.select(state, u, X) == picks[t]
-        p, C = state.work[:d], state.work[2 * d : 2 * d + d * d].reshape(d, d)
+        p, C = state.work[:d], state.work[d : d + d * d].reshape(d, d)
         score = X @ p + ALPHA * np.sqrt(np.einsum("ai,ij,aj->a", X, C, X))
         worst = max(worst, float(np.abs(score - scores[t]).max() / max(1, abs(scores[t]).max())))
         policy.update(state, tape, t, u, X[picks[t]], table.rewards[t, picks[t]])

@@ -179,7 +179,7 @@ def new_state(
         eta=np.zeros(n_users * d),
         lift=np.zeros((n_users, d)),
         shift=np.zeros((n_users, d)),
-        work=np.zeros(max(2 * dim, d * (d + 2))),
+        work=np.zeros(max(2 * dim, d * (d + 1))),
     )
 
 
@@ -296,32 +296,41 @@ def _width(rule: Any, state: Any) -> Any:
     )
 
 
+@kernel(allocates=True)
+def _blas_product(X: Any, C: Any, out: Any) -> None:
+    np.dot(X, C, out)
+
+
 @kernel(inlined=False)
-def select(rule: Any, state: Any, user: Any, contexts: Any) -> Any:
-    """Return the slot with the largest upper confidence bound (line 5 of Algorithm 1)."""
-    d = contexts.shape[1]
+def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
+    """Return the slot with the largest upper confidence bound (line 5 of Algorithm 1).
+
+    `XC` is scratch of the shape of `contexts`.
+    """
+    n_shown, d = contexts.shape
     i = state.place[user]
-    p, Cx = state.work[:d], state.work[d : 2 * d]
-    C = state.work[2 * d : 2 * d + d * d].reshape(d, d)
+    p, C = state.work[:d], state.work[d : d + d * d].reshape(d, d)
     _predict(rule, state, i, p)
     first, size, defer, _, at, deferred_at = state.layout[i]
     n = size * d
     S = state.covariance[at : at + n * n].reshape(n, n)
     G = state.deferred[deferred_at : deferred_at + defer * n].reshape(defer, n)
     _block(S, G, state.pending[first], (i - first) * d, C)
+    if contexts.size > SMALL:
+        _blas_product(contexts, C, XC)
+    else:
+        for slot in range(n_shown):
+            for b in range(d):
+                XC[slot, b] = 0.0
+                for a in range(d):
+                    XC[slot, b] += contexts[slot, a] * C[a, b]
     alpha = _width(rule, state)
     best, largest = 0, -np.inf
-    for slot in range(contexts.shape[0]):
-        for b in range(d):
-            Cx[b] = 0.0
-        for a in range(d):
-            xa = contexts[slot, a]
-            for b in range(d):
-                Cx[b] += xa * C[a, b]
+    for slot in range(n_shown):
         mean, square = 0.0, 0.0
         for a in range(d):
             mean += contexts[slot, a] * p[a]
-            square += contexts[slot, a] * Cx[a]
+            square += contexts[slot, a] * XC[slot, a]
         index = mean + alpha * math.sqrt(max(square, 0.0))
         if index > largest:
             best, largest = slot, index
@@ -435,14 +444,15 @@ def play(
     last: Any,
     shown: Any,
     contexts: Any,
+    XC: Any,
 ) -> None:
-    """Play rounds first to last - 1; `shown` and `contexts` are scratch."""
+    """Play rounds first to last - 1; `shown`, `contexts` and `XC` are scratch."""
     for t in range(first, last):
         user = arrive(table, t, shown)
         for j in range(shown.size):
             for a in range(contexts.shape[1]):
                 contexts[j, a] = table.features[shown[j], a]
-        slot = select(rule, state, user, contexts)
+        slot = select(rule, state, user, contexts, XC)
         reward = observe(table, trace, t, user, shown, slot)
         learn(rule, state, tape, t, user, contexts[slot], reward)
         if due(trace, t):

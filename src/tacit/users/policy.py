@@ -369,7 +369,8 @@ class CollaborativePolicy(Policy):
         self._check_tape(tape)
         shown = np.empty(table.n_shown, np.int64)
         contexts = np.empty((table.n_shown, self.dimension))
-        play(self.rule, state, table, tape, trace, first, last, shown, contexts)
+        scratch = np.empty_like(contexts)
+        play(self.rule, state, table, tape, trace, first, last, shown, contexts, scratch)
 
     def select(self, state: State, user: int, contexts: ArrayLike) -> int:
         """Return which of the rows of `contexts` to offer to `user`."""
@@ -377,7 +378,7 @@ class CollaborativePolicy(Policy):
         fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
         require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
         require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
-        return int(select(self.rule, state, user, rows))
+        return int(select(self.rule, state, user, rows, np.empty_like(rows)))
 
     def update(
         self, state: State, tape: Tape, t: int, user: int, context: ArrayLike, reward: float

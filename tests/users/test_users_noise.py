@@ -1,0 +1,188 @@
+"""What the users room promises about privacy, and the noise it rests on."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from oracles import collaborative as oracle
+from tacit.privacy import GaussianRelease
+from tacit.tapes import secure_tape, seeded_tape
+from tacit.users import CoLin, Fitted, GOBLin, LinUCB
+from tacit.users.noise import (
+    SCALARS,
+    best_scalar,
+    privatise,
+    scalar_variance,
+    toeplitz_coefficients,
+)
+
+SIZES = {"n_users": 4, "dimension": 9, "horizon": 1000, "visits": 250}
+
+
+@pytest.mark.parametrize("mechanism", SCALARS)
+@pytest.mark.parametrize("reward", [-1.0, -0.3, 1.0])
+def test_a_privatised_reward_is_unbiased_and_no_noisier_than_said(mechanism, reward):
+    # 5 standard errors: a false alarm once in 1.7 million.
+    n, epsilon, tape = 20_000, 1.5, seeded_tape(3)
+    code = SCALARS[mechanism]
+    told = np.array([privatise(tape, t, code, epsilon, -1.0, 1.0, reward) for t in range(n)])
+    error = told.std() / math.sqrt(n)
+    assert abs(told.mean() - reward) < 5 * error
+    assert abs(told.mean() - reward - 0.1) > 5 * error
+    largest = 4 * scalar_variance(mechanism, epsilon)
+    spread = np.var((told - told.mean()) ** 2) ** 0.5 / math.sqrt(n)
+    assert told.var() < largest + 5 * spread
+    if mechanism == "laplace" or (mechanism == "piecewise" and abs(reward) == 1):
+        assert abs(told.var() - largest) < 5 * spread
+        assert abs(told.var() - 1.2 * largest) > 5 * spread
+
+
+def test_the_scalar_mechanism_is_the_one_of_least_variance():
+    for epsilon in (0.1, 0.5, 1.0, 2.0, 5.0, 10.0):
+        variances = {name: scalar_variance(name, epsilon) for name in SCALARS}
+        assert variances[best_scalar(epsilon)] == min(variances.values())
+    assert {best_scalar(e) for e in (0.5, 2.0)} == {"bit", "piecewise"}
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 7, 8, 9, 100, 129])
+def test_a_reward_is_in_as_many_nodes_as_the_calibration_assumes(steps):
+    nodes = [(k - (k & -k), k) for k in range(1, steps + 1)]
+    most = max(sum(a < i <= b for a, b in nodes) for i in range(1, steps + 1))
+    assert most == steps.bit_length()
+
+
+def test_the_toeplitz_factor_is_the_root_of_the_matrix_of_ones():
+    c = toeplitz_coefficients(50)
+    root = np.array([[c[i - j] if i >= j else 0.0 for j in range(50)] for i in range(50)])
+    np.testing.assert_allclose(root @ root, np.tril(np.ones((50, 50))), atol=1e-12)
+    draws = np.random.default_rng(0).standard_normal(50)
+    assert oracle.toeplitz_noise(list(draws)) == pytest.approx((root @ draws)[-1])
+
+
+@pytest.mark.parametrize("kind", [LinUCB, CoLin, GOBLin])
+def test_without_epsilon_nothing_is_protected(kind):
+    guarantee = kind(**SIZES).guarantee(1000)
+    assert math.isinf(guarantee.epsilon)
+    assert guarantee.basis == "none"
+
+
+@pytest.mark.parametrize("mechanism", ["auto", *SCALARS])
+def test_scalar_noise_is_local_and_pure(mechanism):
+    guarantee = CoLin(**SIZES, epsilon=0.7, mechanism=mechanism).guarantee(10**9)
+    assert guarantee.epsilon == pytest.approx(0.7)
+    assert (guarantee.delta, guarantee.unit, guarantee.trust) == (0.0, "reward", "local")
+
+
+@pytest.mark.parametrize("trust", ["local", "central"])
+def test_noise_on_sums_is_calibrated_to_what_is_asked(trust):
+    ball = CoLin(**SIZES, epsilon=2.0, mechanism="ball", trust=trust).guarantee(1000)
+    assert ball.epsilon == pytest.approx(2.0)
+    assert ball.delta == 0.0
+    for continual in ("tree", "toeplitz"):
+        gaussian = CoLin(**SIZES, epsilon=2.0, delta=1e-6, mechanism="gaussian", trust=trust,
+                         continual=continual)  # fmt: skip
+        assert gaussian.guarantee(1000).epsilon == pytest.approx(2.0, abs=1e-6)
+        assert gaussian.guarantee(1000).trust == trust
+
+
+def test_gaussian_scales_agree_with_the_sensitivity_of_the_whole_stream():
+    policy = LinUCB(**SIZES, epsilon=1.0, delta=1e-5, mechanism="gaussian", continual="toeplitz",
+                    reward_range=(-1.0, 1.0))  # fmt: skip
+    state = policy.open(weights=np.eye(4), adjacency=np.zeros((4, 4)))
+    moved = 2.0 * np.linalg.norm(toeplitz_coefficients(250))
+    release = GaussianRelease(sensitivity=moved, scale=float(state.scales[0]))
+    assert release.delta(1.0) == pytest.approx(1e-5, rel=1e-6)
+    too_little = GaussianRelease(sensitivity=moved, scale=float(state.scales[0]) / 1.01)
+    assert too_little.delta(1.0) > 1.02e-5
+
+
+def test_the_published_noise_protects_less_than_the_paper_says():
+    horizon = 10_000
+    paper = {"n_users": 100, "dimension": 25, "horizon": horizon, "epsilon": 2.0,
+             "variant": "published", "trust": "central"}  # fmt: skip
+    guarantee = CoLin(**paper).guarantee(horizon)
+    levels = 14 / math.log(horizon)
+    assert guarantee.epsilon == pytest.approx(2.0 * 50 * levels)
+    assert guarantee.claim is not None
+    assert not guarantee.claim.holds
+    alone = LinUCB(**paper).guarantee(horizon)
+    assert alone.epsilon == pytest.approx(2.0 * 5 * levels)
+    unclipped = CoLin(**paper, clip=False).guarantee(horizon)
+    assert math.isinf(unclipped.epsilon)
+
+
+def test_the_worst_change_of_b_is_what_the_published_guarantee_counts():
+    # One reward of a user that everybody copies, a context of equal coordinates.
+    n, d, weights = 4, 9, np.full((4, 4), 0.25)
+    policy = CoLin(**SIZES, epsilon=2.0, variant="published", trust="central")
+    scale = policy.open(weights=weights, adjacency=1 - np.eye(n)).scales[0]
+    moved = np.kron(weights[:, 0], np.full(d, 1 / math.sqrt(d)))
+    once = np.abs(moved).sum() / scale
+    assert policy.guarantee(1000).epsilon == pytest.approx(10 * once)
+
+
+def test_rewards_beyond_the_calibrated_rounds_are_not_taken_in():
+    policy = LinUCB(n_users=1, dimension=2, epsilon=1.0, mechanism="ball", visits=3)
+    state, tape = policy.open(weights=np.eye(1), adjacency=np.zeros((1, 1))), seeded_tape(0)
+    for t in range(3):
+        policy.update(state, tape, t, 0, [0.6, 0.8], 1.0)
+    before = [np.copy(array) for array in state]
+    policy.update(state, tape, 3, 0, [0.6, 0.8], 1.0)
+    for old, new in zip(before, state, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_rewards_are_clipped_to_their_range():
+    policy = CoLin(n_users=2, dimension=2, epsilon=1.0, mechanism="laplace")
+    told = []
+    for reward in (1.0, 7.0, -3.0, 0.0):
+        state, tape = policy.open(weights=np.eye(2), adjacency=np.zeros((2, 2))), seeded_tape(1)
+        policy.update(state, tape, 0, 0, [1.0, 0.0], reward)
+        told.append(float(state.mean[0, 0]))
+    assert told[0] == told[1]
+    assert told[2] == told[3]
+    assert told[0] != told[3]
+
+
+def test_sums_want_a_research_tape_and_short_contexts():
+    policy = CoLin(n_users=2, dimension=2, epsilon=1.0, mechanism="ball", visits=5)
+    state = policy.open(weights=np.eye(2), adjacency=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match="secure tape"):
+        policy.update(state, secure_tape(), 0, 0, [1.0, 0.0], 1.0)
+    with pytest.raises(ValueError, match="length <= 1"):
+        policy.update(state, seeded_tape(0), 0, 0, [1.0, 1.0], 1.0)
+
+
+@pytest.mark.parametrize("mechanism", SCALARS)
+def test_scalar_mechanisms_run_on_a_secure_tape(mechanism):
+    world = Fitted(n_users=2, dimension=2, n_items=20, n_shown=3)
+    policy = CoLin(**world.facts(200), epsilon=2.0, mechanism=mechanism)
+    table, trace = world.table(0, 0, 200), world.trace(200, np.array([200]))
+    tape = secure_tape(log=200)
+    policy.play(policy.start(table), table, tape, trace, 0, 200)
+    assert tape.reads[1] == 200
+    assert np.all(np.isfinite(tape.log))
+    assert len(np.unique(tape.log)) > 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"epsilon": 0.0}, "epsilon > 0"),
+        ({"epsilon": 1.0, "mechanism": "gaussian"}, "delta > 0"),
+        ({"epsilon": 1.0, "trust": "central", "mechanism": "bit"}, "where trust is 'central'"),
+        ({"epsilon": 1.0, "mechanism": "ball", "continual": "toeplitz"}, "continual 'tree'"),
+        ({"epsilon": 1.0, "mechanism": "ball", "visits": None}, "visits >= 1"),
+        ({"epsilon": 1.0, "clip": False}, "clip True"),
+        ({"epsilon": 1.0, "variant": "better"}, "variant one of"),
+        ({"reward_range": (1.0, 0.0)}, "reward_range"),
+        ({"exploration": "much"}, "exploration"),
+        ({"regularisation": 0.0}, "regularisation > 0"),
+    ],
+)
+def test_bad_parameters_name_themselves(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        CoLin(**(SIZES | wrong))
