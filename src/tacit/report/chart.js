@@ -13,12 +13,12 @@ const MARKERS = [
 ];
 const MARKS_ON_A_LINE = 8;
 
-function short(value) {
+function short(value, digits = 4) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
   if (size >= 1e9 || (size > 0 && size < 1e-4)) return value.toExponential(2);
   if (size >= 1000) return Math.round(value).toLocaleString("en");
-  return String(Number(value.toPrecision(4)));
+  return String(Number(value.toPrecision(digits)));
 }
 
 function tickText(value) {
@@ -169,8 +169,9 @@ class Chart {
     const height = Math.round(Math.min(380, Math.max(250, width * 0.55)));
     this.size(height);
     const series = data.series.filter((_, i) => this.shown[i]);
-    const yRange = range(series.flatMap((s) => [...s.y, ...s.low, ...s.high]), this.logY, false);
-    if (!this.logY && yRange[0] > 0 && yRange[0] < 0.4 * yRange[1]) yRange[0] = 0;
+    const values = series.flatMap((s) => [...s.y, ...s.low, ...s.high]).filter((v) => v !== null);
+    const yRange = range(values, this.logY, false), lowest = Math.min(...values);
+    if (!this.logY && lowest >= 0 && lowest < 0.4 * yRange[1]) yRange[0] = 0;
     const bottom = height - 42, top = 28;
     this.y = scale(...yRange, bottom, top, this.logY);
     const texts = this.y.ticks.map(tickText);
@@ -303,6 +304,15 @@ class Chart {
     this.label = this.element("text", { x: near.x + (flip ? -9 : 9), y: Math.max(12, near.y - 9), "text-anchor": flip ? "end" : "start", class: "near" }, this.svg, `${near.label}: ${short(near.value)}`);
   }
 
+  // On lines whose points differ, the point nearest to x stands for it.
+  index(series, x) {
+    const exact = series.x.indexOf(x);
+    if (exact >= 0 || this.data.kind !== "line" || x < series.x[0] || x > series.x.at(-1)) return exact;
+    let best = 0;
+    series.x.forEach((other, k) => { if (Math.abs(other - x) < Math.abs(series.x[best] - x)) best = k; });
+    return best;
+  }
+
   read(at, aloud = false) {
     this.at = at;
     this.pointer.replaceChildren();
@@ -313,17 +323,17 @@ class Chart {
     this.element("path", { d: `M${this.x(x)},${this.top - 6}V${this.bottom}`, class: "guide" }, this.pointer);
     const said = [`${this.data.x_label || "at"} ${short(x)}`];
     this.data.series.forEach((series, i) => {
-      const k = series.x.indexOf(x), { value } = this.entries[i];
+      const k = this.index(series, x), { value } = this.entries[i];
       const y = k < 0 ? null : series.y[k];
       value.textContent = k < 0 ? "" : short(y);
       if (k < 0 || y === null) return;
       const low = series.low[k], high = series.high[k];
       if (low !== undefined && high !== undefined && (low !== y || high !== y)) {
         const interval = document.createElement("i");
-        interval.textContent = ` ${short(low)} to ${short(high)}`;
+        interval.textContent = `${short(low, 3)} to ${short(high, 3)}`;
         value.append(interval);
       }
-      const place = this.shown[i] && (!this.logY || y > 0) ? this.place(x, y) : null;
+      const place = this.shown[i] && (!this.logY || y > 0) ? this.place(series.x[k], y) : null;
       if (!place) return;
       said.push(`${series.label} ${short(y)}`);
       this.points.push({ x: place[0], y: place[1], label: series.label, value: y });

@@ -140,6 +140,8 @@ def _overview(
 
 
 def _tally(studies: list[Finished]) -> Html:
+    if not studies:
+        return Html("<p>No table or figure of a paper has been measured yet.</p>")
     counts = {v: sum(f.findings.verdict == v for f in studies) for v in _SYMBOLS}
     items = joined(
         fill("<li>{chip}</li>", chip=_chip(verdict, f"{n} {verdict}"))
@@ -147,7 +149,7 @@ def _tally(studies: list[Finished]) -> Html:
         if n
     )
     return fill(
-        '<p>{n} tables, figures and claims were measured again:</p><ul class="tally">{items}</ul>',
+        '<p>Tables, figures and claims measured again: {n}.</p><ul class="tally">{items}</ul>',
         n=len(studies),
         items=items,
     )
@@ -383,11 +385,13 @@ def _thinned(series: Series, most: int) -> Series:
 def _data_table(data: Figure) -> Html:
     series = [_thinned(each, _MOST_LINES) for each in data.series]
     lines: dict[float, list[str]] = {}
-    for x in sorted({x for each in series for x in each.x}):
+    for x in sorted({x for each in series for x in each.x if math.isfinite(x)}):
         lines[x] = [""] * len(series)
     for column, each in enumerate(series):
         banded = len(each.low) == len(each.high) == len(each.x)
         for k, x in enumerate(each.x):
+            if x not in lines:
+                continue
             text = short(each.y[k])
             if banded and not each.low[k] == each.high[k] == each.y[k]:
                 text += f" ({short(each.low[k])} to {short(each.high[k])})"
