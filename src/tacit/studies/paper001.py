@@ -303,7 +303,7 @@ def _judge_options(outcomes: Outcomes, quick: bool) -> Findings:
 
 
 def _epsilons(quick: bool) -> list[float]:
-    return [0.5, 1.0, 2.0, math.inf] if quick else [0.5, 1.0, 1.5, 2.0, math.inf]
+    return [0.5, 2.0, math.inf] if quick else [0.5, 1.0, 1.5, 2.0, math.inf]
 
 
 def _name(epsilon: float) -> str:
