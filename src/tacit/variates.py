@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.generator import chacha20, philox, to_unit
+from tacit.generator import chacha20, philox, to_open_unit, to_unit
 from tacit.tapes import SEEDED
 
 __all__ = ["binomial", "block", "multinomial", "normal", "source_of"]
@@ -88,7 +88,7 @@ def _outside(u: Any, layer: Any, source: Any, lane: Any, t: Any, j: Any, k: Any)
     while True:
         w0, w1, w2, _ = block(source, lane, t, j, spare)
         spare += 1
-        u0, u1 = to_unit(w0) + _TWO54, to_unit(w1) + _TWO54
+        u0, u1 = to_open_unit(w0), to_open_unit(w1)
         if layer == np.uint64(0):
             x = -math.log(u0) / _EDGE
             if -2.0 * math.log(u1) >= x * x:
@@ -155,7 +155,7 @@ def _btrs(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
         k += 1
         for half in range(2):
             u = to_unit(w0 if half == 0 else w2) - 0.5
-            v = to_unit(w1 if half == 0 else w3) + _TWO54
+            v = to_open_unit(w1 if half == 0 else w3)
             room = 0.5 - abs(u) + _TWO54
             x = np.floor((2.0 * a / room + b) * u + centre)
             if room >= 0.07 and v <= squeeze:

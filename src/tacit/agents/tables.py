@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.generator import inverse_normal, philox, to_unit
+from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
 __all__ = ["MEASURES", "Table", "Trace", "edit_losses", "edit_signals", "new_trace"]
 
@@ -30,7 +30,6 @@ MEASURES = (
 )
 _TRUTH, _SIGNAL, _LOSS = np.uint64(1), np.uint64(2), np.uint64(3)
 _SIGNAL_EDIT = -1
-_TWO54 = 2.0**-54
 
 
 class Table(NamedTuple):
@@ -195,7 +194,7 @@ def signal_at(table: Any, t: Any, k: Any, true_state: Any) -> Any:
     if table.signals.shape[0] > 0:
         return table.signals[t, k]
     words = philox(table.key0, table.key1, np.uint64(t), np.uint64(k), _SIGNAL, np.uint64(0))
-    return true_state + table.signal_std * inverse_normal(to_unit(words[0]) + _TWO54)
+    return true_state + table.signal_std * inverse_normal(to_open_unit(words[0]))
 
 
 @kernel

@@ -8,7 +8,7 @@ lives in memory only: after a restart a new one is drawn.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,16 +94,28 @@ class Learner:
                 del self._open[next(iter(self._open))]
         return Decision(t, arm)
 
-    def update(self, decision: Decision, reward: float) -> None:
-        """Learn the reward, in [0, 1], of an earlier decision; each decision counts once."""
+    def update(
+        self, decision: Decision, reward: float, seen: Mapping[int, float] | None = None
+    ) -> None:
+        """Learn the reward of an earlier decision, in [0, 1]; each decision counts once.
+
+        With a feedback graph, `seen` gives the rewards of the other arms that were shown with it.
+        """
         t, arm = decision
-        if not 0.0 <= reward <= 1.0:
-            raise ValueError(f"Learner: expected reward in [0, 1], got {reward!r} in round {t}")
+        rewards = {arm: reward, **(seen or {})}
+        for observed, value in rewards.items():
+            if not 0 <= observed < self.policy.n_arms or not 0.0 <= value <= 1.0:
+                raise ValueError(
+                    f"Learner: expected reward in [0, 1] of an arm in 0..{self.policy.n_arms - 1}, "
+                    f"got {value!r} of arm {observed} in round {t}"
+                )
         with self._lock:
             if self._open.get(t) != arm:
                 raise ValueError(f"Learner: decision {tuple(decision)} is not waiting for a reward")
             del self._open[t]
-            self._learn(self._rule, self._state, self._tape, t, arm, float(reward))
+            for observed in sorted(rewards):
+                value = float(rewards[observed])
+                self._learn(self._rule, self._state, self._tape, t, observed, value)
 
     def update_many(self, feedback: Iterable[tuple[Decision, float]]) -> None:
         """Learn a batch of rewards."""

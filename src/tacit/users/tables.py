@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.generator import inverse_normal, philox, to_unit
+from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
 __all__ = [
     "MEASURES",
@@ -271,7 +271,7 @@ def reward(table: Any, t: Any, user: Any, slot: Any, item: Any) -> Any:
         word = philox(
             table.key0, table.key1, np.uint64(t), np.uint64(item), np.uint64(0), np.uint64(_NOISE)
         )[0]
-        value += table.spread * inverse_normal(to_unit(word) + 2.0**-54)
+        value += table.spread * inverse_normal(to_open_unit(word))
     return value
 
 
