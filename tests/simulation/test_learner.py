@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.arms import EXP3, KLUCBCF, SWKLUCBCF, UCB1, Bernoulli, Learner
+from tacit.arms import EXP3, GAP, KLUCBCF, SWKLUCBCF, UCB1, Bernoulli, GraphFeedback, Learner
 from tacit.arms.tables import reward
+from tacit.networks import path
 
 POLICY = SWKLUCBCF(n_arms=3, horizon=400, window=50, epsilon=1.0)
 WORLD = Bernoulli(means=(0.2, 0.5, 0.8))
@@ -64,12 +65,30 @@ STEADY = KLUCBCF(n_arms=3, epsilon=4.0)
 def test_late_and_batched_rewards(policy):
     table = WORLD.table(0, 0, 400)
     learner = Learner(policy, seed=2)
-    for _ in range(10):
-        batch = [learner.select() for _ in range(30)]
+    for _ in range(130):
+        batch = [learner.select() for _ in range(3)]
         feedback = [(d, float(reward(table, d.round, d.arm))) for d in reversed(batch)]
         learner.update_many(feedback)
-    late = [learner.select().arm for _ in range(60)]
+    late = [learner.select().arm for _ in range(10)]
     assert np.bincount(late, minlength=3).argmax() == 2
+
+
+def test_a_feedback_graph_shows_more_than_was_chosen():
+    world = GraphFeedback(world=WORLD, graph=path(3))
+    policy = GAP(n_arms=3, epsilon=2.0, horizon=3000, graph=path(3))
+    table = world.table(4, 0, 3000)
+    learner = Learner(policy, seed=4)
+    arms = []
+    for _ in range(3000):
+        decision = learner.select()
+        near = table.indices[table.indptr[decision.arm] : table.indptr[decision.arm + 1]]
+        rewards = {int(a): float(reward(table, decision.round, a)) for a in near}
+        learner.update(decision, rewards.pop(decision.arm), seen=rewards)
+        arms.append(decision.arm)
+    result = tacit.simulate(policy, world, horizon=3000, seed=4, record=True)
+    assert arms == result.traces[0].decisions.tolist()
+    with pytest.raises(ValueError, match="of arm 3"):
+        learner.update(learner.select(), 1.0, seen={3: 0.5})
 
 
 def test_only_eligible_arms_are_chosen():
