@@ -8,6 +8,7 @@ old one.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import multiprocessing
 import os
@@ -75,7 +76,9 @@ def reproduce(
         for r in chosen
         if not missing[r.name]
     }
-    todo = [pair for pairs in jobs.values() for pair in pairs]
+    # One job of each study in turn: two processes then seldom compile the same kernel at once.
+    turns = itertools.zip_longest(*jobs.values())
+    todo = [pair for turn in turns for pair in turn if pair is not None]
     kept.mkdir(parents=True, exist_ok=True)
     _do([pair for pair in todo if not pair[1].is_file()], len(todo), workers, progress)
     finished = []
