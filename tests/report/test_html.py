@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tacit.report.html import write_report
-from tacit.report.html_markup import fill, prose, script_json, short
+from tacit.report.html_markup import fill, plain, prose, script_json, short
 from tacit.report.html_papers import PAPERS
 from tacit.studies import Figure, Findings, Finished, Reproduction, Row, Series
 
@@ -346,6 +346,8 @@ def test_markup_escapes_what_is_not_markup():
     assert prose("a<b, T^0.5, (x)^2, e^eps") == (
         "a&lt;b, T<sup>0.5</sup>, (x)<sup>2</sup>, e<sup>eps</sup>"
     )
+    assert prose("sqrt(T) and sqrt N") == "√(T) and √N"
+    assert plain("<10^-4, sqrt N") == "<10⁻⁴, √N"
     assert "<" not in script_json({"a": "</script>"})
     assert json.loads(script_json({"a": "</script>"})) == {"a": "</script>"}
     with pytest.raises(ValueError, match="compliant"):

@@ -12,6 +12,7 @@ const MARKERS = [
   (r) => `M${-r},${-r}L${r},${r}M${-r},${r}L${r},${-r}`,
 ];
 const MARKS_ON_A_LINE = 8;
+const RAISED = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴", 5: "⁵", 6: "⁶", 7: "⁷", 8: "⁸", 9: "⁹" };
 
 function short(value, digits = 4) {
   if (value === null || value === undefined) return "–";
@@ -24,7 +25,9 @@ function short(value, digits = 4) {
 function tickText(value) {
   const size = Math.abs(value);
   if (size > 0 && (size >= 1e6 || size < 1e-3)) {
-    return value.toExponential(6).replace(/\.?0+e/, "e").replace("e+", "e");
+    const [digits, power] = value.toExponential(3).split("e");
+    const raised = power.replace("+", "").replace(/./g, (c) => RAISED[c]);
+    return Number(digits) === 1 ? `10${raised}` : `${Number(digits)}×10${raised}`;
   }
   return size >= 1000 ? value.toLocaleString("en") : String(Number(value.toPrecision(6)));
 }
@@ -190,9 +193,10 @@ class Chart {
     for (const tick of few ? this.xs : this.x.ticks) {
       const x = this.x(tick), text = tickText(tick), half = 3.8 * text.length;
       this.element("path", { d: `M${x},${bottom}v5`, class: "axisline" });
-      if (x - half < free || x + half > width + 4) continue;
-      this.element("text", { x, y: bottom + 19, "text-anchor": "middle" }, this.svg, text);
-      free = x + half + 8;
+      const middle = Math.min(x, width - half);
+      if (middle - half < free) continue;
+      this.element("text", { x: middle, y: bottom + 19, "text-anchor": "middle" }, this.svg, text);
+      free = middle + half + 8;
     }
     this.element("path", { d: `M${left},${bottom}H${right}`, class: "axisline" });
     this.element("text", { x: (left + right) / 2, y: height - 5, "text-anchor": "middle", class: "label" }, this.svg, data.x_label);
@@ -246,13 +250,15 @@ class Chart {
     const top = 24, height = top + data.ticks.length * group + 8;
     this.size(height);
     const used = visible.flatMap((i) => [...data.series[i].y, ...data.series[i].low, ...data.series[i].high]);
+    const values = visible.flatMap((i) => data.series[i].y).filter((v) => v !== null);
     const [low, high] = range(used, this.logY, true);
-    const x = scale(low, high, 2, width - 76, this.logY);
+    const x = scale(!this.logY && values.every((v) => v >= 0) ? 0 : low, high, 2, width - 76, this.logY);
     const zero = this.logY ? 2 : x(0);
     this.element("text", { x: 2, y: 14, class: "label" }, this.svg, data.y_label + (this.logY ? " (log axis)" : ""));
     data.ticks.forEach((tick, t) => {
       const y0 = top + t * group;
       this.element("text", { x: 2, y: y0 + 15, class: "group" }, this.svg, tick);
+      this.element("path", { d: `M${zero},${y0 + head - gap}V${y0 + group - 8}`, class: "axisline" });
       visible.forEach((i, row) => {
         const series = data.series[i], k = series.x.indexOf(t);
         const value = k < 0 ? null : series.y[k];
@@ -262,7 +268,7 @@ class Chart {
         this.element("rect", { x: Math.min(zero, end), y, width: Math.max(1, Math.abs(end - zero)), height: thick, rx: 2, class: `fill ${this.look(i)}` });
         let text = Math.max(zero, end);
         if (series.low.length === series.x.length && series.low[k] !== null && series.high[k] !== null) {
-          const a = this.logY && series.low[k] <= 0 ? 2 : x(series.low[k]), b = x(series.high[k]), m = y + thick / 2;
+          const a = this.logY && series.low[k] <= 0 ? 2 : Math.max(2, x(series.low[k])), b = x(series.high[k]), m = y + thick / 2;
           this.element("path", { d: `M${a},${m}H${b}M${a},${m - 4}v8M${b},${m - 4}v8`, class: "whisker" });
           text = Math.max(text, b);
         }
@@ -271,7 +277,6 @@ class Chart {
         this.element("title", {}, label.previousElementSibling, `${tick}: ${series.label} ${short(value)}${interval}`);
       });
     });
-    this.element("path", { d: `M${zero},${top}V${height - 8}`, class: "axisline" });
   }
 
   listen() {

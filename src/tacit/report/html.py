@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from tacit.report.figures import colour_numbers, draw_figure
-from tacit.report.html_markup import Html, fill, joined, prose, script_json, short
+from tacit.report.html_markup import Html, fill, joined, plain, prose, script_json, short
 from tacit.report.html_papers import PAPERS, Paper
 from tacit.report.style import COLOURS
 from tacit.state import write_atomically
@@ -174,7 +174,7 @@ def _trade_off(done: Finished) -> Html:
         '<section id="{name}"><h2>{title}</h2><p>{question}</p><div class="side">{figures}</div>'
         "<p>{because}</p>{foot}</section>",
         name=done.reproduction.name,
-        title=done.reproduction.title,
+        title=prose(done.reproduction.title),
         question=prose(done.reproduction.question),
         figures=_figures(done),
         because=prose(done.findings.because),
@@ -197,7 +197,7 @@ def _verdicts(paper: Paper, studies: list[Finished]) -> Html:
             '<tr><th scope="row"><a href="#{id}">{title}</a></th><td>{claim}</td><td>{chip}</td>'
             "<td>{because}</td></tr>",
             id=f.reproduction.name,
-            title=f.reproduction.title,
+            title=prose(f.reproduction.title),
             claim=prose(f.reproduction.claim),
             chip=_chip(f.findings.verdict),
             because=prose(f.findings.because),
@@ -242,7 +242,7 @@ def _contents(paper: Paper, studies: list[Finished]) -> Html:
         return _verdicts(paper, studies)
     return fill("<ul>{items}</ul>", items=joined(
         fill('<li><a href="#{id}">{title}</a> {chip}</li>', id=f.reproduction.name,
-             title=f.reproduction.title, chip=_chip(f.findings.verdict))
+             title=prose(f.reproduction.title), chip=_chip(f.findings.verdict))
         for f in studies
     ))  # fmt: skip
 
@@ -257,7 +257,7 @@ def _study(done: Finished) -> Html:
         "<p>{chip}{skipped}</p><dl><dt>The question</dt><dd>{question}</dd><dt>The paper says</dt>"
         "<dd>{claim}</dd><dt>We found</dt><dd>{because}</dd></dl>{privacy}{figures}{rows}{foot}</section>",
         id=of.name,
-        title=of.title,
+        title=prose(of.title),
         chip=_chip(found.verdict),
         skipped=" Not run: its data set is missing." if done.skipped else "",
         question=prose(of.question),
@@ -283,35 +283,42 @@ def _foot(done: Finished) -> Html:
 
 
 def _rows(rows: list[Row]) -> Html:
+    """Lay out the numbers; a column that would be empty is left out."""
     if not rows:
         return Html("")
-    checked, marked = any(r.expected for r in rows), any(r.agrees is not None for r in rows)
-    names = ["", "The paper", "Measured here"]
-    names += ["Checked independently"] * checked + ["Agrees?"] * marked
-    head = joined(fill('<th scope="col">{name}</th>', name=name) for name in names)
+    columns = {
+        "The paper": [row.paper for row in rows],
+        "Measured here": [row.measured for row in rows],
+        "Checked independently": [row.expected for row in rows],
+    }
+    columns = {name: cells for name, cells in columns.items() if any(cells)}
+    marked = any(row.agrees is not None for row in rows)
+    names = ["", *columns, *["Agrees?"] * marked]
     lines = []
-    for row in rows:
-        cells = [row.paper or "–", row.measured] + [row.expected or "–"] * checked
-        tds = [fill('<td class="number">{cell}</td>', cell=prose(cell)) for cell in cells]
-        tds += [_agreement(row.agrees)] * marked
+    for i, row in enumerate(rows):
+        cells = [
+            fill('<td class="number{none}" data-name="{name}">{cell}</td>', name=name,
+                 none="" if column[i] else " none", cell=prose(column[i] or "–"))
+            for name, column in columns.items()
+        ] + [_agreement(row.agrees)] * marked  # fmt: skip
         lines.append(
             fill(
                 '<tr><th scope="row">{label}</th>{cells}</tr>',
                 label=prose(row.label),
-                cells=joined(tds),
+                cells=joined(cells),
             )
         )
     return fill(
-        '<div class="scroll" tabindex="0"><table><caption>The numbers, the paper\'s beside ours</caption>'
-        "<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>",
-        head=head,
+        '<div class="scroll" tabindex="0"><table class="numbers"><caption>The numbers, the '
+        "paper's beside ours</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>",
+        head=joined(fill('<th scope="col">{name}</th>', name=name) for name in names),
         body=joined(lines),
     )
 
 
 def _agreement(agrees: bool | None) -> Html:
     if agrees is None:
-        return Html('<td class="mark">–</td>')
+        return Html('<td class="mark none">–</td>')
     kind, text = ("agrees", "✓ agrees") if agrees else ("differs", "✗ differs")
     return fill('<td class="mark {kind}">{text}</td>', kind=kind, text=text)
 
@@ -327,21 +334,21 @@ def _figure(data: Figure, name: str) -> Html:
     series = [_thinned(each, _MOST_POINTS) for each in data.series]
     chart = {
         "kind": data.kind,
-        "x_label": data.x_label,
-        "y_label": data.y_label,
+        "x_label": plain(data.x_label),
+        "y_label": plain(data.y_label),
         "x_log": data.x_log,
         "y_log": data.y_log,
-        "ticks": data.ticks,
+        "ticks": [plain(tick) for tick in data.ticks],
         "colours": colour_numbers(data.series),
         "series": [
-            {"label": s.label, "dashed": s.dashed, "x": _numbers(s.x), "y": _numbers(s.y),
+            {"label": plain(s.label), "dashed": s.dashed, "x": _numbers(s.x), "y": _numbers(s.y),
              "low": _numbers(s.low), "high": _numbers(s.high)}
             for s in series
         ],
     }  # fmt: skip
     return fill(
         _resource("figure.html"),
-        title=data.title,
+        title=prose(data.title),
         caption=prose(data.caption),
         described=_described(data),
         role="" if data.kind == "bar" else Html(' tabindex="0"'),
@@ -396,7 +403,7 @@ def _data_table(data: Figure) -> Html:
             if banded and not each.low[k] == each.high[k] == each.y[k]:
                 text += f" ({short(each.low[k])} to {short(each.high[k])})"
             lines[x][column] = text
-    head = joined(fill('<th scope="col">{label}</th>', label=each.label) for each in series)
+    head = joined(fill('<th scope="col">{label}</th>', label=prose(each.label)) for each in series)
     body = joined(
         fill(
             '<tr><th scope="row" class="number">{x}</th>{cells}</tr>',

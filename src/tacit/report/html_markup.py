@@ -9,7 +9,11 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-__all__ = ["Html", "fill", "joined", "prose", "script_json", "short"]
+__all__ = ["Html", "fill", "joined", "plain", "prose", "script_json", "short"]
+
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_ROOT = re.compile(r"\bsqrt ?(?=\(|[A-Z]\b)")
 
 
 class Html(str):
@@ -36,7 +40,7 @@ def joined(parts: Iterable[Html]) -> Html:
 
 
 def prose(text: str) -> Html:
-    """Escape a sentence and set its formulas: ``T^0.5`` with a raised exponent, ``sqrt(`` as a root.
+    """Escape a sentence and set its formulas: ``T^0.5`` with a raised exponent, ``sqrt`` as a root.
 
     Examples
     --------
@@ -44,7 +48,19 @@ def prose(text: str) -> Html:
     'like T<sup>0.66</sup>, below √(L)'
     """
     raised = re.sub(r"\^(-?[0-9]+(?:\.[0-9]+)?|[A-Za-z]+)", r"<sup>\1</sup>", escape(text))
-    return Html(re.sub(r"\bsqrt\(", "√(", raised))
+    return Html(_ROOT.sub("√", raised))
+
+
+def plain(text: str) -> str:
+    """Set the formulas of a label without markup.
+
+    Examples
+    --------
+    >>> plain("N = 10^4")
+    'N = 10⁴'
+    """
+    raised = re.sub(r"\^(-?[0-9]+)", lambda found: found[1].translate(_RAISED), text)
+    return _ROOT.sub("√", raised)
 
 
 def script_json(data: Any) -> Html:
