@@ -9,12 +9,14 @@ import math
 import numpy as np
 import pytest
 
+from tacit.compiled import INTERPRETED
 from tacit.studies.paper000 import REPRODUCTIONS
 from tacit.studies.paper000_jobs import ALGORITHM_3, PUBLISHED, beliefs, corrected, tracked
 from tacit.studies.paper000_privacy import audited_round, exact_numbers, losses_read
 from tacit.studies.reproduction import NOT_REPRODUCED, PARTLY, REPRODUCED, UNDECIDED, Findings
 
 NAMED = {reproduction.name: reproduction for reproduction in REPRODUCTIONS}
+slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
 RUNS = 40
 SPREAD = np.linspace(-1, 1, RUNS)
 
@@ -162,6 +164,7 @@ def test_privacy_is_judged_by_the_audits(exact):
     assert all(row.agrees for row in known if "is read exactly" not in row.label)
 
 
+@slow
 def test_losses_are_read_as_often_as_calculated_and_never_wrongly(exact):
     """Within 5 standard errors (once in 1.7 million); twice the bound hides nearly all of them."""
     b = math.log(400) / 0.1
@@ -172,6 +175,7 @@ def test_losses_are_read_as_often_as_calculated_and_never_wrongly(exact):
     assert losses_read(60, 2 * b)["read"] < expected - 5 * math.sqrt(expected)
 
 
+@slow
 def test_one_audit_refutes_an_open_message_and_not_a_sound_one():
     shown = audited_round(PUBLISHED[2], "signal", 0.1, 18, 2_000)
     hidden = audited_round(corrected(1, 1.0), "loss", 1.0, 3, 2_000)
@@ -179,6 +183,7 @@ def test_one_audit_refutes_an_open_message_and_not_a_sound_one():
     assert hidden["lower_bound"] > 0.5
 
 
+@slow
 def test_jobs_are_repeatable_and_tell_learning_from_guessing():
     world = {"dominance": 1.0, "horizon": 500}
     open_ = tracked(ALGORITHM_3, repetitions=20, **world)
