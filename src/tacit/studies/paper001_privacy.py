@@ -211,7 +211,7 @@ _COSTS = {
 
 def _privacy_jobs(quick: bool) -> list[Job]:
     names = ("variant", "left", "right", "epsilon", "delta")
-    runs = 8_000 if quick else 400_000
+    runs = 8_000 if quick else 200_000
     jobs = [
         Job(key, audited_message, {**dict(zip(names, values, strict=True)), "runs": runs})
         for key, values in _AUDITS.items()
