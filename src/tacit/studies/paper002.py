@@ -197,8 +197,8 @@ def _panel(setting: GraphSetting, outcomes: Mapping[str, Any], varied: _Varied) 
         f"Regret over time, {varied.short} = {varied.value(setting):g}", "round",
         "cumulative regret", series,
         caption=f"Smallest gap {setting.gap:g}, edge probability {setting.edge_prob:g}, epsilon = "
-        f"{setting.epsilon:g}; a new graph in every run. AAE and AlphaSample are not private, and "
-        "their constants are those of their own papers; this one names none.",
+        f"{setting.epsilon:g}; a new graph in every run. AAE and AlphaSample are not private; the "
+        "paper does not give their constants.",
     )  # fmt: skip
 
 

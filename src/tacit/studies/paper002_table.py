@@ -117,7 +117,11 @@ def _judge_twins(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     p_values = {reading: _p_value(counts[reading], counts["printed"]) for reading in _READINGS}
     trends = {reading: _trend(cells, "epsilon") for reading, cells in counts.items()}
     fits = [reading for reading, p in p_values.items() if p >= _LEVEL]
-    alike = [reading for reading in fits if _same_trend(trends[reading], trends["printed"])]
+    alike = [
+        reading
+        for reading in fits
+        if _clear(trends[reading]) and _same_trend(trends[reading], trends["printed"])
+    ]
     overall = {reading: _pooled(cells, _CELLS).percent for reading, cells in counts.items()}
     return Findings(
         verdict=REPRODUCED if alike else UNDECIDED if fits else NOT_REPRODUCED,
@@ -167,6 +171,10 @@ def _trend(counts: Mapping[Any, _Count], axis: str) -> tuple[float, float]:
     """Return the change from the lowest to the highest level, and its standard error."""
     first, *_, last = _levels(counts, axis)
     return last.percent - first.percent, math.hypot(first.error, last.error)
+
+
+def _clear(trend: tuple[float, float]) -> bool:
+    return abs(trend[0]) > 3 * trend[1]
 
 
 def _same_trend(ours: tuple[float, float], theirs: tuple[float, float]) -> bool:
