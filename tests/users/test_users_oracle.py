@@ -9,11 +9,13 @@ import pytest
 from scipy import stats
 
 from oracles import collaborative as oracle
+from tacit.compiled import INTERPRETED
 from tacit.tapes import noise_uniform, seeded_tape
 from tacit.users import CoLin, GOBLin, LinUCB, recorded_table
 
 KINDS = {"linucb": LinUCB, "colin": CoLin, "goblin": GOBLin}
 LAMBDA, ALPHA = 0.3, 0.3
+slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
 
 
 def world(n_users, d, horizon, seed, *, n_shown=4, islands=False):
@@ -106,6 +108,7 @@ laplace_central = on_b(stats.laplace.ppf, oracle.tree_noise, local=False)
 laplace_local = on_b(stats.laplace.ppf, oracle.tree_noise, local=True)
 
 
+@slow
 @pytest.mark.parametrize(
     ("kind", "noise", "parameters"),
     [("colin", None, {}), ("colin", laplace_central, CENTRAL), ("goblin", laplace_local, LOCAL)],
@@ -126,6 +129,7 @@ def test_small_components(kind, mode, islands):
     compare(kind, table, noise, **{"plain": {}, "central": CENTRAL, "local": LOCAL}[mode])
 
 
+@slow
 def test_one_component_above_and_one_below_the_limit():
     compare("goblin", world(9, 30, 150, seed=3, islands=True), laplace_central, **CENTRAL)
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.compiled import INTERPRETED
 from tacit.tapes import seeded_tape
 from tacit.users import CoLin, Delicious, Fitted, GOBLin, LastFM, LinUCB, Synthetic, edit
 from tacit.users.tables import arrive, expected, likes, person_at, reward
 
 T = 10_000
+slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
 DATA = Path(os.environ.get("TACIT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
@@ -33,6 +35,7 @@ def assert_near(values, known):
     assert error < 0.1 * known
 
 
+@slow
 @pytest.mark.parametrize(("dimension", "known"), [(5, 880), (10, 716), (25, 456)])
 def test_a_random_policy_in_the_world_as_written(dimension, known):
     world = Synthetic(dimension=dimension)
@@ -44,6 +47,7 @@ def test_a_random_policy_in_the_world_as_written(dimension, known):
 PUBLISHED = {"epsilon": 2.0, "variant": "published", "clip": False}
 
 
+@slow
 @pytest.mark.parametrize(
     ("kind", "trust", "known"),
     [
@@ -60,12 +64,14 @@ def test_the_published_noise_in_the_fitted_world(kind, trust, known):
     assert_near(finals(policy, world, 10)["regret"], known)
 
 
+@slow
 @pytest.mark.parametrize(("kind", "known"), [(LinUCB, 42), (CoLin, 14), (GOBLin, 22)])
 def test_without_noise_in_the_fitted_world(kind, known):
     world = Fitted()
     assert_near(finals(kind(**world.facts(T)), world, 10)["regret"], known)
 
 
+@slow
 @pytest.mark.parametrize(("epsilon", "below", "published"), [(2.0, 650, 2651), (0.5, 1900, 3261)])
 def test_sound_local_noise_does_better_than_the_published(epsilon, below, published):
     world = Fitted()
@@ -164,6 +170,7 @@ def test_replay_is_prepared_as_the_paper_says(replay):
     np.testing.assert_array_equal(ready.adjacency, ready.adjacency.T)
 
 
+@slow
 def test_friends_help_each_other_on_lastfm():
     world = LastFM(directory=str(DATA), n_groups=60)
     try:

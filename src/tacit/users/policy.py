@@ -7,11 +7,13 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.compiled import INTERPRETED
 from tacit.policy import Policy, require
 from tacit.privacy import (
     BallRelease,
@@ -201,7 +203,7 @@ class CollaborativePolicy(Policy):
                 unit="reward",
                 trust="local",
                 span="run",
-                note="each reward is privatised by itself, before the server sees it",
+                note="Each reward is privatised by itself, before the server sees it.",
             )
         release, count, _ = self._stream(1.0)
         return self._pooled(
@@ -348,6 +350,11 @@ class CollaborativePolicy(Policy):
         adjacency : array of shape (N, N)
             1 where two users are joined. GOBLin uses it.
         """
+        if not INTERPRETED and find_spec("scipy") is None:
+            raise ModuleNotFoundError(
+                "the users room multiplies matrices with the BLAS of SciPy: "
+                "pip install 'tacit[networks]'"
+            )
         matrix = np.array(weights, np.float64)
         graph = np.array(adjacency, np.float64)
         for name, value in (("weights", matrix), ("adjacency", graph)):
