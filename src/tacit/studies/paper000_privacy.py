@@ -259,13 +259,14 @@ def _history_figure(exact: Mapping[str, Any]) -> Figure:
     return Figure(
         "Epsilon of an agent's whole history", "rounds", "epsilon",
         [
-            Series("Laplace noise on messages, added up", rounds, [pair[0] for pair in both]),
+            Series("Laplace noise, messages alone, added up", rounds, [pair[0] for pair in both]),
             Series("the same at delta = 1e-6", rounds, [pair[1] for pair in both]),
             Series("2 corrected, epsilon = 0.1 + 0.1, at delta = 1e-6", rounds,
                    [exact["history"][str(m)] for m in _ROUNDS]),
             Series("claimed", rounds, [0.1] * len(rounds), dashed=True),
         ],
         x_log=True, y_log=True, kind="points",
+        caption="All of one agent's losses and signals change; the corrected variant reports seldom.",
     )  # fmt: skip
 
 
