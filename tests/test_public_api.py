@@ -56,7 +56,8 @@ PUBLIC = {
         reproductions
     """,
     "tacit.users": """
-        CoLin CollaborativePolicy Fitted GOBLin LinUCB Synthetic edit recorded_table
+        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB Synthetic edit
+        recorded_table
     """,
 }
 

@@ -32,7 +32,7 @@ class GOBLin(CollaborativePolicy):
     --------
     >>> from tacit.users import GOBLin
     >>> policy = GOBLin(n_users=10, dimension=10, epsilon=0.5)
-    >>> policy.chosen_mechanism, policy.guarantee(horizon=10_000).epsilon
+    >>> policy.chosen_mechanism, round(policy.guarantee(horizon=10_000).epsilon, 9)
     ('bit', 0.5)
 
     References
