@@ -123,6 +123,7 @@ def _judge_twins(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         if _clear(trends[reading]) and _same_trend(trends[reading], trends["printed"])
     ]
     overall = {reading: _pooled(cells, _CELLS).percent for reading, cells in counts.items()}
+    blind = ": the share says nothing about privacy" if bare.percent >= overall["fresh"] else ""
     return Findings(
         verdict=REPRODUCED if alike else UNDECIDED if fits else NOT_REPRODUCED,
         because=(
@@ -131,7 +132,7 @@ def _judge_twins(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"{overall['shared']:.1f}% and {trends['shared'][0]:+.1f} points "
             f"(p = {p_values['shared']:.1g}), with fresh noise {overall['fresh']:.1f}% and "
             f"{trends['fresh'][0]:+.1f} points (p = {p_values['fresh']:.1g}). At epsilon = 10^6, "
-            f"which hides nothing, {bare.percent:.1f}%: the share says nothing about privacy."
+            f"which hides nothing, {bare.percent:.1f}%{blind}."
         ),
         rows=_twin_rows(counts, p_values, trends, bare),
         figures=[_twin_figure(counts, axis) for axis in _AXES],
