@@ -97,12 +97,12 @@ def _privacy_jobs(quick: bool) -> list[Job]:
         *(Job(f"stated {unit}", _stated, {"unit": unit}) for unit in ("reward", "round")),
         *(
             Job(f"factor {p:g}", _round_factors,
-                {"edge_prob": p, "graphs": 200 if quick else 10_000})
+                {"edge_prob": p, "graphs": 200 if quick else 4_000})
             for p in _CHARTED
         ),
         *(
             Job(f"audit {key}", _phase_audited,
-                {"protects": protects, "changes": changes, "runs": 8_000 if quick else 400_000})
+                {"protects": protects, "changes": changes, "runs": 8_000 if quick else 200_000})
             for key, (protects, changes, _) in _AUDITS.items()
         ),
         *(
@@ -180,7 +180,7 @@ def _factor_figure(factors: Mapping[float, Summary]) -> Figure:
     xs = list(_CHARTED)
     found = [factors[p] for p in xs]
     return Figure(
-        "What a whole round costs", "edge probability p", "epsilon of a round / epsilon of a reward",
+        "Privacy loss of a whole round", "edge probability p", "epsilon of a round / epsilon of a reward",
         [
             Series("a whole round", xs, [f.mean for f in found], [f.low for f in found],
                    [f.high for f in found]),
@@ -198,7 +198,7 @@ def _price_figure(outcomes: Mapping[str, Any]) -> Figure:
         series.append(Series(words, list(_PRICES), [b.mean for b in bands],
                              [b.low for b in bands], [b.high for b in bands]))  # fmt: skip
     return Figure(
-        "What protecting a whole round costs", "epsilon", f"final regret after {HORIZON:,} rounds",
+        "Regret if a whole round is protected", "epsilon", f"final regret after {HORIZON:,} rounds",
         series, x_log=True, kind="points",
         caption="Smallest gap 0.1, edge probability 0.2.",
     )  # fmt: skip

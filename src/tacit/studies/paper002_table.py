@@ -88,7 +88,7 @@ def _cell_key(reading: str, cell: Sequence[float]) -> str:
 
 
 def _twin_jobs(quick: bool) -> list[Job]:
-    pairs = {"shared": 10, "fresh": 16} if quick else {"shared": 400, "fresh": 400}
+    pairs = {"shared": 10, "fresh": 16} if quick else {"shared": 200, "fresh": 200}
     jobs = []
     for reading in _READINGS:
         for seed, cell in enumerate(_CELLS):
@@ -240,7 +240,7 @@ def _twin_figure(counts: Mapping[str, Mapping[Any, _Count]], axis: str) -> Figur
         )  # fmt: skip
     return Figure(
         f"Same decisions after one reward changed, by {name}", name,
-        "pairs with identical decisions (%)", series, kind="points",
+        "pairs with identical decisions (%)", series, x_log=True, kind="points",
         caption="Nine cells of Table 1 pooled for each point; bands are 95% intervals.",
     )  # fmt: skip
 
