@@ -191,6 +191,14 @@ def test_papers_that_were_not_run_are_named(tmp_path):
         assert ("Not run yet" in shown) == (paper.number != "003")
 
 
+def test_long_tables_are_folded_and_complete(tmp_path):
+    done = study("003-a", "003")
+    done.findings.rows.extend(Row(f"row {i}", "", f"{i}.5") for i in range(30))
+    reader = Reader(report([done], tmp_path))
+    assert "23 more numbers" in reader.sections["003-a"]
+    assert all(f"row {i}–{i}.5" in reader.sections["003-a"] for i in range(30))
+
+
 def test_a_study_of_an_unknown_paper_is_not_lost(tmp_path):
     reader = Reader(report([study("777-a", "777")], tmp_path))
     assert "Because of 777-a." in reader.sections["paper-777"]

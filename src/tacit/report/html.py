@@ -34,6 +34,8 @@ TRADE_OFF = "trade-off"
 _SYMBOLS = {REPRODUCED: "✓", PARTLY: "◐", NOT_REPRODUCED: "✗", UNDECIDED: "?"}
 _MOST_POINTS = 250
 _MOST_LINES = 60
+_MANY_ROWS = 14
+_FIRST_ROWS = 10
 
 
 def write_report(finished: Sequence[Finished], folder: str | Path) -> Path:
@@ -171,7 +173,7 @@ def _privacy_list(papers: list[Paper], by_paper: dict[str, list[Finished]]) -> H
 
 def _trade_off(done: Finished) -> Html:
     return fill(
-        '<section id="{name}"><h2>{title}</h2><p>{question}</p><div class="side">{figures}</div>'
+        '<section id="{name}"><h2>{title}</h2><p>{question}</p>{figures}'
         "<p>{because}</p>{foot}</section>",
         name=done.reproduction.name,
         title=prose(done.reproduction.title),
@@ -194,8 +196,9 @@ def _verdicts(paper: Paper, studies: list[Finished]) -> Html:
                     n=paper.number)  # fmt: skip
     rows = joined(
         fill(
-            '<tr><th scope="row"><a href="#{id}">{title}</a></th><td>{claim}</td><td>{chip}</td>'
-            "<td>{because}</td></tr>",
+            '<tr><th scope="row"><a href="#{id}">{title}</a></th>'
+            '<td data-name="The paper says">{claim}</td><td>{chip}</td>'
+            '<td data-name="We found">{because}</td></tr>',
             id=f.reproduction.name,
             title=prose(f.reproduction.title),
             claim=prose(f.reproduction.claim),
@@ -308,11 +311,21 @@ def _rows(rows: list[Row]) -> Html:
                 cells=joined(cells),
             )
         )
+    table = '<div class="scroll" tabindex="0"><table class="numbers">{head}{body}</table></div>'
+    head = fill(
+        "<caption>The numbers, the paper's beside ours</caption><thead><tr>{names}</tr></thead>",
+        names=joined(fill('<th scope="col">{name}</th>', name=name) for name in names),
+    )
+    first = len(lines) if len(lines) <= _MANY_ROWS else _FIRST_ROWS
+    shown = fill(table, head=head, body=joined(lines[:first]))
+    if first == len(lines):
+        return shown
     return fill(
-        '<div class="scroll" tabindex="0"><table class="numbers"><caption>The numbers, the '
-        "paper's beside ours</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>",
-        head=joined(fill('<th scope="col">{name}</th>', name=name) for name in names),
-        body=joined(lines),
+        "{shown}<details><summary>{n} more numbers</summary>" + table + "</details>",
+        shown=shown,
+        n=len(lines) - first,
+        head=head,
+        body=joined(lines[first:]),
     )
 
 
@@ -324,10 +337,12 @@ def _agreement(agrees: bool | None) -> Html:
 
 
 def _figures(done: Finished) -> Html:
-    return joined(
+    drawn = joined(
         _figure(data, f"{done.reproduction.name}-{i}")
         for i, data in enumerate(done.findings.figures, 1)
     )
+    several = len(done.findings.figures) > 1
+    return fill('<div class="side">{drawn}</div>', drawn=drawn) if several else drawn
 
 
 def _figure(data: Figure, name: str) -> Html:
