@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.report.html_markup import short
+from tacit.report.html_markup import plain, short
 from tacit.report.style import COLOURS, figure, save_figure
 from tacit.studies.reproduction import Figure, Series
 
@@ -60,9 +60,9 @@ def draw_figure(data: Figure, path: Path) -> list[Path]:
             _set_scale(axes, "x", data.x_log)
             _name_few_points(axes, data)
         _set_scale(axes, "y", data.y_log)
-        axes.set_title(data.title, loc="left", fontsize=11)
-        axes.set_xlabel(data.x_label)
-        axes.set_ylabel(data.y_label)
+        axes.set_title(plain(data.title), loc="left", fontsize=11)
+        axes.set_xlabel(plain(data.x_label))
+        axes.set_ylabel(plain(data.y_label))
         if data.series:
             axes.legend(fontsize=8)
         drawn.get_layout_engine().execute(drawn)
@@ -107,7 +107,7 @@ def _draw_lines(axes: Any, data: Figure, looks: list[int]) -> None:
             marker="" if each.dashed else _MARKERS[look % len(_MARKERS)],
             markersize=5,
             markevery=len(x) // _MARKS_ON_A_LINE if sparse else None,
-            label=each.label,
+            label=plain(each.label),
         )  # fmt: skip
 
 
@@ -123,9 +123,9 @@ def _draw_bars(axes: Any, data: Figure, looks: list[int]) -> None:
             hatch="//" if each.dashed else None,
             edgecolor="white",
             error_kw={"elinewidth": 1, "ecolor": "0.2"},
-            label=each.label,
+            label=plain(each.label),
         )  # fmt: skip
     axes.grid(axis="x", visible=False)
     axes.set_xticks(
-        range(len(data.ticks)), [textwrap.fill(tick, 16) for tick in data.ticks], fontsize=8
+        range(len(data.ticks)), [textwrap.fill(plain(tick), 16) for tick in data.ticks], fontsize=8
     )
