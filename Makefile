@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Repetitions and tests use the cores; threads inside small matrix products only get in their way.
+export OPENBLAS_NUM_THREADS = 1
 
 .PHONY: run test lint docs bench clean
 

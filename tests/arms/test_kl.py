@@ -20,7 +20,7 @@ BOUND = st.one_of(st.floats(1e-9, 50.0), st.floats(1e-3, 3.0))
 
 
 def root(p: float, bound: float) -> float:
-    return float(upper_root(p, negative_entropy(p), bound))
+    return float(upper_root(p, bound))
 
 
 def exact_root(p: float, bound: float) -> float:

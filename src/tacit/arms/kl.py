@@ -1,7 +1,8 @@
 """The Bernoulli Kullback-Leibler index, exact to rounding.
 
-d(p, q) = p ln(p/q) + (1-p) ln((1-p)/(1-q)) is convex in q, so Newton's method started at a point
-above the root descends to it without overshooting and without a bracket.
+d(p, q) = p ln(p/q) + (1-p) ln((1-p)/(1-q)) is convex in q. Close to p its root has a power series that
+leaves one step of Halley's method to do; elsewhere Newton's method, started at a point above the root,
+descends to it without overshooting and without a bracket.
 """
 
 from __future__ import annotations
@@ -23,23 +24,18 @@ def negative_entropy(p: Any) -> Any:
 
 
 @kernel
-def upper_root(p: Any, h: Any, bound: Any) -> Any:
-    """Return max{q in [p, 1]: d(p, q) <= bound}, given h, the negative entropy of p."""
+def upper_root(p: Any, bound: Any) -> Any:
+    """Return max{q in [p, 1]: d(p, q) <= bound}."""
     if p >= 1.0:
         return 1.0
     if bound <= 0.0:
         return p
     if p < 1e-300:
         return 1.0 - math.exp(-bound)
-    # Points that cannot lie below the root. d(p, q) >= (q - p)^2 / 2v, v the largest x(1 - x) on
-    # [p, q], gives one, twice; dropping -p ln q >= 0 gives another, which is sharp near 1.
-    q = p + math.sqrt(2.0 * bound * (p * (1.0 - p) if p >= 0.5 else 0.25))
-    if q < 0.5:
-        q = p + math.sqrt(2.0 * bound * q * (1.0 - q))
-    # Newton runs in y = 1 - q, where a root close to 1 keeps its digits.
-    y = max(1.0 - q, math.exp((h - bound) / (1.0 - p)))
+    y = _start(p, bound)
     if y < 1e-300:
         return 1.0
+    # The steps are taken in y = 1 - q, where a root close to 1 keeps its digits.
     for _ in range(100):
         gap = 1.0 - y - p
         if gap <= 0.0:
@@ -48,9 +44,34 @@ def upper_root(p: Any, h: Any, bound: Any) -> Any:
         part = gap / (1.0 - p)
         log_y = math.log1p(-part) if part < 0.5 else math.log(y / (1.0 - p))
         excess = -p * math.log1p(gap / p) - (1.0 - p) * log_y - bound
-        step = excess * y * (1.0 - y) / gap
+        q = 1.0 - y
+        step = excess * y * q / gap
+        # Halley's correction; the second and third derivatives bound the error that it leaves.
+        # They are multiplied by the step before y, which may be tiny, can divide them.
+        turn = step / y
+        bend = 0.5 * (p * y / q * step + (1.0 - p) * q * turn) / gap
+        left = abs(step)
+        if abs(bend) < 0.1:
+            step /= 1.0 - bend
+            twist = ((1.0 - p) * q * turn * turn - p * y * step * step / (q * q)) / (3.0 * gap)
+            left *= bend * bend + abs(twist)
         y += step
-        # The error left is at most about step^2 f''/2f'.
-        if step * step * (1.0 / gap + 1.0 / y) <= 1e-16:
+        if left <= 1e-16 + 1e-16 * y:
             break
     return 1.0 - y
+
+
+@kernel
+def _start(p: Any, bound: Any) -> Any:
+    v = p * (1.0 - p)
+    s = math.sqrt(2.0 * v * bound)
+    if s < 0.2 * min(p, 1.0 - p):
+        b = 2.0 * (2.0 * p - 1.0) / (3.0 * v)
+        c = (1.0 - 3.0 * v) / (2.0 * v * v)
+        return 1.0 - p - s * (1.0 + s * (-0.5 * b + s * (0.625 * b * b - 0.5 * c)))
+    # Points that cannot lie below the root. d(p, q) >= (q - p)^2 / 2v, v the largest x(1 - x) on
+    # [p, q], gives one, twice; dropping -p ln q >= 0 gives another, which is sharp near 1.
+    q = p + (s if p >= 0.5 else math.sqrt(0.5 * bound))
+    if q < 0.5:
+        q = p + math.sqrt(2.0 * bound * q * (1.0 - q))
+    return max(1.0 - q, math.exp((negative_entropy(p) - bound) / (1.0 - p)))

@@ -44,6 +44,8 @@ class Rule(NamedTuple):
 
     window: int
     """w in rounds; 0 keeps everything."""
+    level: float
+    """f(w)."""
     private: int
     """1 if feedback is corrupted, 0 if it is the reward."""
     corruption: NDArray[np.float64]
@@ -66,7 +68,9 @@ class State(NamedTuple):
     means: NDArray[np.float64]
     """Shape (K,): lambda_a, its mean."""
     entropies: NDArray[np.float64]
-    """Shape (K,): the negative entropy of the mean."""
+    """Shape (K,): the negative entropy of the mean, where it is not stale."""
+    stale: NDArray[np.int64]
+    """Shape (K,): 1 where the mean has moved since its entropy was last needed."""
     tried: NDArray[np.int64]
     """Shape (K,): 1 once an arm was pulled."""
     ring_arms: NDArray[np.int32]
@@ -108,6 +112,7 @@ class KLPolicy(ArmsPolicy):
             logs, logs_of_rest = np.log(top), np.log1p(-top)
         return Rule(
             window=self.window_rounds,
+            level=float(exploration(float(self.window_rounds))),
             private=int(corruption is not None),
             corruption=grid,
             tops=np.stack([top, logs, logs_of_rest], axis=1),
@@ -123,6 +128,7 @@ class KLPolicy(ArmsPolicy):
             sums=np.zeros(K),
             means=np.zeros(K),
             entropies=np.zeros(K),
+            stale=np.zeros(K, np.int64),
             tried=np.zeros(K, np.int64),
             ring_arms=np.full(slots, -1, np.int32),
             ring_values=np.zeros(slots),
@@ -260,8 +266,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
             state.tried[a] = 1
             state.last[0] = a
             return a
-    s = float(t if rule.window == 0 else min(t, rule.window))
-    f = max(0.0, math.log(s) + 3.0 * math.log(math.log(s))) if s > 1.0 else 0.0
+    f = rule.level if 0 < rule.window <= t else exploration(float(t))
     ties, q, g = 0, -1.0, 0.0
     # The latest arm first: most often it is still the best, and its index rules out the others.
     latest = state.last[0] if _among(state.last[0], eligible) else -1
@@ -269,11 +274,10 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         a = latest if i < 0 else eligible[i]
         if a < 0 or (i >= 0 and a == latest):
             continue
-        N, lam, h = state.counts[a], state.means[a], state.entropies[a]
+        N, lam = state.counts[a], state.means[a]
         rising = rule.corruption[a, 0] < rule.corruption[a, -1]
-        if N == 0 or _within(
-            N, lam, h, f, rule.tops[a, 0], rule.tops[a, 1], rule.tops[a, 2], rising
-        ):
+        top, log_top, log_rest = rule.tops[a, 0], rule.tops[a, 1], rule.tops[a, 2]
+        if N == 0 or _within(state, a, f, top, log_top, log_rest, rising):
             index = 1.0
         elif q >= 1.0:
             continue
@@ -283,10 +287,10 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
                     g = grid_value(rule.corruption, a, q)
                     log_g, log_1g = math.log(g), math.log1p(-g)
                 twin = state.tied[0]
-                alike = N == state.counts[twin] and lam == state.means[twin]
-                if not alike and not _within(N, lam, h, f, g, log_g, log_1g, rising):
+                alike = state.counts[twin] == N and lam == state.means[twin]
+                if not alike and not _within(state, a, f, g, log_g, log_1g, rising):
                     continue
-            bound = upper_root(lam, h, f / N) if rising else 1.0 - upper_root(1.0 - lam, h, f / N)
+            bound = upper_root(lam, f / N) if rising else 1.0 - upper_root(1.0 - lam, f / N)
             index = grid_inverse(rule.corruption, a, bound)
         if index > q:
             q, g, ties = index, -1.0, 0
@@ -301,16 +305,28 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def _within(N: Any, lam: Any, h: Any, f: Any, g: Any, log_g: Any, log_1g: Any, rising: Any) -> Any:
+def exploration(s: Any) -> Any:
+    """Return f(s) = ln s + 3 ln ln s, at least 0."""
+    return max(0.0, math.log(s) + 3.0 * math.log(math.log(s))) if s > 1.0 else 0.0
+
+
+@kernel
+def _within(state: Any, a: Any, f: Any, g: Any, log_g: Any, log_1g: Any, rising: Any) -> Any:
     # Is the feedback g still inside the arm's confidence interval, so that its index is above?
+    lam = state.means[a]
     if lam >= g if rising else lam <= g:
         return True
-    d = h
+    d = 0.0
     if lam > 0.0:
         d -= lam * log_g
     if lam < 1.0:
         d -= (1.0 - lam) * log_1g
-    return N * d <= f
+    if d == math.inf:
+        return False
+    if state.stale[a] == 1:
+        state.entropies[a] = negative_entropy(lam)
+        state.stale[a] = 0
+    return state.counts[a] * (state.entropies[a] + d) <= f
 
 
 @kernel
@@ -346,7 +362,7 @@ def _count(state: Any, arm: Any, n: Any, value: Any) -> None:
     if N == 0:
         state.sums[arm] = 0.0
     state.means[arm] = mean
-    state.entropies[arm] = negative_entropy(mean)
+    state.stale[arm] = 1
 
 
 @kernel

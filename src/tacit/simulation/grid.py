@@ -9,8 +9,9 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,10 @@ from tacit.simulation.run import simulate
 from tacit.simulation.study import Cell, Study, blocks
 from tacit.state import write_atomically
 
-__all__ = ["run_study"]
+__all__ = ["one_blas_thread", "run_study"]
 
 Progress = Callable[[int, int], None]
+_BLAS = "OPENBLAS_NUM_THREADS"
 
 
 def run_study(
@@ -87,7 +89,7 @@ def _do(
             short = min(16, kind.horizon)
             simulate(kind.policy, kind.environment, horizon=short, checkpoints=1, threads=1)
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, mp_context=context) as pool:
+        with one_blas_thread(), ProcessPoolExecutor(workers, mp_context=context) as pool:
             running = [pool.submit(_job, study, cell, reps, part) for cell, reps, part in todo]
             try:
                 for finished in as_completed(running):
@@ -104,6 +106,18 @@ def _do(
         done += 1
         if progress is not None:
             progress(done, total)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Let processes started here use one thread for linear algebra: the cores are taken already."""
+    before = os.environ.get(_BLAS)
+    os.environ[_BLAS] = before or "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_BLAS]
 
 
 def _job(study: Study, cell: Cell, repetitions: range, part: Path) -> None:

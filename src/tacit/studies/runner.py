@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tacit
+from tacit.simulation.grid import one_blas_thread
 from tacit.state import write_atomically
 from tacit.studies.reproduction import UNDECIDED, Findings, Job, Reproduction
 
@@ -144,7 +145,7 @@ def _do(
             tell(done, total)
         return
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with one_blas_thread(), ProcessPoolExecutor(workers, mp_context=context) as pool:
         running = [pool.submit(_work, job, path) for job, path in todo]
         try:
             for finished in as_completed(running):
