@@ -79,6 +79,7 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
 
     name: ClassVar[str] = "diffusion-outsiders"
     summary: ClassVar[str] = "agents track a changing truth, losses hidden from outsiders"
+    protects: ClassVar[str] = "each loss, from outsiders (published: not as claimed)"
     paper: ClassVar[str] = "000 Algorithm 1"
 
     def guarantee(self, horizon: int) -> Guarantee:

@@ -79,6 +79,7 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
 
     name: ClassVar[str] = "diffusion-spies"
     summary: ClassVar[str] = "agents track a changing truth, losses and signals hidden from all"
+    protects: ClassVar[str] = "each loss and signal, from neighbours too (published: nothing)"
     paper: ClassVar[str] = "000 Algorithm 2"
 
     signal_epsilon: float | None = None

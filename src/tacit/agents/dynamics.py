@@ -133,6 +133,7 @@ class LearningDynamics(Policy):
     room: ClassVar[str] = "agents"
     home: ClassVar[str] = "social-options:qualities=[0.9,0.5,0.1],n_agents=100"
     summary: ClassVar[str] = "perturb an adoption, spread it by random walks, sample, adopt"
+    protects: ClassVar[str] = "each message; a history composes (published: nothing)"
     paper: ClassVar[str] = "001, Section 4"
 
     n_options: int

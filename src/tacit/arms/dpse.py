@@ -69,6 +69,7 @@ class DPSE(Elimination):
 
     name: ClassVar[str] = "dpse"
     summary: ClassVar[str] = "private successive elimination, no graph"
+    protects: ClassVar[str] = "each reward; trusts the server"
     paper: ClassVar[str] = "Sajed and Sheffet 2019, Algorithm 2"
 
     n_arms: int

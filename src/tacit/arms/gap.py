@@ -258,6 +258,7 @@ class GAP(GraphElimination):
 
     name: ClassVar[str] = "gap"
     summary: ClassVar[str] = "private elimination on a feedback graph, greedy independent sets"
+    protects: ClassVar[str] = "each reward, or each round; trusts the server"
     paper: ClassVar[str] = "002, Algorithm 1"
 
     n_arms: int

@@ -58,6 +58,7 @@ class GAPU(GraphElimination):
 
     name: ClassVar[str] = "gapu"
     summary: ClassVar[str] = "GAP with uniformly drawn independent sets, to compare"
+    protects: ClassVar[str] = "each reward, or each round; trusts the server"
     paper: ClassVar[str] = "002, Section 5.2"
 
     n_arms: int

@@ -55,8 +55,17 @@ class Summary:
     n: int
 
     def text(self) -> str:
-        """Return the mean with its standard error."""
-        return f"{self.mean:.4g} ± {self.error:.2g}"
+        """Return the mean and its standard error, to two digits of the error.
+
+        Examples
+        --------
+        >>> summarise([12590.0, 12610.0, 12620.0]).text()
+        '12,606.7 ± 8.8'
+        """
+        if not self.error > 1e-9 * abs(self.mean):
+            return f"{self.mean:,.6g} ± 0"
+        places = max(0, 1 - math.floor(math.log10(self.error)))
+        return f"{self.mean:,.{places}f} ± {self.error:,.{places}f}"
 
 
 def summarise(values: Sequence[float]) -> Summary:
