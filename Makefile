@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS = 1
 .PHONY: run test lint docs bench clean
 
 run: $(VENV)/.installed
-	$(BIN)/tacit run studies/first.toml --out results
+	$(BIN)/tacit reproduce all --quick --out results/reproduce
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
