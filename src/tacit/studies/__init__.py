@@ -21,7 +21,7 @@ __all__ = [
     "reproductions",
 ]
 
-_MODULES = ("trade_off", "paper000", "paper001", "paper002", "paper003")
+_MODULES = ("trade_off", "paper000", "paper001", "paper002", "paper003", "paper004")
 
 
 @cache
