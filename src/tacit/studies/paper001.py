@@ -84,7 +84,9 @@ def _checked(outcomes: Outcomes, known: Mapping[str, float | None]) -> Row:
         if value is None:
             continue
         final = outcomes[key]["final"]
-        deviation = max(spread, float(np.std(final, ddof=1)))
+        deviation = float(np.std(final, ddof=1))
+        if len(final) < 10:
+            deviation = max(spread, deviation)
         error = deviation * math.sqrt(1 / len(final) + 1 / KNOWN_RUNS)
         close.append(abs(float(np.mean(final)) - value) <= 5 * error + 0.0005)
     return Row(
