@@ -125,7 +125,7 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"{final['3', 0.8].mean:.0f}, Algorithms 1 and 2 as published "
             f"{final['1', 0.8].mean:.0f} and {final['2', 0.8].mean:.0f}, and a belief that never "
             f"changes {uniform:.0f}. The regret of 1 and 2 grows like T^{growth['1']:.2f} and "
-            f"T^{growth['2']:.2f}, and 2 has {gap.mean:+.1f} ± {gap.error:.1f} more than 1. "
+            f"T^{growth['2']:.2f}; that of 2 less that of 1 is {gap.mean:.1f} ± {gap.error:.1f}. "
             f"Corrected, at epsilon = 1, they have {final['corrected 1', 0.8].mean:.0f} and "
             f"{final['corrected 2', 0.8].mean:.0f}."
         ),
