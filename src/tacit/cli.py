@@ -246,6 +246,9 @@ def reproduce(
         list[str] | None, typer.Argument(help="Names, papers (002) or all; none lists them.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Small sizes: seconds a study.")] = False,
+    table: Annotated[
+        Path | None, typer.Option(help="Also write all last findings to this Markdown file.")
+    ] = None,
     out: Out = Path("results/reproduce"),
     workers: Workers = None,
     as_json: Json = False,
@@ -262,8 +265,10 @@ def reproduce(
     known = reproductions()
     if not name:
         rows = []
+        found = {each.name: last_findings(each, out) for each in known.values()}
+        _write_table([last for last in found.values() if last is not None], table)
         for each in known.values():
-            last = last_findings(each, out)
+            last = found[each.name]
             verdict = "" if last is None else last.findings.verdict
             size = "" if last is None else "quick" if last.quick else "full"
             rows.append({"name": each.name, "title": each.title, "verdict": verdict, "size": size})
@@ -275,7 +280,7 @@ def reproduce(
         raise ValueError(f"no study is called {min(unknown)!r}; `tacit reproduce` lists them")
     with _progress("reproduce") as progress:
         finished = run_all(chosen, out, quick=quick, workers=workers, progress=progress)
-    report = _write_report(out)
+    report = _write_report(out, table)
     if as_json:
         print(
             json.dumps(
@@ -286,17 +291,28 @@ def reproduce(
             )
         )
         return
-    for each in finished:
-        print(f"{each.reproduction.name}: {each.findings.verdict}. {each.findings.because}")
+    for done in finished:
+        print(f"{done.reproduction.name}: {done.findings.verdict}. {done.findings.because}")
     print(f"\nThe report is in {report}")
 
 
-def _write_report(folder: Path) -> Path:
+def _write_report(folder: Path, table: Path | None) -> Path:
     from tacit.report.html import write_report
     from tacit.studies import last_findings, reproductions
 
     found = [last_findings(each, folder) for each in reproductions().values()]
-    return write_report([f for f in found if f is not None], folder)
+    present = [each for each in found if each is not None]
+    _write_table(present, table)
+    return write_report(present, folder)
+
+
+def _write_table(finished: Sequence[Any], table: Path | None) -> None:
+    from tacit.report.markdown import write_table
+
+    if table is not None:
+        if not finished:
+            raise ValueError("nothing was measured yet; run `tacit reproduce all --quick` first")
+        write_table(finished, table)
 
 
 def _policy_and_world(policy: str, world: str | None, horizon: int) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """Running reproductions: jobs in processes, each kept when done, verdicts in files.
 
 A killed run loses the jobs under way; started again, it does the rest. Outcomes are kept as JSON under a
-name that includes the version and the job's arguments, so that a changed study is never mixed with an
+name that includes the code and the job's arguments, so that a changed study is never mixed with an
 old one.
 """
 
@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +123,18 @@ def _missing(reproduction: Reproduction) -> str:
     return ""
 
 
+@cache
+def _sources() -> str:
+    """Hash the package: an outcome of other code is never taken for one of this code."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(tacit.__file__).parent.rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
 def _stamp(job: Job) -> str:
     said = json.dumps(
-        [tacit.__version__, job.key, job.function.__module__, job.function.__qualname__,
+        [_sources(), job.key, job.function.__module__, job.function.__qualname__,
          job.arguments],
         sort_keys=True,
     )  # fmt: skip
