@@ -106,10 +106,14 @@ def test_a_smaller_price_of_local_noise_is_partly_the_paper():
 
 @pytest.mark.parametrize("world", ["lastfm", "delicious"])
 def test_figure_2_needs_the_order_of_the_paper(world):
-    name = f"004-figure-2-{world}"
-    assert judged(name, lambda key: 1e4 / ordered(key)).verdict == "reproduced"
-    assert judged(name, ordered).verdict == "not reproduced"
-    assert judged(name, lambda key: 50.0).verdict == "cannot be decided"
+    groups = {"joined": 9, "pairs": 10, "people": 50, "largest": 20}
+
+    def verdict(value_of):
+        return judged(f"004-figure-2-{world}", value_of, groups=groups).verdict
+
+    assert verdict(lambda key: 1e4 / ordered(key)) == "reproduced"
+    assert verdict(ordered) == "not reproduced"
+    assert verdict(lambda key: 50.0) == "cannot be decided"
 
 
 def test_sound_noise_must_cost_less():

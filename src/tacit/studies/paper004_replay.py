@@ -38,30 +38,50 @@ def _policies() -> dict[str, dict[str, Any]]:
     }
 
 
+def _features(quick: bool) -> int:
+    return 8 if quick else 25
+
+
+def grouped(environment: str) -> dict[str, int]:
+    """Return how many pairs of groups friendships join, of how many, and the largest group."""
+    from tacit.registry import build, environment_named
+
+    world: Any = build(environment_named(environment), {}, {})
+    prepared = world.prepared()
+    n = len(prepared.adjacency)
+    return {
+        "joined": int(prepared.adjacency.sum()) // 2,
+        "pairs": n * (n - 1) // 2,
+        "people": len(prepared.groups),
+        "largest": int(np.bincount(prepared.groups).max()),
+    }
+
+
 def _jobs(world: str) -> Callable[[bool], list[Job]]:
     def jobs(quick: bool) -> list[Job]:
-        return [
+        games = [
             Job(
                 name,
                 played,
                 {
                     "policy": policy,
-                    "environment": {"name": world},
-                    "horizon": 500 if quick else _HORIZON[world],
-                    "repetitions": 2 if quick else 5,
+                    "environment": {"name": world, "dimension": _features(quick)},
+                    "horizon": 2_000 if quick else _HORIZON[world],
+                    "repetitions": 3 if quick else 5,
                     "measures": ["reward", "random_reward"],
                     "points": 20,
                 },
             )
             for name, policy in _policies().items()
         ]
+        return [*games, Job("groups", grouped, {"environment": world})]
 
     return jobs
 
 
 def _judge(world: str) -> Callable[[Mapping[str, Any], bool], Findings]:
     def judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-        reward = {name: final(outcome, "reward") for name, outcome in outcomes.items()}
+        reward = {name: final(outcomes[name], "reward") for name in _policies()}
         random = final(outcomes["CoLin"], "random_reward")
         ratio = {n: summarise(np.divide(v, random).tolist()) for n, v in reward.items()}
         claims = {
@@ -76,17 +96,22 @@ def _judge(world: str) -> Callable[[Mapping[str, Any], bool], Findings]:
             ],
         }
         learns = [compared(random, reward[n]) for n in NAMES]
-        rounds = outcomes["CoLin"]["rounds"][-1]
+        rounds, groups = outcomes["CoLin"]["rounds"][-1], outcomes["groups"]
         return Findings(
             verdict=decide(holds(c) for c in claims.values()),
             because=(
                 f"After {rounds:,} rounds at epsilon = 2, clicks as a multiple of random choice: "
                 + ", ".join(f"{name} {ratio[name].mean:.2f}" for name in (*PLAIN, *NAMES))
-                + f". With sound noise on single clicks CoLin has {ratio['corrected CoLin'].mean:.2f}."
+                + f". With sound noise on single clicks CoLin has {ratio['corrected CoLin'].mean:.2f}. "
+                f"Friendships join {groups['joined']:,} of {groups['pairs']:,} pairs of groups."
             ),
             rows=[
                 *[Row(words, "yes", held(c), agrees=holds(c)) for words, c in claims.items()],
                 Row("private above random choice", "", held(learns), agrees=holds(learns)),
+                Row("pairs of groups joined by friendships", "",
+                    f"{groups['joined']:,} of {groups['pairs']:,}"),
+                Row("people in the largest group", "",
+                    f"{groups['largest']:,} of {groups['people']:,}"),
                 *[Row(f"{name}: clicks, times random", "", s.text()) for name, s in ratio.items()],
             ],
             figures=[
@@ -98,8 +123,9 @@ def _judge(world: str) -> Callable[[Mapping[str, Any], bool], Findings]:
                         *[curve(name, outcomes[name], "reward") for name in NAMES[:4]],
                         curve("random choice", outcomes["CoLin"], "random_reward", dashed=True),
                     ],
-                    caption="Means of paired runs and 95% bands, epsilon = 2. In each round one of "
-                    "25 items is one that the person liked.",
+                    caption="Means of paired runs and 95% bands, epsilon = 2. People are in 100 "
+                    f"groups of friends, items have {_features(quick)} features; in each round one "
+                    "of 25 items is one that the person liked.",
                 )
             ],
         )  # fmt: skip
