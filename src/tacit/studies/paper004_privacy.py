@@ -276,18 +276,19 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     return Findings(
         verdict=verdict,
         because=(
-            f"DP-CoLin claims epsilon = 2 for one reward; the audit of a single release is "
-            f"{letter['verdict']} at 2 (lower bound {letter['lower_bound']:.2f}). Over "
+            "DP-CoLin claims epsilon = 2 for one reward; for a single release the audit says "
+            f"{letter['verdict']} (lower bound {letter['lower_bound']:.2f}). Over "
             f"{HORIZON:,} rounds {small['epsilon']:.1f} holds for 10 users and 10 features, "
             f"{large['epsilon']:.0f} for 100 and 25. LDP-CoLin claims 2 for all rewards of a user; "
-            f"for 16 of them it is {user['verdict']} (lower bound {user['lower_bound']:.2f}). Noise "
-            f"on each reward at 2 is {outcomes['corrected']['verdict']}."
+            f"for 16 of them the audit says {user['verdict']} (lower bound "
+            f"{user['lower_bound']:.2f}); of noise on each reward at 2 it says "
+            f"{outcomes['corrected']['verdict']}."
         ),
         rows=[
             Row("audit of DP-CoLin, epsilon = 2, one release", "holds", letter["verdict"],
-                "refuted", agrees=falls[0]),
+                agrees=not falls[0]),
             Row("audit of LDP-CoLin, epsilon = 2, 16 rewards of a user", "holds", user["verdict"],
-                "refuted", agrees=falls[1]),
+                agrees=not falls[1]),
             *[Row(f"DP-CoLin, N = {N}, d = {d}: epsilon of one reward", "2",
                   f"{found['epsilon']:.1f}", agrees=found["epsilon"] <= 2.0)
               for (N, d), found in exact.items()],
