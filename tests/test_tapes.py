@@ -15,6 +15,7 @@ from tacit.tapes import (
     seeded_tape,
     uniform,
 )
+from tacit.variates import source_of
 
 POSITIONS = [(t, j) for t in (0, 1, 5, 10**9) for j in (0, 1, 7)]
 
@@ -98,3 +99,11 @@ def test_noise_is_never_at_the_ends():
     # Whatever the word is, its quantiles are finite.
     assert to_open_unit(np.uint64(0)) == 2.0**-53
     assert to_open_unit(np.uint64(2**64 - 1)) == 1.0 - 2.0**-53
+
+
+def test_a_recorded_tape_has_no_words():
+    tape = recorded_tape(np.full((5, 3), 0.25))
+    with pytest.raises(ValueError, match="noise_word: expected a seeded or secure tape"):
+        noise_word(tape, 0, 0, 0)
+    with pytest.raises(ValueError, match="source_of: expected a seeded or secure tape"):
+        source_of(tape)

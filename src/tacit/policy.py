@@ -21,7 +21,7 @@ from tacit.tapes import Tape
 if TYPE_CHECKING:
     from tacit.privacy import Guarantee
 
-__all__ = ["Environment", "Policy", "require"]
+__all__ = ["Environment", "Policy", "require", "require_secure"]
 
 
 class Policy(ABC):
@@ -44,6 +44,11 @@ class Policy(ABC):
     def rewards_per_round(self) -> int:
         """How many rewards of one round may enter what is released."""
         return 1
+
+    @property
+    def secure(self) -> bool:
+        """Whether its noise has an exact sampler, so that it can run on a secure tape."""
+        return True
 
     @abstractmethod
     def guarantee(self, horizon: int) -> Guarantee:
@@ -95,6 +100,12 @@ def require(owner: Any, parameter: str, rule: str, holds: bool, value: Any) -> N
     if not holds or (isinstance(value, float) and math.isnan(value)):
         name = owner if isinstance(owner, str) else type(owner).__name__
         raise ValueError(f"{name}: expected {parameter} {rule}, got {value!r}")
+
+
+def require_secure(policy: Policy) -> None:
+    """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
+    rule = "seeded, because its noise has no exact sampler on a secure tape"
+    require(policy, "tape", rule, policy.secure, "secure")
 
 
 def parameters_of(description: Any) -> dict[str, Any]:

@@ -106,7 +106,12 @@ def noise_uniform(tape: Any, t: Any, j: Any) -> Any:
 
 @kernel
 def noise_word(tape: Any, t: Any, j: Any, k: Any) -> Any:
-    """Return word k at position (t, j) for an exact integer sampler; k = 0 counts as one draw."""
+    """Return word k at position (t, j) for an exact integer sampler; k = 0 counts as one draw.
+
+    A recorded tape holds uniforms, not words, and is refused.
+    """
+    if tape.kind == RECORDED:
+        raise ValueError("noise_word: expected a seeded or secure tape, got a recorded one")
     if k == 0:
         tape.reads[1] += 1
     key = tape.key

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 from tacit.generator import chacha20, philox, to_open_unit, to_unit
-from tacit.tapes import SEEDED
+from tacit.tapes import RECORDED, SEEDED
 
 __all__ = ["binomial", "block", "multinomial", "normal", "source_of"]
 
@@ -42,6 +42,8 @@ _X, _RATIO = _ziggurat()
 @kernel
 def source_of(tape: Any) -> Any:
     """Return the scalars that a tape's words are made of, cheap to hand from kernel to kernel."""
+    if tape.kind == RECORDED:
+        raise ValueError("source_of: expected a seeded or secure tape, got a recorded one")
     key = tape.key
     return tape.kind, key[0], key[1], key[2], key[3]
 

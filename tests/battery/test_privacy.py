@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import tacit
-from battery.cases import arrays, assert_same, cases, play
+from battery.cases import Case, arrays, assert_same, cases, play
 from tacit.privacy import audit
-from tacit.tapes import seeded_tape
+from tacit.simulation.audits import PolicyRun
+from tacit.tapes import secure_tape, seeded_tape
+from tacit.users import CoLin
 
 every_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 
@@ -59,6 +61,36 @@ def test_a_policy_without_noise_claims_nothing_it_cannot_have(case):
         left, right = (play(policy, w, case.rounds) for w in case.room.relabelled(case.kind))
         assert guarantee.epsilon == 0.0
         assert (left.trace.decisions == right.trace.decisions).all()
+
+
+def undefined(policy, world, rounds):
+    """Return what is not a number after a run on a secure tape."""
+    run = play(policy, world, rounds, tape=secure_tape(log=500))
+    return [name for name, array in arrays(run).items() if np.isnan(array).any()]
+
+
+@every_case
+def test_a_secure_tape_gives_numbers_or_is_refused(case):
+    world, policy = case.easy()
+    if policy.secure:
+        assert undefined(policy, world, case.rounds) == []
+        return
+    with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: .*secure tape"):
+        play(policy, world, case.rounds, tape=secure_tape())
+    with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: .*secure tape"):
+        PolicyRun(policy=policy, environment=world, horizon=case.rounds, secure=True)
+
+
+class Careless(CoLin):
+    """Noise on sums that claims to have an exact sampler."""
+
+    secure = True
+
+
+def test_noise_without_an_exact_sampler_is_noticed():
+    case = Case(Careless, {"epsilon": 2.0, "trust": "central", "mechanism": "ball"})
+    world, policy = case.easy()
+    assert undefined(policy, world, 10) != []
 
 
 def outputs(policy, world, rounds, log, seen):

@@ -41,7 +41,7 @@ from tacit.privacy import (
     composed_epsilon,
 )
 from tacit.privacy.sums import toeplitz_noise, tree_noise
-from tacit.tapes import recorded_tape, seeded_tape
+from tacit.tapes import recorded_tape, secure_tape, seeded_tape
 
 EPSILONS = (0.0, 0.05, 0.3, 0.8, 1.5, 4.0)
 RUNS = 400 if INTERPRETED else 200_000
@@ -303,6 +303,29 @@ def test_secure_values_lie_on_their_grid() -> None:
         np.testing.assert_array_equal(y, grid * np.rint(y / grid))
     y = Laplace(epsilon=0.5).run(0.1, 50, 1)
     assert np.any(y != grid * np.rint(y / grid))
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        Gaussian(epsilon=1.0, delta=1e-6, dimension=2),
+        L2Ball(epsilon=1.0, dimension=2),
+        L2CalibratedLaplace(epsilon=1.0, dimension=2),
+    ],
+)
+def test_what_has_no_exact_sampler_does_not_run_securely(mechanism: Mechanism) -> None:
+    assert not mechanism.secure
+    with pytest.raises(ValueError, match=r"expected seed an integer \(no secure sampler is known"):
+        mechanism.run([0.0, 0.0], 1, None)
+    with pytest.raises(ValueError, match=type(mechanism).__name__):
+        _ = mechanism.secure_release
+    assert np.isfinite(mechanism.run([0.0, 0.0], 1, 0)).all()
+
+
+def test_a_correlated_path_is_not_drawn_securely() -> None:
+    noise = SquareRootToeplitz(horizon=4, epsilon=1.0, delta=1e-6)
+    with pytest.raises(ValueError, match="SquareRootToeplitz: expected tape seeded"):
+        noise.path(secure_tape())
 
 
 TREES = [

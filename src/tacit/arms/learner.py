@@ -16,6 +16,7 @@ import numpy as np
 
 from tacit.arms.policy import ArmsPolicy
 from tacit.compiled import bound
+from tacit.policy import require_secure
 from tacit.state import load, save
 from tacit.tapes import Tape, secure_tape, seeded_tape
 
@@ -54,6 +55,8 @@ class Learner:
     """
 
     def __init__(self, policy: ArmsPolicy, *, seed: int | None = None) -> None:
+        if seed is None:
+            require_secure(policy)
         self.policy = policy
         self.seed = seed
         self.rounds = 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -63,8 +63,10 @@ Array = NDArray[np.float64]
 class Mechanism(ABC):
     """Something that turns a true value into a released one."""
 
-    secure: ClassVar[bool] = True
-    """Whether it can run on a secure tape."""
+    @property
+    def secure(self) -> bool:
+        """Whether it can run on a secure tape."""
+        return True
 
     @property
     @abstractmethod
@@ -263,6 +265,11 @@ class Gaussian(Mechanism):
         require(self, "dimension", ">= 1", self.dimension >= 1, self.dimension)
 
     @property
+    def secure(self) -> bool:
+        """Only in one dimension: rounding several coordinates to a grid moves them apart in L2."""
+        return self.dimension == 1
+
+    @property
     def scale(self) -> float:
         """The standard deviation."""
         return gaussian_scale(self.epsilon, self.delta, self.sensitivity)
@@ -398,7 +405,6 @@ class L2Ball(Mechanism):
     Guarantee: pure epsilon for vectors that differ by at most `sensitivity` in L2.
     """
 
-    secure: ClassVar[bool] = False
     epsilon: float
     sensitivity: float = 1.0
     dimension: int
@@ -406,6 +412,11 @@ class L2Ball(Mechanism):
     def __post_init__(self) -> None:
         _require_calibration(self, self.epsilon, self.sensitivity)
         require(self, "dimension", ">= 1", self.dimension >= 1, self.dimension)
+
+    @property
+    def secure(self) -> bool:
+        """False: no exact sampler on a grid is known."""
+        return False
 
     @property
     def release(self) -> BallRelease:
@@ -434,7 +445,6 @@ class L2CalibratedLaplace(Mechanism):
     reproduce and refute it.
     """
 
-    secure: ClassVar[bool] = False
     epsilon: float
     sensitivity: float = 1.0
     dimension: int
@@ -442,6 +452,11 @@ class L2CalibratedLaplace(Mechanism):
     def __post_init__(self) -> None:
         _require_calibration(self, self.epsilon, self.sensitivity)
         require(self, "dimension", ">= 1", self.dimension >= 1, self.dimension)
+
+    @property
+    def secure(self) -> bool:
+        """False: what does not keep its epsilon is not offered securely."""
+        return False
 
     @property
     def release(self) -> L2CalibratedLaplaceRelease:

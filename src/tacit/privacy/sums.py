@@ -37,7 +37,7 @@ from tacit.privacy.releases import (
     gaussian_scale,
 )
 from tacit.privacy.samplers import ball_noise, laplace_noise, normal_noise, standard_normal
-from tacit.tapes import Tape
+from tacit.tapes import SECURE, Tape
 
 __all__ = [
     "BinaryTree",
@@ -245,8 +245,10 @@ class SquareRootToeplitz(ContinualSum):
     def path(self, tape: Tape, j: int = 0) -> Array:
         """Return the noise of all prefix sums at once, shape (horizon, dimension), by FFT.
 
-        Equal, up to rounding, to what `toeplitz_noise` gives step by step.
+        Equal, up to rounding, to what `toeplitz_noise` gives step by step; not for secure tapes.
         """
+        rule = "seeded, because the factored sequence is not on a grid"
+        require(self, "tape", rule, tape.kind != SECURE, "secure")
         z = self.history()
         _fill_normal(tape, j, self.scale, z)
         size = 1 << (2 * self.horizon - 1).bit_length()

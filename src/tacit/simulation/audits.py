@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import Environment, Policy, require
+from tacit.policy import Environment, Policy, require, require_secure
 from tacit.privacy import Neighbours, SearchResult, search
 from tacit.tapes import SECURE, SEEDED, Tape
 
@@ -64,6 +64,8 @@ class PolicyRun:
         require(self, "released", ">= 0", self.released >= 0, self.released)
         looks = self.decisions or self.released > 0
         require(self, "released or decisions", "to look at", looks, self.released)
+        if self.secure:
+            require_secure(self.policy)
 
     @property
     def names(self) -> list[str]:

@@ -90,6 +90,7 @@ class CollaborativePolicy(Policy):
 
     room: ClassVar[str] = "users"
     home: ClassVar[str] = "fitted-users"
+    protects: ClassVar[str] = "each reward, if epsilon is given (published: not as claimed)"
     paper: ClassVar[str] = "004"
 
     n_users: int
@@ -186,6 +187,11 @@ class CollaborativePolicy(Policy):
         if self.trust == "central":
             return "gaussian" if self.delta > 0 else "ball"
         return best_scalar(self.epsilon)
+
+    @property
+    def secure(self) -> bool:
+        """Whether rewards are privatised one by one; noise on sums has no exact sampler."""
+        return self.rule.stream == NONE
 
     @property
     def _steps(self) -> int:
@@ -406,6 +412,6 @@ class CollaborativePolicy(Policy):
         learn(self.rule, state, tape, t, user, x, float(reward))
 
     def _check_tape(self, tape: Tape) -> None:
-        research = tape.kind != SECURE or self.rule.stream == NONE
+        research = tape.kind != SECURE or self.secure
         require(self, "mechanism", "laplace, bit or piecewise on a secure tape: noise on sums is "
                 "floating point", research, self.chosen_mechanism)  # fmt: skip
