@@ -18,12 +18,14 @@ from tacit.agents import (
     edit_losses,
     edit_signals,
 )
+from tacit.networks import complete, erdos_renyi, star
 from tacit.policy import Environment, Policy
 from tacit.tapes import seeded_tape
 
 APART = ((1.0, 0.0), (0.0, 1.0))
 STATES = 4
 QUALITIES, AGENTS = (0.9, 0.5, 0.1), 300
+NETWORK = erdos_renyi(AGENTS, 0.04, seed=1)
 
 
 class AgentsRoom(Room):
@@ -42,6 +44,9 @@ class AgentsRoom(Room):
                 {**common, "variant": "published"},
                 {**common, "variant": "corrected"},
                 {**common, "variant": "corrected", "tokens": 400, "engine": "mixed"},
+                {**common, "engine": "crowd"},
+                {**common, "engine": "endpoints", "tokens": 8, "walk_length": 3},
+                {**common, "engine": "tokens", "tokens": 8, "walk_length": 3},
             ]
         if kind is DiffusionBandit:
             return [{"rates": rates} for rates in ("constant", "theory", "adaptive")]
@@ -55,16 +60,16 @@ class AgentsRoom(Room):
 
     def easy(self, kind: type[Policy]) -> Environment:
         if kind is LearningDynamics:
-            return SocialOptions(qualities=QUALITIES, n_agents=AGENTS)
+            return SocialOptions(qualities=QUALITIES, network=NETWORK)
         return ChangingTruth(n_states=STATES, dominance=1.0)
 
     def corners(self, kind: type[Policy]) -> dict[str, tuple[Environment, int]]:
         if kind is LearningDynamics:
             return {
-                "one agent": (SocialOptions(qualities=QUALITIES, n_agents=1), 20),
-                "one option": (SocialOptions(qualities=(0.5,), n_agents=9), 20),
-                "one round": (SocialOptions(qualities=QUALITIES, n_agents=9), 1),
-                "nothing is ever good": (SocialOptions(qualities=(0.0, 0.0), n_agents=9), 20),
+                "one agent": (SocialOptions(qualities=QUALITIES, network=complete(1)), 20),
+                "one option": (SocialOptions(qualities=(0.5,), network=star(9)), 20),
+                "one round": (SocialOptions(qualities=QUALITIES, network=star(9)), 1),
+                "nothing is ever good": (SocialOptions(qualities=(0.0, 0.0), network=star(9)), 20),
             }
         return {
             "one agent": (ChangingTruth(network=((1.0,),)), 20),
@@ -76,8 +81,8 @@ class AgentsRoom(Room):
     def relabelled(self, kind: type[Policy]) -> tuple[Environment, Environment]:
         if kind is LearningDynamics:
             return (
-                SocialOptions(qualities=QUALITIES, n_agents=AGENTS),
-                SocialOptions(qualities=QUALITIES[::-1], n_agents=AGENTS),
+                SocialOptions(qualities=QUALITIES, network=NETWORK),
+                SocialOptions(qualities=QUALITIES[::-1], network=NETWORK),
             )
         # Signals order the states, so the labels may only be turned round.
         first, last = 0, STATES - 1
@@ -138,12 +143,13 @@ class AgentsRoom(Room):
         if isinstance(policy, LearningDynamics):
             if not policy.rule.each:  # only the counts of a crowd are drawn, not the messages
                 return
-            table = world.table(0, 0, 1)
+            few = SocialOptions(qualities=QUALITIES, network=star(9))
+            table = few.table(0, 0, 1)
             yield Audited(
                 left=edit_adoption(table, 0, 1),
                 right=edit_adoption(table, 0, 2),
-                policy=policy,
-                half_noise=case.build(world, 1, epsilon=2 * policy.epsilon),
+                policy=case.build(few, 1),
+                half_noise=case.build(few, 1, epsilon=2 * policy.epsilon),
                 rounds=1,
                 released=len(QUALITIES),
             )

@@ -108,7 +108,8 @@ class ArmsRoom(Room):
         if "epsilon" not in case.parameters:
             return
         world, phases = self.easy(case.kind), issubclass(case.kind, Elimination)
-        if case.kind.name == "gapu":  # without edges there is one set to draw, and more to see
+        if case.kind.name == "gapu" and "unit" in case.parameters:
+            # What a round shows depends on the set drawn: without edges there is one to draw.
             world = Bernoulli(means=MEANS)
         rounds, t = (case.rounds, 0) if phases else (4, 1)
         table = world.table(0, 0, rounds)

@@ -1,4 +1,4 @@
-"""One step at a time: the arms room at work, with late rewards, batches and missing arms."""
+"""One step at a time: policies at work, with late rewards, batches, missing arms and a ledger."""
 
 from __future__ import annotations
 
@@ -7,12 +7,23 @@ import pytest
 
 from battery.arms_room import MEANS
 from battery.cases import assert_same, cases, play
-from tacit.arms import Bernoulli, Decision, Learner
+from tacit.arms import KLUCBCF, Bernoulli, Decision, Learner
 from tacit.arms.tables import reward
+from tacit.privacy import BudgetExceededError, Ledger
+from tacit.state import load, save
 from tacit.tapes import seeded_tape
+from tacit.users import tables as users
 
 CASES = [case for case in cases() if hasattr(case.kind, "learn")]
+LOCAL = [
+    case
+    for case in CASES
+    if "epsilon" in case.parameters and case.easy()[1].guarantee(1).trust == "local"
+]
+USERS = [case for case in cases() if case.kind.room == "users"]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+every_local_case = pytest.mark.parametrize("case", LOCAL, ids=lambda case: case.name)
+every_users_case = pytest.mark.parametrize("case", USERS, ids=lambda case: case.name)
 
 
 def served(case, horizon=None):
@@ -23,6 +34,8 @@ def served(case, horizon=None):
 
 def test_there_are_cases():
     assert len(CASES) >= 7
+    assert len(LOCAL) >= 2
+    assert len(USERS) >= 9
 
 
 @every_case
@@ -125,3 +138,79 @@ def test_without_a_seed_two_learners_draw_their_own_noise(case):
             learner.update(decision, reward(table, t, decision.arm))
         states.append([learner.noise_draws, learner.rounds])
     assert states[0] == states[1]
+
+
+class Inexact(KLUCBCF):
+    """A policy whose noise has no exact sampler."""
+
+    secure = False
+
+
+def test_a_learner_without_a_seed_refuses_inexact_noise():
+    with pytest.raises(ValueError, match=r"^Inexact: expected tape seeded.* secure tape"):
+        Learner(Inexact(n_arms=2, epsilon=1.0))
+    assert Learner(Inexact(n_arms=2, epsilon=1.0), seed=0).numerics == "research"
+
+
+@every_local_case
+def test_every_draw_of_noise_is_in_the_ledger(case, tmp_path):
+    world, policy = served(case)
+    table, learner = world.table(5, 0, 20), Learner(policy)
+    promise = policy.guarantee(20)
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        ledger.allow(case.parameters["epsilon"])
+
+        def give(person, t):
+            decision = learner.select()
+            ledger.spend(person, promise.epsilon, key=f"round {t}")
+            learner.update(decision, reward(table, t, decision.arm))
+
+        for t in range(20):
+            give(f"person {t}", t)
+        for t in range(20):
+            with pytest.raises(BudgetExceededError):
+                give(f"person {t}", 20 + t)
+        charged = len(ledger.entries())
+    releases = sum(count for _, count in promise.releases)
+    assert learner.noise_draws == charged * releases == 20 * releases > 0
+
+
+def learned(state):
+    """Return what a users' state knows: what it has scribbled meanwhile is left out."""
+    return state._replace(work=np.empty(0))
+
+
+def serve(policy, table, state, tape, first, last):
+    """Serve rounds first to last - 1 of a users' table one step at a time; return the slots."""
+    shown, slots = np.empty(table.n_shown, np.int64), []
+    for t in range(first, last):
+        user = users.arrive(table, t, shown)
+        slots.append(policy.select(state, user, table.features[shown]))
+        chosen = shown[slots[-1]]
+        told = users.reward(table, t, user, slots[-1], chosen)
+        policy.update(state, tape, t, user, table.features[chosen], told)
+    return slots
+
+
+@every_users_case
+def test_users_served_one_by_one_equal_play(case):
+    world, policy = case.easy()
+    whole, table = play(policy, world, case.rounds, seed=5), world.table(5, 0, case.rounds)
+    state, tape = policy.start(table), seeded_tape(5, 0)
+    slots = serve(policy, table, state, tape, 0, case.rounds)
+    assert slots == whole.trace.decisions.tolist()
+    assert_same(learned(state), learned(whole.state))
+    assert tape.reads.tolist() == whole.tape.reads.tolist()
+
+
+@every_users_case
+def test_users_restored_half_way_are_served_the_same(case, tmp_path):
+    world, policy = case.easy()
+    whole, table = play(policy, world, case.rounds, seed=5), world.table(5, 0, case.rounds)
+    state, half = policy.start(table), case.rounds // 2
+    slots = serve(policy, table, state, seeded_tape(5, 0), 0, half)
+    save(tmp_path / "users.npz", state, {"rounds": half})
+    restored, about = load(tmp_path / "users.npz", policy.start(table))
+    slots += serve(policy, table, restored, seeded_tape(5, 0), about["rounds"], case.rounds)
+    assert slots == whole.trace.decisions.tolist()
+    assert_same(learned(restored), learned(whole.state))
