@@ -10,6 +10,7 @@ import os
 import random
 import select
 import signal
+import time
 
 from tacit.privacy.ledger import Ledger
 
@@ -24,6 +25,7 @@ def _write(path, channel: int, turn: int, *, release_first: bool) -> None:
         key = f"{turn}-{number}"
         if release_first:
             os.write(channel, f"{key}\n".encode())
+            time.sleep(0.005)  # most kills fall between the release and its charge
         ledger.spend("ada", COST, key=key)
         if not release_first:
             os.write(channel, f"{key}\n".encode())
