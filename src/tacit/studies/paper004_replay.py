@@ -66,7 +66,7 @@ def _jobs(world: str) -> Callable[[bool], list[Job]]:
                 {
                     "policy": policy,
                     "environment": {"name": world, "dimension": _features(quick)},
-                    "horizon": 2_000 if quick else _HORIZON[world],
+                    "horizon": 1_200 if quick else _HORIZON[world],
                     "repetitions": 3 if quick else 5,
                     "measures": ["reward", "random_reward"],
                     "points": 20,
