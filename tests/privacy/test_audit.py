@@ -59,6 +59,21 @@ def test_a_claim_is_refuted_only_if_the_noise_is_halved(run, left, right, option
     assert halved.verdict == "refuted"
 
 
+@pytest.mark.parametrize("ones", [0, 1, 133])
+def test_distances_do_not_tell_low_bits_that_are_not_to_be_looked_at(ones):
+    """Alpha is 1e-6. With half the noise the same outputs fall."""
+
+    def run(value, runs, seed, epsilon=1.0):
+        noised = value / 267 + laplace(0.0, runs, seed, epsilon)[:, 0] / 267
+        return np.column_stack([noised, np.zeros(runs)])
+
+    terms = {"epsilon": 1.0, "runs": 20_000, "alpha": 1e-6, "low_bits": False}
+    honest = audit(run, ones, ones + 1, **terms)
+    assert not honest.refuted, honest.sentence()
+    cheat = audit(lambda x, n, s: run(x, n, s, 2.0), ones, ones + 1, **terms)
+    assert cheat.refuted, cheat.sentence()
+
+
 @pytest.mark.parametrize("run", [randomized_response, geometric, repeated_response])
 def test_a_true_claim_is_refuted_at_most_alpha_of_the_time(run):
     """120 audits at alpha = 0.2: at most 0.2 + 5 standard errors, 0.39; false alarm below 3e-7."""

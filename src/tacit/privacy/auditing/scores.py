@@ -66,14 +66,8 @@ def scores_for(
             Score("L2 norm", _l2_norm),
             Score("number of entries above their medians", _AboveMedian(np.median(both, axis=0))),
             Score("projection on the difference of means", _mean_projection(low, high)),
-            Score(
-                "L1 distance to left less right mean",
-                _Nearer(low.mean(axis=0), high.mean(axis=0), 1),
-            ),
-            Score(
-                "L2 distance to left less right mean",
-                _Nearer(low.mean(axis=0), high.mean(axis=0), 2),
-            ),
+            Score("L1 distance to left less right mean", _Nearer.learn(low, high, 1)),
+            Score("L2 distance to left less right mean", _Nearer.learn(low, high, 2)),
         ]
     scores += [
         Score("likelihood ratio by histograms", _Histograms.learn(left, right, columns)),
@@ -170,15 +164,26 @@ def _mean_projection(low: Rows, high: Rows) -> _Projection:
 
 @dataclass(frozen=True)
 class _Nearer:
-    """How much nearer to one centre than to the other: the log ratio of Laplace and ball noise."""
+    """How much nearer to one centre than to the other: the log ratio of Laplace and ball noise.
+
+    Beyond both centres the difference is a constant but for its rounding, which would tell the
+    lowest bits of the output; so it is rounded to a grid that hides them.
+    """
 
     left: Rows
     right: Rows
     norm: int
+    grid: float
+
+    @classmethod
+    def learn(cls, low: Rows, high: Rows, norm: int) -> _Nearer:
+        largest = max(float(np.abs(low).max()), float(np.abs(high).max()), 1e-200)
+        return cls(low.mean(axis=0), high.mean(axis=0), norm, largest * 2.0**-40)
 
     def __call__(self, rows: Rows) -> Values:
         distance = _l1_norm if self.norm == 1 else _l2_norm
-        return distance(rows - self.left) - distance(rows - self.right)
+        nearer = distance(rows - self.left) - distance(rows - self.right)
+        return np.asarray(self.grid * np.rint(nearer / self.grid))
 
 
 @dataclass(frozen=True)
