@@ -72,6 +72,21 @@ def _over_time(measure: str) -> Any:
     return jobs
 
 
+def distance_of_zero(repetitions: int) -> list[float]:
+    """Return how far an estimate that has learned nothing is from the truth."""
+    from tacit.users import Fitted
+
+    tables = [Fitted().table(4, repetition, 1) for repetition in range(repetitions)]
+    return [float(np.linalg.norm(table.preferences)) for table in tables]
+
+
+def _error_jobs(quick: bool) -> list[Job]:
+    return [
+        *_over_time("parameter_error")(quick),
+        Job("zero", distance_of_zero, {"repetitions": 3 if quick else 20}),
+    ]
+
+
 def _regret_claims(values: Mapping[str, list[float]]) -> dict[str, list[int]]:
     return {
         "private above not private": [compared(values[COUNTERPARTS[n]], values[n]) for n in NAMES],
@@ -138,7 +153,8 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
 
 def _judge_error(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     measure = "parameter_error"
-    logs = {n: np.log(final(outcome, measure)).tolist() for n, outcome in outcomes.items()}
+    logs = {n: np.log(final(outcomes[n], measure)).tolist() for n in _policies()}
+    zero = float(np.mean(outcomes["zero"]))
     typical = {name: math.exp(float(np.mean(values))) for name, values in logs.items()}
     claims = {
         words: c for words, c in _regret_claims(logs).items() if not words.startswith("DP-CoLin")
@@ -149,8 +165,8 @@ def _judge_error(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         because=(
             f"After {rounds:,} rounds the distance to the truth is {typical['CoLin']:.2f} for "
             f"CoLin, {typical['DP-CoLin']:.1f} for DP-CoLin and {typical['LDP-CoLin']:.1f} for "
-            f"LDP-CoLin; an estimate of zero has about 2. With sound noise on single rewards it is "
-            f"{typical['corrected CoLin']:.2f}."
+            f"LDP-CoLin; an estimate of zero has {zero:.1f}. With sound noise on single rewards it "
+            f"is {typical['corrected CoLin']:.2f}."
         ),
         rows=[
             *[Row(words, "yes", held(c), agrees=holds(c)) for words, c in claims.items()],
@@ -256,7 +272,8 @@ def _judge_sizes(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     return Findings(
         verdict=decide([holds(grows), holds(adds), holds(above), near]),
         because=(
-            f"From N = {first} to {last} regret clearly grows for {held(grows)} shared algorithms. "
+            f"From N = {first} to {last} the regret of algorithms that share clearly grows in "
+            f"{held(grows)}. "
             f"At N = {last} local noise adds {factor['CoLin', last]:.1f} (CoLin) and "
             f"{factor['GOBLin', last]:.1f} (GOBLin) times the regret that central noise adds; "
             f"sqrt(N) is {math.sqrt(last):.1f}. DP-CoLin goes from "
@@ -298,7 +315,7 @@ FIGURE_1 = (
             "Private algorithms converge more slowly than those that hide nothing, and local ones "
             "have a much larger error than those with a trusted server."
         ),
-        jobs=_over_time("parameter_error"),
+        jobs=_error_jobs,
         judge=_judge_error,
     ),
     Reproduction(
