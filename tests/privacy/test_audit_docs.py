@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 import doctest
+import re
+import shlex
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from tacit.cli import app
+from tacit.compiled import INTERPRETED
 
 DOCS = Path(__file__).parents[2] / "docs"
+CLAIMS = (DOCS / "claims.md").read_text(encoding="utf-8")
+CONSOLE = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMANDS = [
+    pair
+    for body in CONSOLE.findall(CLAIMS)
+    for pair in re.findall(r"^\$ tacit (.+)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE)
+]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 @pytest.mark.parametrize("page", ["audit.md", "ledger.md", "claims.md"])
@@ -20,3 +34,24 @@ def test_the_examples_of_the_page_run(page):
     report: list[str] = []
     runner.run(test, out=report.append)
     assert runner.failures == 0, "".join(report)
+
+
+@pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
+@pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[words for words, _ in COMMANDS])
+def test_a_command_prints_what_is_claimed(command, shown):
+    # What is shown may leave out the rest.
+    done = CliRunner().invoke(app, shlex.split(command))
+    assert done.exit_code == ("is refuted" in shown), done.output
+    wanted = shown if shown.endswith("...\n") else shown.rstrip("\n") + "...\n"
+    same = doctest.OutputChecker().check_output(wanted, done.output, FLAGS)
+    assert same, f"shown:\n{shown}\nprinted:\n{done.output}"
+
+
+def test_every_row_has_a_command_that_is_run_or_a_section():
+    rows = [line for line in CLAIMS.splitlines() if re.match(r"\| (\d{3}|all)", line)]
+    assert {row[2:5] for row in rows} == {"000", "001", "002", "003", "004", "all"}
+    run = {command for command, _ in COMMANDS}
+    for row in rows:
+        named = re.findall(r"`tacit ([^`]+)`", row)
+        assert named or "[below]" in row or "benchmarks/audits.py" in row, row
+        assert set(named) <= run, row
