@@ -21,7 +21,7 @@ PAIRS = Graph.from_edges([(0, 1), (2, 3)], n_nodes=4)
 
 
 def optional(kind: type[Policy]) -> bool:
-    """Return whether a policy may be had without privacy."""
+    """Return whether a policy may be had without saying an epsilon."""
     return any(f.name == "epsilon" and f.default is None for f in dataclasses.fields(kind))
 
 
@@ -98,10 +98,11 @@ class ArmsRoom(Room):
                 yield Silent(world, faint, faint, seeded_tape(3), quiet)
         elif "epsilon" in case.parameters:
             mute = case.build(world, case.rounds, epsilon=MUTE)
+            plain: Policy = KLUCB(n_arms=world.n_arms)
             if optional(case.kind):
-                plain: Policy = case.build(world, case.rounds, epsilon=None)
-            else:
-                plain = KLUCB(n_arms=world.n_arms)
+                unsaid = case.build(world, case.rounds, epsilon=None)
+                if not unsaid.guarantee(case.rounds).private:
+                    plain = unsaid
             yield Silent(world, mute, plain, seeded_tape(3), seeded_tape(3))
 
     def audited(self, case: Case) -> Iterator[Audited]:
