@@ -295,7 +295,7 @@ class CollaborativePolicy(Policy):
                 trust=self.trust,
                 span="run",
                 claim=claim,
-                note="in units of the published sensitivity, for the worst relational matrix",
+                note="In units of the published sensitivity, for the worst relational matrix",
             )
         )
 
