@@ -276,8 +276,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
             continue
         N, lam = state.counts[a], state.means[a]
         rising = rule.corruption[a, 0] < rule.corruption[a, -1]
-        top, log_top, log_rest = rule.tops[a, 0], rule.tops[a, 1], rule.tops[a, 2]
-        if N == 0 or _within(state, a, f, top, log_top, log_rest, rising):
+        if N == 0 or (lam >= 1.0 if rule.private == 0 else _at_top(rule, state, a, f, rising)):
             index = 1.0
         elif q >= 1.0:
             continue
@@ -302,6 +301,11 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         best = state.tied[int(uniform(tape, t, 0) * ties)]
     state.last[0] = best
     return best
+
+
+@kernel
+def _at_top(rule: Any, state: Any, a: Any, f: Any, rising: Any) -> Any:
+    return _within(state, a, f, rule.tops[a, 0], rule.tops[a, 1], rule.tops[a, 2], rising)
 
 
 @kernel
