@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.agents import ChangingTruth, OutsiderPrivateDiffusion
+from tacit.agents import ChangingTruth, LearningDynamics, OutsiderPrivateDiffusion, SocialOptions
 from tacit.arms import KLUCBCF, UCB1, Bernoulli, Uniform
 from tacit.arms.tables import edit
 from tacit.compiled import INTERPRETED
@@ -100,3 +100,17 @@ def test_bad_questions_are_refused():
         neighbours_of(WORLD, 5, unit="household")
     with pytest.raises(ValueError, match="to look at"):
         PolicyRun(policy=UCB1(n_arms=2), environment=WORLD, horizon=5, released=0, decisions=False)
+
+
+@slow_if_interpreted
+@pytest.mark.parametrize(
+    ("variant", "verdict"), [("corrected", "not refuted"), ("published", "refuted")]
+)
+def test_agents_are_audited_by_what_one_begins_with(variant, verdict):
+    """alpha = 1e-4; silence is told from speech with certainty."""
+    world = SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=5)
+    policy = LearningDynamics(
+        n_options=3, n_agents=5, epsilon=1.0, beta=0.9, mu=0.01, variant=variant
+    )
+    found = audit_policy(policy, world, horizon=1, epsilon=1.0, runs=4_000, alpha=1e-4)
+    assert found.result.verdict == verdict

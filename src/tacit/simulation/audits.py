@@ -212,21 +212,36 @@ def neighbours_of(
     unit : str
         ``"reward"``: one entry changes; in the agents room the loss that agent 0 suffers in one
         round, whatever state it chose. ``"round"``: all entries of one round. ``"user"``: all
-        entries, as if one person had provided them; only in the arms room.
+        entries, as if one person had provided them, in the arms room; what agent 0 begins with
+        where agents choose among options.
     seed : int
         Chooses the table.
     limit : int
         At most so many pairs.
     """
+    table = environment.table(seed, 0, horizon)
+    if unit == "user" and hasattr(table, "edit_options"):
+        return _adoptions(table)
     known = unit in ("reward", "round") or (unit == "user" and environment.room == "arms")
     require("neighbours_of", "unit", "reward or round (else give the pairs)", known, unit)
-    table = environment.table(seed, 0, horizon)
     if unit == "user":
         _, (_, zeros), (_, ones) = _editing(table, environment.room, horizon)[3]
         return [Neighbours(zeros, ones, "all rewards: 0 against 1")]
     rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
     pairs = _pairs(table, environment.room, horizon, unit, rounds)
     return [pair for pair, _ in zip(pairs, range(limit), strict=False)]
+
+
+def _adoptions(table: Any) -> list[Neighbours]:
+    """Return tables in which agent 0 begins with an option, with another, or with none."""
+    from tacit.agents import edit_adoption
+
+    first, nothing = edit_adoption(table, 0, 0), edit_adoption(table, 0, -1)
+    pairs = [Neighbours(first, nothing, "agent 0 begins with option 0 against none")]
+    if table.qualities.size > 1:
+        other = edit_adoption(table, 0, 1)
+        pairs.append(Neighbours(first, other, "agent 0 begins with option 0 against option 1"))
+    return pairs
 
 
 def _pairs(
