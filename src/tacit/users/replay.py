@@ -13,7 +13,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,7 +29,17 @@ from tacit.users.tables import MEASURES, REPLAY, Table, Trace, joined, new_table
 
 __all__ = ["Delicious", "LastFM"]
 
+_Columns = tuple[str, tuple[int, int]]
+"""A file, and which two columns of it."""
 _TABLE_STREAM = 0
+_SHA256 = {
+    "user_artists.dat": "001400dc3c7d2667fca6e4ea6dc6acc31a9dd28ad5cd0f74cea988c019934d3b",
+    "user_taggedartists.dat": "d31fe938fcfeed6f0059f37a36b156f63674d073fc2553e5cc9dc1595e365bc7",
+    "user_friends.dat": "9a3a8f7fa5f5ec832335e5b58ed69a4cf27c6f6f6afcde62134810eea46445a7",
+    "user_bookmarks.tsv": "2e3f27ff939e35b9475854f60e392a0b0617a63e3be0730392cef378de1c5bad",
+    "bookmark_tags_unweighted.tsv": "e607db6b05970f1eca994991bc03c92b1333c670269377a09181c3773235829f",
+    "user_contacts.dat": "b369c9d1291285d75d7e56fc6931b1e1a613de92a52599219c6290910a4924d8",
+}
 _SOURCE = "https://grouplens.org/datasets/hetrec-2011/"
 
 
@@ -45,28 +54,29 @@ class Prepared(NamedTuple):
     liked: NDArray[np.int64]
 
 
+@dataclass(frozen=True, kw_only=True)
 class _Replay(Environment):
     """What the data sets have in common."""
 
     room: ClassVar[str] = "users"
     measures: ClassVar[tuple[str, ...]] = MEASURES
-    directory: str
-    dimension: int
-    n_shown: int
-    n_groups: int
+    folder: ClassVar[str]
+    files: ClassVar[tuple[_Columns, _Columns, _Columns]]
+    """Where the pairs (person, item), (item, tag) and (person, friend) are."""
+
+    directory: str = ""
+    dimension: int = 25
+    n_shown: int = 25
+    n_groups: int = 100
 
     def __post_init__(self) -> None:
         for name in ("dimension", "n_shown", "n_groups"):
             require(self, name, ">= 1", getattr(self, name) >= 1, getattr(self, name))
 
-    @abstractmethod
-    def read(self, folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return rows (person, item), (item, tag) and (person, friend)."""
-
     def prepared(self) -> Prepared:
         """Return the data set; it is read and reduced once in a process."""
-        folder = self.directory or os.environ.get("TACIT_DATA", "")
-        return _prepare(type(self), Path(folder), self.dimension, self.n_groups)
+        data = Path(self.directory or os.environ.get("TACIT_DATA", ""))
+        return _prepare(data / self.folder, self.files, self.dimension, self.n_groups)
 
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition: who arrives, and what is shown."""
@@ -118,23 +128,12 @@ class LastFM(_Replay):
 
     name: ClassVar[str] = "lastfm"
     summary: ClassVar[str] = "replay of HetRec 2011 LastFM: artists for groups of friends"
-
-    directory: str = ""
-    dimension: int = 25
-    n_shown: int = 25
-    n_groups: int = 100
-
-    def read(self, folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return rows (person, item), (item, tag) and (person, friend)."""
-        here = folder / "hetrec2011-lastfm-2k"
-        likes = "001400dc3c7d2667fca6e4ea6dc6acc31a9dd28ad5cd0f74cea988c019934d3b"
-        tags = "d31fe938fcfeed6f0059f37a36b156f63674d073fc2553e5cc9dc1595e365bc7"
-        friends = "9a3a8f7fa5f5ec832335e5b58ed69a4cf27c6f6f6afcde62134810eea46445a7"
-        return (
-            _rows(here / "user_artists.dat", likes, (0, 1)),
-            _rows(here / "user_taggedartists.dat", tags, (1, 2)),
-            _rows(here / "user_friends.dat", friends, (0, 1)),
-        )
+    folder: ClassVar[str] = "hetrec2011-lastfm-2k"
+    files: ClassVar[tuple[_Columns, _Columns, _Columns]] = (
+        ("user_artists.dat", (0, 1)),
+        ("user_taggedartists.dat", (1, 2)),
+        ("user_friends.dat", (0, 1)),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,39 +144,23 @@ class Delicious(_Replay):
 
     Parameters
     ----------
-    directory : str, default ""
-        The folder that has ``hetrec2011-delicious-2k``; if empty, what TACIT_DATA names.
-    dimension : int, default 25
-        Principal components kept.
-    n_shown : int, default 25
-        Candidates a round, one of them liked.
-    n_groups : int, default 100
-        Groups the people are cut into.
+    directory, dimension, n_shown, n_groups
+        As in :class:`LastFM`; the data set's own folder is ``hetrec2011-delicious-2k``.
     """
 
     name: ClassVar[str] = "delicious"
     summary: ClassVar[str] = "replay of HetRec 2011 Delicious: bookmarks for groups of contacts"
-
-    directory: str = ""
-    dimension: int = 25
-    n_shown: int = 25
-    n_groups: int = 100
-
-    def read(self, folder: Path) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return rows (person, item), (item, tag) and (person, contact)."""
-        here = folder / "hetrec2011-delicious-2k"
-        likes = "2e3f27ff939e35b9475854f60e392a0b0617a63e3be0730392cef378de1c5bad"
-        tags = "e607db6b05970f1eca994991bc03c92b1333c670269377a09181c3773235829f"
-        contacts = "b369c9d1291285d75d7e56fc6931b1e1a613de92a52599219c6290910a4924d8"
-        return (
-            _rows(here / "user_bookmarks.tsv", likes, (0, 1)),
-            _rows(here / "bookmark_tags_unweighted.tsv", tags, (0, 1)),
-            _rows(here / "user_contacts.dat", contacts, (0, 1)),
-        )
+    folder: ClassVar[str] = "hetrec2011-delicious-2k"
+    files: ClassVar[tuple[_Columns, _Columns, _Columns]] = (
+        ("user_bookmarks.tsv", (0, 1)),
+        ("bookmark_tags_unweighted.tsv", (0, 1)),
+        ("user_contacts.dat", (0, 1)),
+    )
 
 
-def _rows(file: Path, sha256: str, columns: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return columns of a file with a header, plain or gzipped, once its content is checked."""
+def _pairs(folder: Path, name: str, columns: tuple[int, int]) -> NDArray[np.int64]:
+    """Return two columns of a file with a header, plain or gzipped, once its content is checked."""
+    file = folder / name
     packed = file.with_name(file.name + ".gz")
     if packed.is_file():
         content = gzip.decompress(packed.read_bytes())
@@ -185,18 +168,20 @@ def _rows(file: Path, sha256: str, columns: tuple[int, ...]) -> NDArray[np.int64
         content = file.read_bytes()
     else:
         raise FileNotFoundError(
-            f"{file.parent.name}: expected {file.name} or {packed.name} in {file.parent}; the data "
+            f"{folder.name}: expected {name} or {packed.name} in {folder}; the data "
             f"set comes from {_SOURCE}, and the variable TACIT_DATA names the folder it is in"
         )
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise ValueError(f"{file.name}: expected the content with sha256 {sha256}, got another")
+    if hashlib.sha256(content).hexdigest() != _SHA256[name]:
+        raise ValueError(f"{name}: expected the content with sha256 {_SHA256[name]}, got another")
     lines = content.decode("latin-1").splitlines()
     return np.loadtxt(lines, np.int64, skiprows=1, usecols=columns, delimiter="\t", ndmin=2)
 
 
 @lru_cache(maxsize=4)
-def _prepare(kind: type[_Replay], folder: Path, dimension: int, n_groups: int) -> Prepared:
-    likes, tags, friends = kind(dimension=dimension, n_groups=n_groups).read(folder)  # type: ignore[call-arg]
+def _prepare(
+    folder: Path, files: tuple[_Columns, _Columns, _Columns], dimension: int, n_groups: int
+) -> Prepared:
+    likes, tags, friends = (_pairs(folder, *file) for file in files)
     people, person = np.unique(likes[:, 0], return_inverse=True)
     items, item = np.unique(likes[:, 1], return_inverse=True)
     pairs = np.unique(person * np.int64(len(items)) + item)
