@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -21,7 +21,10 @@ from tacit.tapes import Tape
 if TYPE_CHECKING:
     from tacit.privacy import Guarantee
 
-__all__ = ["Environment", "Policy", "require", "require_secure"]
+__all__ = ["Environment", "Policy", "Program", "require", "require_secure"]
+
+#: A kernel and all its arguments but the last two, the rounds to play.
+Program = tuple[Callable[..., None], tuple[Any, ...]]
 
 
 class Policy(ABC):
@@ -59,8 +62,17 @@ class Policy(ABC):
         """Return a fresh state, sized for `table`."""
 
     @abstractmethod
+    def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
+        """Return the kernel that plays, and its arguments.
+
+        ``kernel(*arguments, first, last)`` plays rounds `first` to `last` - 1 in compiled code and
+        changes `state`, `tape` and `trace`. A tape the policy cannot run on is refused here.
+        """
+
     def play(self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int) -> None:
         """Play rounds `first` to `last` - 1 in compiled code, changing `state` and `trace`."""
+        kernel, arguments = self.program(state, table, tape, trace)
+        kernel(*arguments, first, last)
 
 
 class Environment(ABC):

@@ -18,6 +18,7 @@ from tacit.agents.diffusion_policy import DiffusionPolicy
 from tacit.agents.diffusion_steps import consensus, intermediate
 from tacit.agents.tables import Table, Trace, charge, note, signal_at, truth_at
 from tacit.compiled import kernel
+from tacit.policy import Program
 from tacit.privacy import Guarantee
 from tacit.tapes import Tape
 
@@ -75,11 +76,9 @@ class DiffusionLearning(DiffusionPolicy):
         mu = self._uniform(table)
         return State(mu, mu.copy(), np.zeros(self.n_states), np.zeros(mu.shape[0], np.int64))
 
-    def play(
-        self, state: State, table: Table, tape: Tape, trace: Trace, first: int, last: int
-    ) -> None:
-        """Play rounds `first` to `last` - 1."""
-        run(state, table, trace, first, last)
+    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
+        return run, (state, table, trace)
 
 
 @kernel

@@ -21,6 +21,7 @@ from tacit.agents.diffusion_policy import BanditPolicy
 from tacit.agents.diffusion_steps import consensus, draw, intermediate, mix, reweigh
 from tacit.agents.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
 from tacit.compiled import kernel
+from tacit.policy import Program
 from tacit.privacy import Guarantee
 from tacit.tapes import Tape, uniform
 
@@ -90,15 +91,11 @@ class DiffusionBandit(BanditPolicy):
             return diffusion_sound.start(mu, table, self._sound_rule())
         return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
 
-    def play(
-        self, state: Any, table: Table, tape: Tape, trace: Trace, first: int, last: int
-    ) -> None:
-        """Play rounds `first` to `last` - 1."""
+    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
         if self.rates == "adaptive":
-            diffusion_sound.run(self._sound_rule(), state, table, tape, trace, first, last)
-        else:
-            eta, gamma = self.eta_and_gamma
-            run(eta, gamma, state, table, tape, trace, first, last)
+            return diffusion_sound.run, (self._sound_rule(), state, table, tape, trace)
+        return run, (*self.eta_and_gamma, state, table, tape, trace)
 
     def _sound_rule(self) -> diffusion_sound.Rule:
         eta, gamma = self.eta_and_gamma

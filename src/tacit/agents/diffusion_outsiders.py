@@ -24,6 +24,7 @@ from tacit.agents.diffusion_private import PrivateBanditPolicy
 from tacit.agents.diffusion_steps import consensus, draw, intermediate, mix, reweigh
 from tacit.agents.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
 from tacit.compiled import kernel
+from tacit.policy import Program
 from tacit.privacy import Guarantee, compose
 from tacit.privacy.samplers import release_bounded
 from tacit.tapes import Tape, uniform
@@ -100,15 +101,12 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
             return diffusion_sound.start(mu, table, self.rule())
         return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
 
-    def play(
-        self, state: Any, table: Table, tape: Tape, trace: Trace, first: int, last: int
-    ) -> None:
-        """Play rounds `first` to `last` - 1."""
+    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
         if self.corrected:
-            diffusion_sound.run(self.rule(), state, table, tape, trace, first, last)
-            return
-        eta, gamma = self.published_rates
-        run(eta, gamma, self.epsilon, self.bound, state, table, tape, trace, first, last)
+            return diffusion_sound.run, (self.rule(), state, table, tape, trace)
+        numbers = (*self.published_rates, self.epsilon, self.bound)
+        return run, (*numbers, state, table, tape, trace)
 
 
 @kernel

@@ -26,7 +26,7 @@ from tacit.agents.diffusion_private import PrivateBanditPolicy
 from tacit.agents.diffusion_steps import consensus, draw, intermediate, mix, reweigh
 from tacit.agents.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
 from tacit.compiled import kernel
-from tacit.policy import require
+from tacit.policy import Program, require
 from tacit.privacy import BoundedNoiseRelease, Claim, Guarantee, PureRelease, Release, compose
 from tacit.privacy.samplers import release_bounded
 from tacit.tapes import Tape, uniform
@@ -166,17 +166,13 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         odds = math.exp(min(self.signal_release.epsilon, 700.0) * (1 - diffusion_sound.GRID_MARGIN))
         return odds / (odds + self.n_states - 1)
 
-    def play(
-        self, state: Any, table: Table, tape: Tape, trace: Trace, first: int, last: int
-    ) -> None:
-        """Play rounds `first` to `last` - 1."""
+    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
         if self.corrected:
             rule = self.rule(self.keep_signal)
-            diffusion_sound.run(rule, state, table, tape, trace, first, last)
-            return
-        eta, gamma = self.published_rates
-        bounds = (self.bound, self.message_bound)
-        run(eta, gamma, self.epsilon, bounds, state, table, tape, trace, first, last)
+            return diffusion_sound.run, (rule, state, table, tape, trace)
+        numbers = (*self.published_rates, self.epsilon, (self.bound, self.message_bound))
+        return run, (*numbers, state, table, tape, trace)
 
 
 @kernel

@@ -49,7 +49,7 @@ from tacit.compiled import kernel
 from tacit.generator import to_unit
 from tacit.networks import Graph
 from tacit.networks.walks import Walk
-from tacit.policy import Policy, require
+from tacit.policy import Policy, Program, require
 from tacit.privacy import Claim, Guarantee, UnaryRelease, compose
 from tacit.tapes import RECORDED, Tape
 from tacit.variates import binomial, block, multinomial, source_of
@@ -319,13 +319,11 @@ class LearningDynamics(Policy):
             facts=np.array([_leaving(table.indptr, table.indices), 0.0, 0.0]),
         )
 
-    def play(
-        self, state: State, table: OptionTable, tape: Tape, trace: Any, first: int, last: int
-    ) -> None:
-        """Play rounds `first` to `last` - 1."""
+    def program(self, state: State, table: OptionTable, tape: Tape, trace: Any) -> Program:
+        """Return the kernel and its arguments."""
         require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
         run = run_crowd if self.engine == "crowd" else run_agents
-        run(self.rule, state, table, tape, trace, first, last)
+        return run, (self.rule, state, table, tape, trace)
 
 
 def walk_matrix_power(

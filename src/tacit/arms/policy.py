@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import Policy
+from tacit.policy import Policy, Program
 from tacit.tapes import Tape
 
 __all__ = ["ArmsPolicy"]
@@ -35,9 +35,9 @@ class ArmsPolicy(Policy):
     def rule(self) -> Any:
         """The numbers the kernels need, as a ``NamedTuple``."""
 
-    def play(self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int) -> None:
-        """Play rounds `first` to `last` - 1."""
-        type(self).run(self.rule, state, table, tape, trace, first, last)
+    def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
+        """Return ``run`` and its arguments."""
+        return type(self).run, (self.rule, state, table, tape, trace)
 
     def select(self, state: Any, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
         """Return the arm to pull in round `t` among `eligible` (indices, increasing)."""

@@ -440,11 +440,11 @@ def play(
     table: Any,
     tape: Any,
     trace: Any,
-    first: Any,
-    last: Any,
     shown: Any,
     contexts: Any,
     XC: Any,
+    first: Any,
+    last: Any,
 ) -> None:
     """Play rounds first to last - 1; `shown`, `contexts` and `XC` are scratch."""
     for t in range(first, last):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiled import INTERPRETED
-from tacit.policy import Policy, require
+from tacit.policy import Policy, Program, require
 from tacit.privacy import (
     BallRelease,
     Claim,
@@ -377,13 +377,13 @@ class CollaborativePolicy(Policy):
             scales = np.array([self._stream(float(length))[2] for length in lengths])
         return new_state(self.rule, B, self.dimension, scales)
 
-    def play(self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int) -> None:
-        """Play rounds `first` to `last` - 1."""
+    def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
+        """Return the kernel of all of them, and its arguments."""
         self._check_tape(tape)
         shown = np.empty(table.n_shown, np.int64)
         contexts = np.empty((table.n_shown, self.dimension))
         scratch = np.empty_like(contexts)
-        play(self.rule, state, table, tape, trace, first, last, shown, contexts, scratch)
+        return play, (self.rule, state, table, tape, trace, shown, contexts, scratch)
 
     def select(self, state: State, user: int, contexts: ArrayLike) -> int:
         """Return which of the rows of `contexts` to offer to `user`."""
