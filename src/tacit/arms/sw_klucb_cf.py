@@ -7,8 +7,11 @@ through the corruption function. Gajane (2023), Algorithm 1; the same kernels se
 
 Departures: the window has a log factor by default (the paper's lacks it and is too short); `min` in
 the definition of the window is read as `max`; indices are clipped to 1, an arm unseen in the window has
-index 1, ties are broken at random and f is floored at 0. Only about one index a round is solved: an arm
-beats the current best index q if its divergence at q is still within the bound.
+index 1, ties are broken at random and f is floored at 0.
+
+Hardly any index is solved. An arm's index reaches a bar b exactly if N_a d(lambda_a, g_a(b)), the evidence
+that its mean is lower, is at most f; evidence changes only with the arm or the bar. If one arm alone reaches
+the bar, it is the best. If not, indices are solved, and the largest is the bar from then on.
 """
 
 from __future__ import annotations
@@ -50,8 +53,6 @@ class Rule(NamedTuple):
     """1 if feedback is corrupted, 0 if it is the reward."""
     corruption: NDArray[np.float64]
     """Shape (K, G): g_a on an even grid of [0, 1]."""
-    tops: NDArray[np.float64]
-    """Shape (K, 3): g_a(1), its logarithm, and that of 1 - g_a(1)."""
     shared: int
     """1 if all arms have the same g."""
     everyone: NDArray[np.int64]
@@ -68,9 +69,15 @@ class State(NamedTuple):
     means: NDArray[np.float64]
     """Shape (K,): lambda_a, its mean."""
     entropies: NDArray[np.float64]
-    """Shape (K,): the negative entropy of the mean, where it is not stale."""
-    stale: NDArray[np.int64]
-    """Shape (K,): 1 where the mean has moved since its entropy was last needed."""
+    """Shape (K,): the negative entropy of the mean."""
+    evidence: NDArray[np.float64]
+    """Shape (K,): N_a d(lambda_a, g_a(b)), or -inf where it is no evidence against reaching b."""
+    stale: NDArray[np.bool_]
+    """Shape (K,): where entropy and evidence are of an earlier mean."""
+    bar: NDArray[np.float64]
+    """Shape (1,): b."""
+    bar_feedback: NDArray[np.float64]
+    """Shape (K, 3): g_a(b), its logarithm, and that of 1 - g_a(b)."""
     tried: NDArray[np.int64]
     """Shape (K,): 1 once an arm was pulled."""
     ring_arms: NDArray[np.int32]
@@ -80,7 +87,7 @@ class State(NamedTuple):
     now: NDArray[np.int64]
     """Shape (1,): the latest round that was acted in."""
     last: NDArray[np.int64]
-    """Shape (1,): the latest arm, where the search for the best index begins."""
+    """Shape (1,): the latest arm, whose index is solved first."""
     tied: NDArray[np.int64]
     """Shape (K,): scratch."""
 
@@ -107,15 +114,11 @@ class KLPolicy(ArmsPolicy):
         grid = np.tile([0.0, 1.0], (self.n_arms, 1))
         if corruption is not None:
             grid = corruption.grid(self.n_arms)
-        top = grid[:, -1]
-        with np.errstate(divide="ignore"):
-            logs, logs_of_rest = np.log(top), np.log1p(-top)
         return Rule(
             window=self.window_rounds,
             level=float(exploration(float(self.window_rounds))),
             private=int(corruption is not None),
             corruption=grid,
-            tops=np.stack([top, logs, logs_of_rest], axis=1),
             shared=int(bool((grid == grid[0]).all())),
             everyone=np.arange(self.n_arms),
         )
@@ -128,7 +131,10 @@ class KLPolicy(ArmsPolicy):
             sums=np.zeros(K),
             means=np.zeros(K),
             entropies=np.zeros(K),
-            stale=np.zeros(K, np.int64),
+            evidence=np.full(K, -np.inf),
+            stale=np.zeros(K, np.bool_),
+            bar=np.zeros(1),
+            bar_feedback=np.zeros((K, 3)),
             tried=np.zeros(K, np.int64),
             ring_arms=np.full(slots, -1, np.int32),
             ring_values=np.zeros(slots),
@@ -258,79 +264,94 @@ def chosen_corruption(epsilon: float | None, corruption: Corruption | None) -> C
 
 @kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Return the arm with the largest index; solve an index only where it can be the largest."""
+    """Return the arm with the largest index: the only one to reach the bar, if one alone does."""
     _forget(rule, state, t)
+    f = rule.level if 0 < rule.window <= t else exploration(float(t))
+    best, n = 0, 0
     for i in range(eligible.size):
         a = eligible[i]
         if state.tried[a] == 0:
             state.tried[a] = 1
             state.last[0] = a
             return a
-    f = rule.level if 0 < rule.window <= t else exploration(float(t))
-    ties, q, g = 0, -1.0, 0.0
-    # The latest arm first: most often it is still the best, and its index rules out the others.
-    latest = state.last[0] if _among(state.last[0], eligible) else -1
-    for i in range(-1, eligible.size):
-        a = latest if i < 0 else eligible[i]
-        if a < 0 or (i >= 0 and a == latest):
-            continue
-        N, lam = state.counts[a], state.means[a]
-        rising = rule.corruption[a, 0] < rule.corruption[a, -1]
-        if N == 0 or (lam >= 1.0 if rule.private == 0 else _at_top(rule, state, a, f, rising)):
-            index = 1.0
-        elif q >= 1.0:
-            continue
-        else:
-            if q > 0.0:
-                if rule.shared == 0 or g < 0.0:
-                    g = grid_value(rule.corruption, a, q)
-                    log_g, log_1g = math.log(g), math.log1p(-g)
-                twin = state.tied[0]
-                alike = state.counts[twin] == N and lam == state.means[twin]
-                if not alike and not _within(state, a, f, g, log_g, log_1g, rising):
-                    continue
-            bound = upper_root(lam, f / N) if rising else 1.0 - upper_root(1.0 - lam, f / N)
-            index = grid_inverse(rule.corruption, a, bound)
-        if index > q:
-            q, g, ties = index, -1.0, 0
-        if index == q:
-            state.tied[ties] = a
-            ties += 1
-    best = state.tied[0]
-    if ties > 1:
-        best = state.tied[int(uniform(tape, t, 0) * ties)]
+        if state.stale[a]:
+            state.entropies[a] = negative_entropy(state.means[a])
+            state.evidence[a] = _evidence(rule, state, a)
+            state.stale[a] = False
+        if state.evidence[a] <= f:
+            best = a
+            n += 1
+    if n != 1:
+        if n == 0:
+            _set_bar(rule, state, 0.0)
+        best = _solve(rule, state, tape, t, eligible, f)
     state.last[0] = best
     return best
 
 
+@kernel(inlined=False)
+def _solve(rule: Any, state: Any, tape: Any, t: Any, eligible: Any, f: Any) -> Any:
+    # Solve the index of each arm that reaches the bar, which rises to the largest index so far.
+    ties, q, level = 0, -1.0, f
+    # The latest arm first: most often it is still the best, and its index rules out the others.
+    latest = state.last[0] if _among(state.last[0], eligible) else -1
+    for i in range(-1, eligible.size):
+        a = latest if i < 0 else eligible[i]
+        if a < 0 or (i >= 0 and a == latest) or state.evidence[a] > level:
+            continue
+        index = 1.0 if state.bar[0] >= 1.0 else _index(rule, state, a, f)
+        if index > q:
+            q, ties = index, 0
+            _set_bar(rule, state, q)
+            # At its own index an arm's evidence is f but for rounding, and its twin's is the same.
+            level = max(f, state.evidence[a])
+        if index == q:
+            state.tied[ties] = a
+            ties += 1
+    if ties == 1:
+        return state.tied[0]
+    return state.tied[int(uniform(tape, t, 0) * ties)]
+
+
 @kernel
-def _at_top(rule: Any, state: Any, a: Any, f: Any, rising: Any) -> Any:
-    return _within(state, a, f, rule.tops[a, 0], rule.tops[a, 1], rule.tops[a, 2], rising)
+def _index(rule: Any, state: Any, a: Any, f: Any) -> Any:
+    N, lam = state.counts[a], state.means[a]
+    if N == 0:
+        return 1.0
+    rising = rule.corruption[a, 0] < rule.corruption[a, -1]
+    bound = upper_root(lam, f / N) if rising else 1.0 - upper_root(1.0 - lam, f / N)
+    return grid_inverse(rule.corruption, a, bound)
+
+
+@kernel(inlined=False)
+def _set_bar(rule: Any, state: Any, b: Any) -> None:
+    state.bar[0] = b
+    at = state.bar_feedback
+    for a in range(state.counts.size):
+        if a > 0 and rule.shared == 1:
+            at[a, 0], at[a, 1], at[a, 2] = at[0, 0], at[0, 1], at[0, 2]
+        else:
+            g = rule.corruption[a, -1] if b >= 1.0 else grid_value(rule.corruption, a, b)
+            at[a, 0] = g
+            at[a, 1] = math.log(g) if g > 0.0 else -np.inf
+            at[a, 2] = math.log1p(-g) if g < 1.0 else -np.inf
+        state.evidence[a] = _evidence(rule, state, a)
+
+
+@kernel
+def _evidence(rule: Any, state: Any, a: Any) -> Any:
+    lam, g = state.means[a], state.bar_feedback[a, 0]
+    reached = lam >= g if rule.corruption[a, 0] < rule.corruption[a, -1] else lam <= g
+    if reached or state.counts[a] == 0 or state.bar[0] <= 0.0:
+        return -np.inf
+    log_g, log_1g = state.bar_feedback[a, 1], state.bar_feedback[a, 2]
+    return state.counts[a] * (state.entropies[a] - lam * log_g - (1.0 - lam) * log_1g)
 
 
 @kernel
 def exploration(s: Any) -> Any:
     """Return f(s) = ln s + 3 ln ln s, at least 0."""
     return max(0.0, math.log(s) + 3.0 * math.log(math.log(s))) if s > 1.0 else 0.0
-
-
-@kernel
-def _within(state: Any, a: Any, f: Any, g: Any, log_g: Any, log_1g: Any, rising: Any) -> Any:
-    # Is the feedback g still inside the arm's confidence interval, so that its index is above?
-    lam = state.means[a]
-    if lam >= g if rising else lam <= g:
-        return True
-    d = 0.0
-    if lam > 0.0:
-        d -= lam * log_g
-    if lam < 1.0:
-        d -= (1.0 - lam) * log_1g
-    if d == math.inf:
-        return False
-    if state.stale[a] == 1:
-        state.entropies[a] = negative_entropy(lam)
-        state.stale[a] = 0
-    return state.counts[a] * (state.entropies[a] + d) <= f
 
 
 @kernel
@@ -366,7 +387,7 @@ def _count(state: Any, arm: Any, n: Any, value: Any) -> None:
     if N == 0:
         state.sums[arm] = 0.0
     state.means[arm] = mean
-    state.stale[arm] = 1
+    state.stale[arm] = True
 
 
 @kernel
