@@ -133,6 +133,19 @@ def test_sw_klucb_cf_by_epsilon(world, seed):
     assert decisions(policy, world, seed) == expected
 
 
+@seeds
+def test_sw_klucb_cf_draws_among_indices_of_zero(seed):
+    """In a window of two rounds f is 0, and feedback 0 is below that of any reward."""
+    world = Bernoulli(means=(0.0, 0.0))
+    pays, draw = reading(world, seed)
+    functions = [lambda x: 0.2 + 0.6 * x] * 2
+    expected = oracle.sw_klucb_cf(2, T, pays, draw, functions=functions, window=2)
+    policy = SWKLUCBCF(
+        n_arms=2, horizon=T, corruption=RandomizedResponse.of(p00=0.8, p11=0.8), window=2
+    )
+    assert decisions(policy, world, seed) == expected
+
+
 def test_the_oracle_notices_a_window_that_is_one_round_short():
     world = WORLDS["changing"]
     pays, draw = reading(world, 1)
