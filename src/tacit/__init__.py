@@ -1,7 +1,19 @@
 """Differentially private bandits on networks: learn together without telling."""
 
-from tacit.simulation import Result, simulate
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tacit.simulation import Result, simulate
 
 __all__ = ["Result", "__version__", "simulate"]
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    """Import the simulator when it is asked for: the command line's help needs no compiler."""
+    if name in ("Result", "simulate"):
+        from tacit import simulation
+
+        return getattr(simulation, name)
+    raise AttributeError(f"module 'tacit' has no attribute {name!r}")

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import math
+import os
 import sys
 import tomllib
 from collections.abc import Iterator, Sequence
@@ -27,7 +28,6 @@ __all__ = ["app", "main"]
 app = typer.Typer(
     name="tacit",
     help="Differentially private bandits on networks: learn together without telling.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
@@ -35,17 +35,48 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the files written.")]
-Seed = Annotated[int, typer.Option(help="The same seed gives the same tables and the same result.")]
-Workers = Annotated[int | None, typer.Option(help="Processes; by default one for each core.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="The same seed gives the same tables and the same result.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes; by default one for each core.")
+]
+Horizon = Annotated[int, typer.Option(min=1, max=10**15, help="Rounds.")]
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line: 2 and one line for a mistake, 130 if it was stopped."""
     try:
-        app()
-    except (ValueError, OSError) as error:
-        print(f"tacit: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except Exception as error:
+        complaint = _complaint(error)
+        if complaint is None:
+            raise
+        print(f"tacit: {complaint}", file=sys.stderr)
+        code = 2
+    if code == 130:
+        print("tacit: stopped; what was finished is kept", file=sys.stderr)
+    raise SystemExit(code)
+
+
+def _complaint(error: Exception) -> str | None:
+    """Return one line for what a user can mend; nothing for a fault of this program."""
+    if hasattr(error, "format_message"):  # typer's own, wherever the version at hand keeps them
+        command = getattr(getattr(error, "ctx", None), "command_path", "tacit")
+        text = f"{error.format_message()} (see {command} --help)"
+    elif isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {(error.strerror or 'cannot be used').lower()}"
+    elif isinstance(error, MemoryError):
+        text = f"not enough memory for this size ({error})"
+    elif isinstance(error, ValueError | OSError):
+        text = str(error)
+    else:
+        return None
+    return " ".join(text.split())
 
 
 @app.command()
@@ -106,8 +137,8 @@ def run(
 def compare(
     policy: Annotated[list[str], typer.Argument(help="NAME or NAME:parameter=value,...")],
     world: Annotated[str | None, typer.Option(help="NAME or NAME:parameter=value,...")] = None,
-    horizon: Annotated[int, typer.Option(help="Rounds.")] = 10_000,
-    repetitions: Annotated[int, typer.Option(help="Independent repetitions.")] = 20,
+    horizon: Horizon = 10_000,
+    repetitions: Annotated[int, typer.Option(min=1, help="Independent repetitions.")] = 20,
     epsilon: Annotated[
         list[float] | None, typer.Option(help="Privacy of every policy that has it; repeatable.")
     ] = None,
@@ -124,11 +155,13 @@ def compare(
     from tacit.registry import policy_named
     from tacit.simulation import Study
 
-    home = policy_named(_spec(policy[0])["name"]).home
+    specs = tuple(_spec(text) for text in policy)
+    if epsilon and any("epsilon" in spec for spec in specs):
+        raise ValueError("write epsilon behind a policy or give --epsilon for all, not both")
     study = Study(
         name=name,
-        environment=_spec(world if world is not None else home),
-        policies=tuple(_spec(text) for text in policy),
+        environment=_spec(world if world is not None else policy_named(specs[0]["name"]).home),
+        policies=specs,
         horizon=horizon,
         repetitions=repetitions,
         seed=seed,
@@ -141,7 +174,7 @@ def compare(
 def guarantee(
     policy: Annotated[str, typer.Argument(help="NAME or NAME:parameter=value,...")],
     world: Annotated[str | None, typer.Option(help="Fills the policy's parameters.")] = None,
-    horizon: Annotated[int, typer.Option(help="Rounds.")] = 10_000,
+    horizon: Horizon = 10_000,
     delta: Annotated[float, typer.Option(help="The delta of composed guarantees.")] = 1e-6,
     picture: Annotated[
         Path | None, typer.Option(help="Write the curve of epsilon against rounds (PNG or SVG).")
@@ -186,8 +219,10 @@ def guarantee(
 def audit(
     target: Annotated[str, typer.Argument(help="A policy or mechanism: NAME:parameter=value,...")],
     world: Annotated[str | None, typer.Option(help="The world a policy is audited in.")] = None,
-    horizon: Annotated[int, typer.Option(help="Rounds of each repetition.")] = 20,
-    runs: Annotated[int, typer.Option(help="Repetitions on each of the two inputs.")] = 100_000,
+    horizon: Horizon = 20,
+    runs: Annotated[
+        int, typer.Option(min=1, help="Repetitions of all rounds on each of the two inputs.")
+    ] = 100_000,
     epsilon: Annotated[
         float | None, typer.Option(help="The claim; by default what is guaranteed.")
     ] = None,
@@ -316,13 +351,11 @@ def _write_table(finished: Sequence[Any], table: Path | None) -> None:
 
 
 def _policy_and_world(policy: str, world: str | None, horizon: int) -> tuple[Any, Any]:
-    from tacit.registry import build, environment_named, policy_named
+    from tacit.registry import build_both, policy_named
 
     written = _spec(policy)
-    kind = policy_named(written.pop("name"))
-    chosen = _spec(world if world is not None else kind.home)
-    environment = build(environment_named(chosen.pop("name")), {}, chosen)
-    return build(kind, environment.facts(horizon), written), environment
+    place = world if world is not None else policy_named(written["name"]).home
+    return build_both(written, _spec(place), horizon)
 
 
 def _spec(text: str) -> dict[str, Any]:
@@ -331,12 +364,15 @@ def _spec(text: str) -> dict[str, Any]:
     spec: dict[str, Any] = {"name": name}
     for part in _split(rest):
         key, equals, value = part.partition("=")
+        key = key.strip()
         if not equals or not key:
             raise ValueError(f"{text!r}: expected NAME:parameter=value, got {part!r}")
+        if key in spec:
+            raise ValueError(f"{text!r}: {key} is written twice")
         try:
-            spec[key.strip()] = tomllib.loads(f"v = {value}")["v"]
+            spec[key] = tomllib.loads(f"v = {value}")["v"]
         except tomllib.TOMLDecodeError:
-            spec[key.strip()] = value.strip()
+            spec[key] = value.strip()
     return spec
 
 
@@ -422,7 +458,10 @@ def _show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
 
 
 def _text(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:.4g}"
+    return f"{float(short):,.0f}" if 1e4 <= abs(value) < 1e12 else short
 
 
 @contextmanager

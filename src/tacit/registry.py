@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
-from collections.abc import Mapping
+import numbers
+import types
+import typing
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, TypeVar
 
@@ -15,7 +18,7 @@ from tacit.networks import generators
 from tacit.networks.classics import CLASSICS
 from tacit.policy import Environment, Policy
 
-__all__ = ["build", "environment_named", "environments", "policies", "policy_named"]
+__all__ = ["build", "build_both", "environment_named", "environments", "policies", "policy_named"]
 
 ROOMS = ("arms", "users", "agents")
 D = TypeVar("D", bound=Policy | Environment)
@@ -53,11 +56,14 @@ def environment_named(name: str) -> type[Environment]:
     return _named(environments(), "world", name)
 
 
-def _named(known: Mapping[str, type[D]], what: str, name: str) -> type[D]:
-    if name in known:
+def _named(known: Mapping[str, type[D]], what: str, name: Any) -> type[D]:
+    if name is None:
+        raise ValueError(f"every {what} needs a name; there are {', '.join(sorted(known))}")
+    if isinstance(name, str) and name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=3) or sorted(known)
-    raise ValueError(f"no {what} is called {name!r}; did you mean {', '.join(near)}?")
+    near = difflib.get_close_matches(str(name), known, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+    raise ValueError(f"no {what} is called {name!r}; {hint}")
 
 
 def build(kind: type[D], facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> D:
@@ -70,30 +76,92 @@ def build(kind: type[D], facts: Mapping[str, Any], parameters: Mapping[str, Any]
     UCB1(n_arms=3, exploration=1.0)
     """
     described: Any = kind
-    fields = {field.name for field in dataclasses.fields(described) if field.init}
-    unknown = sorted(set(parameters) - fields)
+    fields = {field.name: field for field in dataclasses.fields(described) if field.init}
+    unknown = sorted(set(parameters) - set(fields))
     if unknown:
         has = ", ".join(sorted(fields)) or "none"
         raise ValueError(f"{kind.name} has no parameter {unknown[0]!r}; it has {has}")
-    parameters = {name: _object(name, value) for name, value in parameters.items()}
-    filled = {name: value for name, value in facts.items() if name in fields}
-    try:
-        return kind(**{**filled, **parameters})
-    except TypeError as error:
-        raise ValueError(f"{kind.name}: {error}") from None
+    given = {name: value for name, value in facts.items() if name in fields}
+    hints = typing.get_type_hints(kind)
+    for name, value in parameters.items():
+        given[name] = _object(name, value)
+        if not _fits(given[name], hints[name]):
+            wanted = _words(hints[name])
+            raise ValueError(f"{kind.name}: expected {name} to be {wanted}, got {value!r}")
+    missing = [n for n, f in fields.items() if n not in given and _required(f)]
+    if missing:
+        raise ValueError(f"{kind.name} needs {', '.join(missing)}: {kind.name}:{missing[0]}=...")
+    return kind(**given)
+
+
+def build_both(
+    policy: Mapping[str, Any], world: Mapping[str, Any], horizon: int
+) -> tuple[Policy, Environment]:
+    """Return a policy and the world it plays in; each is ``name`` and parameters.
+
+    Examples
+    --------
+    >>> build_both({"name": "ucb1"}, {"name": "bernoulli", "means": [0.3, 0.7]}, horizon=10)[0]
+    UCB1(n_arms=2, exploration=2.0)
+    """
+    chosen, place = dict(policy), dict(world)
+    kind = policy_named(chosen.pop("name", None))
+    where = environment_named(place.pop("name", None))
+    if kind.room != where.room:
+        raise ValueError(
+            f"{kind.name} plays in the room {kind.room!r}, {where.name} is a world of the room "
+            f"{where.room!r}; `tacit worlds` lists them by room"
+        )
+    environment = build(where, {}, place)
+    return build(kind, environment.facts(horizon), chosen), environment
+
+
+def _required(field: dataclasses.Field[Any]) -> bool:
+    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value from a study file can be what an annotation says."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(value, each) for each in inner)
+    if origin in (tuple, Sequence):
+        if not isinstance(value, list | tuple):
+            return False
+        if origin is Sequence or inner[-1] is Ellipsis:
+            inner = (inner[0],) * len(value)
+        return len(value) == len(inner) and all(map(_fits, value, inner))
+    if hint in (int, float):
+        kind = numbers.Integral if hint is int else numbers.Real
+        return isinstance(value, kind) and not isinstance(value, bool)
+    return hint is Any or isinstance(value, hint)
+
+
+def _words(hint: Any) -> str:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Union, types.UnionType):
+        return " or ".join(_words(each) for each in inner if each is not types.NoneType)
+    if origin in (tuple, Sequence):
+        return f"a list ({_words(inner[0])} each)"
+    known = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+    return known.get(hint, getattr(hint, "__name__", str(hint)))
 
 
 def _object(parameter: str, value: Any) -> Any:
     """Turn what a study file can write into what a parameter takes.
 
-    A network is a file's name or ``{name = "ring", n_nodes = 10}``; a corruption is
-    ``{p00 = 0.8, p11 = 0.9}`` or ``{values = [0.9, 0.2]}``. Anything else is already what it is.
+    A network is a file's name or ``{name = "ring", n_nodes = 10}``; a world inside a world is
+    ``{name = "bernoulli", means = [0.3, 0.7]}``; a corruption is ``{p00 = 0.8, p11 = 0.9}`` or
+    ``{values = [0.9, 0.2]}``. Anything else is already what it is.
     """
     if parameter in ("network", "graph"):
         if isinstance(value, str):
             return networks.read_edges(value)
         if isinstance(value, Mapping):
             return _network(dict(value))
+    if parameter == "world" and isinstance(value, Mapping):
+        inner = dict(value)
+        return build(environment_named(inner.pop("name", None)), {}, inner)
     if parameter == "corruption" and isinstance(value, Mapping):
         kind = Corruption if "values" in value else RandomizedResponse.of
         return _called("corruption", kind, dict(value))

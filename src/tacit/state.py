@@ -7,6 +7,7 @@ written beside its place and then moved there, so a crash leaves the old file or
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -17,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = ["load", "save", "write_atomically"]
+__all__ = ["load", "require_writable", "save", "write_atomically"]
 
 S = TypeVar("S")
 FORMAT = 1
@@ -97,3 +98,12 @@ def write_atomically(path: Path, write: Any) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def require_writable(folder: Path) -> None:
+    """Raise ``OSError`` if files cannot be written to `folder`, which need not exist yet."""
+    near = next(each for each in (folder, *folder.absolute().parents) if each.exists())
+    if not near.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(near))
+    if not os.access(near, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(near))

@@ -64,10 +64,13 @@ def test_horizon_may_be_varied_and_fills_policies(tmp_path):
         (("rotating", "rotated"), "did you mean rotating"),
         (("policy.epsilon", "policy.epsilom"), "touches nothing"),
         (("[0.5, 2.0]", "[-1.0]"), "expected epsilon > 0, got -1.0"),
-        (("horizon = 200", "horizon = 0"), "expected horizon >= 1, got 0"),
+        (
+            ("horizon = 200", "horizon = 0"),
+            "expected horizon a whole number from 1 to 1,000,000,000,000,000, got 0",
+        ),
         (('label = "private"', "sigma = 3"), "has no parameter 'sigma'"),
         (("repetitions", "repetition"), "no key 'repetition'"),
-        (("[2, 4]", "[]"), "at least one value"),
+        (("[2, 4]", "[]"), "a list of values"),
         (("[grid]", "[grid"), "not a TOML file"),
     ],
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +17,14 @@ from typing import Any
 
 import numpy as np
 
+from tacit.policy import require
 from tacit.simulation.files import StudyResult, read, write
 from tacit.simulation.run import simulate
 from tacit.simulation.study import Cell, Study, blocks
-from tacit.state import write_atomically
+from tacit.state import require_writable, write_atomically
+from tacit.tapes import seeded_tape
 
-__all__ = ["one_blas_thread", "run_study"]
+__all__ = ["do_jobs", "one_blas_thread", "run_study"]
 
 Progress = Callable[[int, int], None]
 _BLAS = "OPENBLAS_NUM_THREADS"
@@ -61,51 +63,63 @@ def run_study(
     parts = folder / f".{study.name}-{study.fingerprint}"
     cells = study.cells()
     jobs = [
-        (cell, repetitions, parts / f"{i}-{repetitions.start}.npz")
+        (study, cell, repetitions, parts / f"{i}-{repetitions.start}.npz")
         for i, cell in enumerate(cells)
         for repetitions in blocks(study.repetitions)
     ]
-    parts.mkdir(parents=True, exist_ok=True)
-    _do([job for job in jobs if not job[2].is_file()], len(jobs), study, workers, progress)
-    write(target, study, cells, [[p for c, _, p in jobs if c is cell] for cell in cells])
+    todo = [job for job in jobs if not job[3].is_file()]
+    require_writable(folder)
+    try:
+        if workers != 1:
+            _warm_up(todo)
+        do_jobs(_job, todo, done=len(jobs) - len(todo), workers=workers, progress=progress)
+    except ValueError:  # no part of a study that cannot run is worth keeping
+        shutil.rmtree(parts, ignore_errors=True)
+        raise
+    write(target, study, cells, [[p for _, c, _, p in jobs if c is cell] for cell in cells])
     shutil.rmtree(parts)
     return read(target)
 
 
-def _do(
-    todo: list[tuple[Cell, range, Path]],
-    total: int,
-    study: Study,
-    workers: int | None,
-    progress: Progress | None,
+def _warm_up(jobs: Sequence[tuple[Study, Cell, range, Path]]) -> None:
+    """Compile in this process first: the others then find the kernels in the cache."""
+    for cell in {(type(c.policy), type(c.environment)): c for _, c, _, _ in jobs}.values():
+        table = cell.environment.table(0, 0, cell.horizon)
+        trace = cell.environment.trace(cell.horizon, np.array([cell.horizon]))
+        state = cell.policy.start(table)
+        cell.policy.play(state, table, seeded_tape(0), trace, 0, min(16, cell.horizon))
+
+
+def do_jobs(
+    function: Callable[..., None],
+    jobs: Sequence[tuple[Any, ...]],
+    *,
+    done: int = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
 ) -> None:
-    done = total - len(todo)
-    if progress is not None:
-        progress(done, total)
-    workers = min(workers or os.cpu_count() or 1, max(1, len(todo)))
-    if workers > 1:
-        # Compile in this process first: the others then find the kernels in the cache.
-        for kind in {(type(c.policy), type(c.environment)): c for c, _, _ in todo}.values():
-            short = min(16, kind.horizon)
-            simulate(kind.policy, kind.environment, horizon=short, checkpoints=1, threads=1)
-        context = multiprocessing.get_context("spawn")
-        with one_blas_thread(), ProcessPoolExecutor(workers, mp_context=context) as pool:
-            running = [pool.submit(_job, study, cell, reps, part) for cell, reps, part in todo]
-            try:
-                for finished in as_completed(running):
-                    finished.result()
-                    done += 1
-                    if progress is not None:
-                        progress(done, total)
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+    """Call `function` on every job, in processes; `done` jobs were finished before."""
+    require("do_jobs", "workers", ">= 1", workers is None or workers >= 1, workers)
+    tell = progress or (lambda _done, _total: None)
+    total = done + len(jobs)
+    tell(done, total)
+    if min(workers or os.cpu_count() or 1, len(jobs)) <= 1:
+        for job in jobs:
+            function(*job)
+            done += 1
+            tell(done, total)
         return
-    for cell, repetitions, part in todo:
-        _job(study, cell, repetitions, part)
-        done += 1
-        if progress is not None:
-            progress(done, total)
+    context = multiprocessing.get_context("spawn")
+    with one_blas_thread(), ProcessPoolExecutor(workers, mp_context=context) as pool:
+        running = [pool.submit(function, *job) for job in jobs]
+        try:
+            for finished in as_completed(running):
+                finished.result()
+                done += 1
+                tell(done, total)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 @contextmanager

@@ -26,17 +26,22 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
 from tacit.policy import Environment, Policy, require
-from tacit.registry import build, environment_named, policy_named
+from tacit.registry import build_both, policy_named
 
 __all__ = ["Cell", "Study"]
 
+_NAME = re.compile(r"[\w-][\w.-]*")
+_LARGEST = {"horizon": 10**15, "repetitions": 10**6, "checkpoints": 10**6}
 _TOP = {"name", "horizon", "repetitions", "seed", "checkpoints", "environment", "policy", "grid"}
 
 
@@ -90,13 +95,30 @@ class Study:
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        plain = bool(self.name) and all(c.isalnum() or c in "-_." for c in self.name)
-        require(self, "name", "letters, digits, - _ .", plain, self.name)
-        for parameter in ("horizon", "repetitions", "checkpoints"):
+        plain = isinstance(self.name, str) and _NAME.fullmatch(self.name) is not None
+        require(self, "name", "letters, digits, - _ . (not at the front)", plain, self.name)
+        for parameter, largest in _LARGEST.items():
             value = getattr(self, parameter)
-            require(self, parameter, ">= 1", isinstance(value, int) and value >= 1, value)
-        require(self, "seed", ">= 0", isinstance(self.seed, int) and self.seed >= 0, self.seed)
+            rule = f"a whole number from 1 to {largest:,}"
+            require(self, parameter, rule, _whole(value, 1, largest), value)
+        require(self, "seed", "a whole number >= 0", _whole(self.seed, 0), self.seed)
+        described = isinstance(self.environment, Mapping)
+        require(self, "environment", "a name and parameters", described, self.environment)
         require(self, "policies", "at least one", len(self.policies) > 0, self.policies)
+        for policy in self.policies:
+            described = isinstance(policy, Mapping)
+            require(self, "policy", "a name and parameters", described, policy)
+            label = policy.get("label", "")
+            require(self, "label", "text", isinstance(label, str), label)
+        require(self, "grid", "a table of lists", isinstance(self.grid, Mapping), self.grid)
+        for key, values in self.grid.items():
+            if isinstance(values, Mapping):
+                written = f"{key}.{next(iter(values), '')}"
+                raise ValueError(f'Study: write the grid key {written} in quotes: "{written}"')
+            some = isinstance(values, list) and len(values) > 0
+            require(self, f"grid {key!r}", "a list of values", some, values)
+        for horizon in self.grid.get("horizon", ()):
+            require(self, "grid horizon", "whole numbers >= 1", _whole(horizon, 1), horizon)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Study:
@@ -120,10 +142,12 @@ class Study:
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """A hash of everything that decides the result."""
-        text = json.dumps(dataclasses.asdict(self), sort_keys=True, default=repr)
+        """A hash of everything that decides the result: the study, its files and the code."""
+        said = dataclasses.asdict(self)
+        files = [_hash(Path(text)) for text in _texts(said) if Path(text).is_file()]
+        text = json.dumps([said, files, _code()], sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def cells(self) -> list[Cell]:
@@ -140,13 +164,11 @@ class Study:
 
     def _axes(self) -> dict[str, set[str]]:
         """Return for each grid key the names of the policies it touches ("" for all)."""
-        names = [str(policy.get("name", "")) for policy in self.policies]
-        axes = {}
-        for key, values in self.grid.items():
-            require(self, f"grid {key!r}", "a list of values", isinstance(values, list), values)
-            require(self, f"grid {key!r}", "at least one value", len(values) > 0, values)
+        names: list[Any] = [policy.get("name") for policy in self.policies]
+        axes: dict[str, set[str]] = {}
+        for key in self.grid:
             owner, _, parameter = key.rpartition(".")
-            if key in ("horizon",) or owner == "environment":
+            if key == "horizon" or owner == "environment":
                 axes[key] = {""}
                 continue
             touched = {
@@ -163,11 +185,14 @@ class Study:
     def _cell(
         self, written: Mapping[str, Any], chosen: Mapping[str, Any], axes: Mapping[str, set[str]]
     ) -> Cell:
-        world = dict(self.environment)
-        parameters = dict(written)
-        name, label = parameters.pop("name", None), parameters.pop("label", None)
-        if name is None or "name" not in world:
-            raise ValueError("Study: every [environment] and [[policy]] needs a name")
+        world, parameters = dict(self.environment), dict(written)
+        name, label = parameters.get("name"), parameters.pop("label", None)
+        if label is None:
+            label = str(name)
+            if sum(other.get("name") == name for other in self.policies) > 1:
+                label = " ".join(
+                    [label, *(f"{k}={v}" for k, v in parameters.items() if k != "name")]
+                )
         horizon, varied = self.horizon, {}
         for key, value in chosen.items():
             if "" not in axes[key] and name not in axes[key]:
@@ -180,13 +205,10 @@ class Study:
                 world[parameter] = value
             else:
                 parameters[parameter] = value
-        world_kind = environment_named(world.pop("name"))
-        environment = build(world_kind, {}, world)
-        kind = policy_named(name)
-        policy = build(kind, environment.facts(horizon), parameters)
-        shown = " ".join(f"{key.rpartition('.')[2]}={value}" for key, value in varied.items())
+        policy, environment = build_both(parameters, world, horizon)
+        shown = [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
         return Cell(
-            label=" ".join(filter(None, [label or name, shown])),
+            label=" ".join([label, *shown]),
             policy=policy,
             environment=environment,
             horizon=horizon,
@@ -194,9 +216,37 @@ class Study:
         )
 
 
-def _has(policy: str, parameter: str) -> bool:
+@cache
+def _code() -> str:
+    """Return a hash of the code that runs a study: a result of other code is never taken for its own."""
+    package = Path(__file__).parents[1]
+    apart = {"cli.py", "report", "studies"}
+    files = [f for f in package.rglob("*.py") if f.relative_to(package).parts[0] not in apart]
+    return "".join(map(_hash, sorted(files)))
+
+
+def _hash(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list | tuple):
+        for inner in value:
+            yield from _texts(inner)
+
+
+def _has(policy: Any, parameter: str) -> bool:
     kind: Any = policy_named(policy)
     return parameter in {f.name for f in dataclasses.fields(kind)}
+
+
+def _whole(value: Any, smallest: int, largest: float = math.inf) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and smallest <= value <= largest
 
 
 def blocks(repetitions: int, size: int = 8) -> Iterator[range]:
