@@ -52,7 +52,7 @@ PUBLIC = {
         CellResult Result Study StudyResult read run_study simulate
     """,
     "tacit.studies": """
-        Figure Findings Finished Job Reproduction Row Series last_findings reproduce
+        Figure Findings Finished Job Panel Reproduction Row Series last_findings reproduce
         reproductions
     """,
     "tacit.users": """

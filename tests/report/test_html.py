@@ -14,7 +14,7 @@ import pytest
 from tacit.report.html import write_report
 from tacit.report.html_markup import fill, plain, prose, script_json, short
 from tacit.report.html_papers import PAPERS
-from tacit.studies import Figure, Findings, Finished, Reproduction, Row, Series
+from tacit.studies import Figure, Findings, Finished, Panel, Reproduction, Row, Series
 
 NASTY = "</script><script>alert('x')</script> & \"quoted\" {braces}"
 VERDICTS = ("reproduced", "partly", "not reproduced", "cannot be decided")
@@ -39,6 +39,14 @@ def bar_figure():
         [Series("one", [0.0, 1.0], [3.0, 4.0]), Series("two", [1.0], [5.0], [4.5], [5.5])],
         kind="bar", ticks=["first world", "second world"],
     )  # fmt: skip
+
+
+def map_figure():
+    x, y = [10.0, 100.0, 1000.0], [0.5, 0.75]
+    values = [[0.4, 0.3], [0.2, 0.1], [0.05, math.nan]]
+    panel = Panel("epsilon = 1", x, y, values, Series("recommended", x, [0.7, 0.6, 0.5]))
+    return Figure("Map", "agents", "beta", [], x_log=True, kind="map", panels=[panel],
+                  value_label="regret")  # fmt: skip
 
 
 def study(name, paper, verdict="reproduced", figures=(), quick=True, skipped=False, **more):
@@ -66,7 +74,7 @@ def everything():
             for paper in PAPERS
             for i, verdict in enumerate(VERDICTS)
         ),
-        study("002-bars", "002", "partly", [bar_figure()], quick=False),
+        study("002-bars", "002", "partly", [bar_figure(), map_figure()], quick=False),
         study("004-data", "004", "cannot be decided", skipped=True),
         study("003-privacy", "003", privacy="Holds for one reward."),
         study("trade-off", "", figures=[line_figure(kind="points"), line_figure(y_log=True)]),
@@ -226,6 +234,20 @@ def test_the_data_of_a_chart_are_those_of_the_figure(page):
     assert chart["colours"] == [0, 1]
 
 
+def test_a_map_has_its_values_its_scale_and_its_contours(page):
+    _, reader, _ = page
+    chart = next(data for data in reader.data if data["kind"] == "map")
+    (panel,) = chart["panels"]
+    assert panel["values"] == [[0.4, 0.3], [0.2, 0.1], [0.05, None]]
+    assert (chart["low"], chart["high"], chart["levels"]) == (0.05, 0.4, [0.1, 0.2])
+    assert panel["x_edges"] == pytest.approx([10**0.5, 10**1.5, 10**2.5, 10**3.5])
+    assert panel["y_edges"] == [0.375, 0.625, 0.875]
+    assert [each["level"] for each in panel["contours"]] == [0.1, 0.2]
+    assert panel["curve"]["y"] == [0.7, 0.6, 0.5]
+    said = reader.sections["002-bars"]
+    assert "epsilon = 1, agents 1000.20.1" in said
+
+
 def test_numbers_that_are_none_are_gaps(tmp_path):
     series = Series("a", [1.0, 2.0, 3.0], [1.0, math.nan, math.inf], [0.5, math.nan, 1.0],
                     [2.0, 2.0, math.inf])  # fmt: skip
@@ -343,9 +365,12 @@ def test_a_browser_draws_every_chart_it_shows(page, tmp_path):
     )
     shown = done.stdout.partition('id="paper-002"')[2].partition('id="paper-003"')[0]
     drawings = re.findall(r'<div class="drawing">(.*?)</div>', shown, re.S)
-    assert len(drawings) == 2
+    assert len(drawings) == 3
     assert all('class="label"' in each for each in drawings)
-    assert all('class="line c0"' in each or 'class="fill c0"' in each for each in drawings)
+    *charts, drawn_map = drawings
+    assert all('class="line c0"' in each or 'class="fill c0"' in each for each in charts)
+    assert drawn_map.count("<title>epsilon = 1, agents") == 5
+    assert drawn_map.count('class="contour"') >= 2
     assert shown.count('aria-pressed="true"') == 4
 
 

@@ -1,11 +1,13 @@
 """Reproductions: the same numbers however they are run, kept when killed, skipped without data."""
 
+import dataclasses
 import json
+import math
 import os
 
 import pytest
 
-from tacit.studies import last_findings, reproduce, reproductions
+from tacit.studies import Figure, Panel, Series, last_findings, reproduce, reproductions
 from tacit.studies.reproduction import Findings, Job, Reproduction, Row, summarise
 
 CALLS = "TACIT_TEST_CALLS"
@@ -77,6 +79,24 @@ def test_last_findings_are_read_back_full_before_quick(tmp_path):
     assert not last.quick
     assert last.findings == done.findings
     assert json.loads((tmp_path / "squares-full.json").read_text())["findings"]["verdict"]
+
+
+def test_findings_are_json_and_read_back_with_what_json_has_no_word_for(tmp_path):
+    odd = [1.0, math.nan, math.inf, -math.inf]
+    curve = Series("a", [1.0, 2.0, 3.0, 4.0], odd, odd, odd, dashed=True)
+    panel = Panel("p", [1.0], odd, [odd], curve)
+    figure = Figure("f", "x", "y", [curve], kind="map", panels=[panel], value_label="v")
+    given = Findings(verdict="partly", because="b", rows=[Row("r", "", "1")], figures=[figure])
+
+    text = json.dumps(given.to_dict(), allow_nan=False)
+    assert json.loads(text)["figures"][0]["series"][0]["y"] == [1.0, None, "inf", "-inf"]
+    assert repr(Findings.from_dict(json.loads(text))) == repr(given)
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        json.dumps(dataclasses.asdict(given), allow_nan=False)
+
+    chosen = dataclasses.replace(study(1), judge=lambda *_: given)
+    reproduce([chosen], tmp_path, workers=1)
+    assert repr(last_findings(chosen, tmp_path).findings) == repr(given)
 
 
 def test_without_data_a_study_is_skipped_and_the_rest_runs(tmp_path, monkeypatch):

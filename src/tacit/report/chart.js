@@ -22,13 +22,15 @@ function short(value, digits = 4) {
   return String(Number(value.toPrecision(digits)));
 }
 
+function powerText(value) {
+  const [digits, power] = value.toExponential(3).split("e");
+  const raised = power.replace("+", "").replace(/./g, (c) => RAISED[c]);
+  return Number(digits) === 1 ? `10${raised}` : `${Number(digits)}×10${raised}`;
+}
+
 function tickText(value) {
   const size = Math.abs(value);
-  if (size > 0 && (size >= 1e6 || size < 1e-3)) {
-    const [digits, power] = value.toExponential(3).split("e");
-    const raised = power.replace("+", "").replace(/./g, (c) => RAISED[c]);
-    return Number(digits) === 1 ? `10${raised}` : `${Number(digits)}×10${raised}`;
-  }
+  if (size > 0 && (size >= 1e6 || size < 1e-3)) return powerText(value);
   return size >= 1000 ? value.toLocaleString("en") : String(Number(value.toPrecision(6)));
 }
 
@@ -84,13 +86,14 @@ class Chart {
     this.data = JSON.parse(box.querySelector("script").textContent);
     this.svg = box.querySelector("svg");
     this.bars = this.data.kind === "bar";
+    this.map = this.data.kind === "map";
     this.shown = this.data.series.map(() => true);
     this.logY = this.data.y_log;
     const all = this.data.series.flatMap((s) => s.x);
     this.xs = [...new Set(all)].filter((x) => x !== null && (!this.data.x_log || x > 0)).sort((a, b) => a - b);
     this.at = this.xs.length - 1;
     this.legend();
-    if (!this.bars) this.listen();
+    if (!this.bars && !this.map) this.listen();
     new ResizeObserver(() => this.draw()).observe(this.svg.parentElement);
     addEventListener("beforeprint", () => this.draw(640));
   }
@@ -158,6 +161,7 @@ class Chart {
     this.svg.replaceChildren();
     this.width = width;
     if (this.bars) this.drawBars();
+    else if (this.map) this.drawMap();
     else this.drawLines();
   }
 
@@ -277,6 +281,85 @@ class Chart {
         this.element("title", {}, label.previousElementSibling, `${tick}: ${series.label} ${short(value)}${interval}`);
       });
     });
+  }
+
+  drawMap() {
+    const { data, width } = this, { panels } = data;
+    const columns = Math.min(panels.length, width > 560 ? 3 : 2), gap = 14, left = 40, head = 24, foot = 46;
+    const wide = (width - left - 4 - gap * (columns - 1)) / columns, tall = Math.max(130, Math.min(190, 0.75 * wide));
+    const rows = Math.ceil(panels.length / columns), block = head + tall + foot;
+    this.size(18 + rows * block + 80);
+    this.element("text", { x: 2, y: 14, class: "label" }, this.svg, data.y_label);
+    panels.forEach((panel, i) => {
+      const column = i % columns, x0 = left + column * (wide + gap), y0 = 18 + Math.floor(i / columns) * block + head;
+      const x = scale(panel.x_edges[0], panel.x_edges.at(-1), x0, x0 + wide, data.x_log);
+      const y = scale(panel.y_edges[0], panel.y_edges.at(-1), y0 + tall, y0, false);
+      this.element("text", { x: x0, y: y0 - 7, class: "group" }, this.svg, panel.label);
+      this.cells(panel, x, y);
+      const curve = panel.curve.x.map((v, k) => `${x(v).toFixed(1)},${y(panel.curve.y[k]).toFixed(1)}`).join("L");
+      for (const kind of ["under", "over"]) this.element("path", { d: `M${curve}`, class: kind });
+      const labels = [];
+      for (const contour of panel.contours) this.contour(contour, x, y, labels);
+      let free = -Infinity;
+      for (const tick of panel.x) {
+        const text = data.x_log ? powerText(tick) : tickText(tick), half = 3.8 * text.length;
+        if (x(tick) - half < free) continue;
+        this.element("text", { x: x(tick), y: y0 + tall + 16, "text-anchor": "middle" }, this.svg, text);
+        free = x(tick) + half + 6;
+      }
+      this.element("text", { x: x0 + wide / 2, y: y0 + tall + 34, "text-anchor": "middle", class: "label" }, this.svg, data.x_label);
+      if (column) return;
+      for (const tick of y.ticks) this.element("text", { x: x0 - 6, y: y(tick) + 4, "text-anchor": "end" }, this.svg, tickText(tick));
+    });
+    this.colourBar(left, 18 + rows * block + 4, Math.min(360, width - left - 12));
+  }
+
+  cells(panel, x, y) {
+    const { data } = this;
+    panel.values.forEach((column, i) => column.forEach((value, k) => {
+      if (value === null) return;
+      const a = x(panel.x_edges[i]), b = x(panel.x_edges[i + 1]), c = y(panel.y_edges[k + 1]), d = y(panel.y_edges[k]);
+      const cell = this.element("rect", { x: a, y: c, width: b - a + 0.5, height: d - c + 0.5, fill: this.colour(value) });
+      const said = `${panel.label}, ${data.x_label} ${short(panel.x[i])}, ${data.y_label} ${short(panel.y[k])}: ${short(value, 3)}`;
+      this.element("title", {}, cell, said);
+      for (const kind of ["pointermove", "pointerdown"]) cell.addEventListener(kind, () => { this.where.textContent = said; });
+    }));
+  }
+
+  // A label that would cover another is left out: the colour bar has its value too.
+  contour({ level, lines, at }, x, y, labels) {
+    for (const line of lines) {
+      const path = line.map(([a, b]) => `${x(a).toFixed(1)},${y(b).toFixed(1)}`).join("L");
+      this.element("path", { d: `M${path}`, class: "contour" });
+    }
+    const text = short(level), here = [x(at[0]), y(at[1]) + 4, 3.4 * text.length];
+    if (labels.some(([a, b, half]) => Math.abs(a - here[0]) < half + here[2] && Math.abs(b - here[1]) < 13)) return;
+    labels.push(here);
+    this.element("text", { x: here[0], y: here[1], "text-anchor": "middle", class: "height" }, this.svg, text);
+  }
+
+  colour(value) {
+    const { low, high, colours } = this.data;
+    const place = (Math.log(value / low) / Math.log(high / low)) * (colours.length - 1);
+    const k = Math.min(colours.length - 2, Math.max(0, Math.floor(place))), share = place - k;
+    const part = (hex, i) => parseInt(hex.slice(1 + 2 * i, 3 + 2 * i), 16);
+    return `rgb(${[0, 1, 2].map((i) => Math.round(part(colours[k], i) * (1 - share) + part(colours[k + 1], i) * share)).join(",")})`;
+  }
+
+  colourBar(left, top, wide) {
+    const { low, high, levels, value_label: said, panels } = this.data, steps = 60;
+    const x = scale(low, high, left, left + wide, true);
+    for (let i = 0; i < steps; i++) {
+      const value = low * (high / low) ** ((i + 0.5) / steps);
+      this.element("rect", { x: left + (i * wide) / steps, y: top, width: wide / steps + 0.5, height: 12, fill: this.colour(value) });
+    }
+    for (const level of levels) {
+      this.element("path", { d: `M${x(level)},${top}v16`, class: "axisline" });
+      this.element("text", { x: x(level), y: top + 28, "text-anchor": "middle" }, this.svg, short(level));
+    }
+    this.element("text", { x: left, y: top + 48, class: "label" }, this.svg, said);
+    for (const kind of ["under", "over"]) this.element("path", { d: `M${left},${top + 64}h34`, class: kind });
+    this.element("text", { x: left + 42, y: top + 68, class: "label" }, this.svg, panels[0].curve.label);
   }
 
   listen() {

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit.report.html_markup import plain, short
+from tacit.report.maps import draw_map
 from tacit.report.style import COLOURS, figure, save_figure
 from tacit.studies.reproduction import Figure, Series
 
@@ -50,6 +51,8 @@ def draw_figure(data: Figure, path: Path) -> list[Path]:
     path : Path
         Where to write, without ending.
     """
+    if data.kind == "map":
+        return draw_map(data, path)
     wide = data.kind == "bar" and len(data.ticks) > 4
     with figure(10.0 if wide else 7.0, 4.4) as (drawn, axes):
         looks = colour_numbers(data.series)

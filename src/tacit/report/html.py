@@ -8,14 +8,16 @@ findings; what is written here only introduces and arranges. Charts are drawn in
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from tacit.report.figures import colour_numbers, draw_figure
 from tacit.report.html_markup import Html, fill, joined, plain, prose, script_json, short
 from tacit.report.html_papers import PAPERS, Paper
-from tacit.report.style import COLOURS
+from tacit.report.maps import MapScale, contours, edges, map_scale
+from tacit.report.style import COLOURS, MAP_COLOURS
 from tacit.state import write_atomically
 from tacit.studies.reproduction import (
     NOT_REPRODUCED,
@@ -23,6 +25,7 @@ from tacit.studies.reproduction import (
     REPRODUCED,
     UNDECIDED,
     Figure,
+    Panel,
     Row,
     Series,
 )
@@ -346,8 +349,22 @@ def _figures(done: Finished) -> Html:
 
 
 def _figure(data: Figure, name: str) -> Html:
+    return fill(
+        _resource("figure.html"),
+        title=prose(data.title),
+        caption=prose(data.caption),
+        described=_described(data),
+        role=Html(' tabindex="0"') if _has_keys(data) else "",
+        data=script_json(_chart(data)),
+        table=_map_table(data) if data.kind == "map" else _data_table(data),
+        name=name,
+    )
+
+
+def _chart(data: Figure) -> dict[str, Any]:
+    """Return what ``chart.js`` draws."""
     series = [_thinned(each, _MOST_POINTS) for each in data.series]
-    chart = {
+    chart: dict[str, Any] = {
         "kind": data.kind,
         "x_label": plain(data.x_label),
         "y_label": plain(data.y_label),
@@ -355,36 +372,61 @@ def _figure(data: Figure, name: str) -> Html:
         "y_log": data.y_log,
         "ticks": [plain(tick) for tick in data.ticks],
         "colours": colour_numbers(data.series),
-        "series": [
-            {"label": plain(s.label), "dashed": s.dashed, "x": _numbers(s.x), "y": _numbers(s.y),
-             "low": _numbers(s.low), "high": _numbers(s.high)}
-            for s in series
+        "series": [_line(each) for each in series],
+    }
+    if data.kind == "map":
+        scale = map_scale(data)
+        chart |= scale._asdict() | {
+            "colours": MAP_COLOURS,
+            "value_label": plain(data.value_label),
+            "panels": [_panel(panel, scale, x_log=data.x_log) for panel in data.panels],
+        }
+    return chart
+
+
+def _line(series: Series) -> dict[str, Any]:
+    parts = {name: _numbers(getattr(series, name)) for name in ("x", "y", "low", "high")}
+    return {"label": plain(series.label), "dashed": series.dashed, **parts}
+
+
+def _panel(panel: Panel, scale: MapScale, *, x_log: bool) -> dict[str, Any]:
+    return {
+        "label": plain(panel.label),
+        "x": _numbers(panel.x),
+        "y": _numbers(panel.y),
+        "x_edges": edges(panel.x, log=x_log),
+        "y_edges": edges(panel.y, log=False),
+        "values": [_numbers(row) for row in panel.values],
+        "contours": [
+            {"level": each.level, "at": _numbers(each.at),
+             "lines": [[_numbers(point) for point in line] for line in each.lines]}
+            for each in contours(panel, scale.levels, x_log=x_log)
         ],
+        "curve": _line(panel.curve),
     }  # fmt: skip
-    return fill(
-        _resource("figure.html"),
-        title=prose(data.title),
-        caption=prose(data.caption),
-        described=_described(data),
-        role="" if data.kind == "bar" else Html(' tabindex="0"'),
-        data=script_json(chart),
-        table=_data_table(data),
-        name=name,
-    )
+
+
+def _has_keys(data: Figure) -> bool:
+    return data.kind in ("line", "points")
 
 
 def _described(data: Figure) -> str:
     """Say what the figure shows to someone who cannot see it."""
+    if data.kind == "map":
+        return (
+            f"{data.title}. {data.value_label} as colour, {data.y_label} against {data.x_label}, "
+            f"in {len(data.panels)} panels; the values are in the table."
+        )
     parts = []
     for each in data.series:
         finite = [y for y in each.y if math.isfinite(y)]
         if finite:
             parts.append(f"{each.label} from {short(finite[0])} to {short(finite[-1])}")
-    keys = "" if data.kind == "bar" else " Arrow keys read the values."
+    keys = " Arrow keys read the values." if _has_keys(data) else ""
     return f"{data.title}. {data.y_label} against {data.x_label or 'setting'}: {'; '.join(parts)}.{keys}"
 
 
-def _numbers(values: Sequence[float]) -> list[float | None]:
+def _numbers(values: Iterable[float]) -> list[float | None]:
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
 
 
@@ -438,6 +480,31 @@ def _data_table(data: Figure) -> Html:
         head=head,
         body=body,
     )  # fmt: skip
+
+
+def _map_table(data: Figure) -> Html:
+    columns = data.panels[0].y
+    head = joined(
+        fill('<th scope="col">{y} {value}</th>', y=data.y_label, value=short(y)) for y in columns
+    )
+    body = joined(
+        fill(
+            '<tr><th scope="row">{label}, {x} {value}</th>{cells}</tr>',
+            label=prose(panel.label),
+            x=data.x_label,
+            value=short(x),
+            cells=joined(fill('<td class="number">{v}</td>', v=short(v)) for v in values),
+        )
+        for panel in data.panels
+        for x, values in zip(panel.x, panel.values, strict=True)
+    )
+    return fill(
+        "<table><caption>{said}</caption><thead><tr><th></th>{head}</tr></thead>"
+        "<tbody>{body}</tbody></table>",
+        said=data.value_label,
+        head=head,
+        body=body,
+    )
 
 
 def _tick(data: Figure, x: float) -> str:

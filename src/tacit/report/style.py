@@ -10,11 +10,15 @@ from typing import Any
 
 from tacit.state import write_atomically
 
-__all__ = ["COLOURS", "DASHES", "figure", "save_figure"]
+__all__ = ["COLOURS", "DASHES", "MAP_COLOURS", "figure", "looks", "save_figure"]
 
 #: Okabe and Ito's palette, dark first: distinct with any form of colour vision and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 DASHES = ("-", "--", "-.", ":")
+#: Nine steps of viridis, evenly spaced to the eye, for maps.
+MAP_COLOURS = (
+    "#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725",
+)  # fmt: skip
 
 _RC: Any = {
     "figure.dpi": 150,

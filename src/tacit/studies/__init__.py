@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 
-from tacit.studies.reproduction import Figure, Findings, Job, Reproduction, Row, Series
+from tacit.studies.reproduction import Figure, Findings, Job, Panel, Reproduction, Row, Series
 from tacit.studies.runner import Finished, last_findings, reproduce
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "Findings",
     "Finished",
     "Job",
+    "Panel",
     "Reproduction",
     "Row",
     "Series",

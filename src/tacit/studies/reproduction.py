@@ -18,6 +18,7 @@ __all__ = [
     "Figure",
     "Findings",
     "Job",
+    "Panel",
     "Reproduction",
     "Row",
     "Series",
@@ -105,6 +106,18 @@ class Series:
 
 
 @dataclass(frozen=True)
+class Panel:
+    """A map: a positive value at every point of a grid, and a curve drawn over it."""
+
+    label: str
+    x: list[float]
+    y: list[float]
+    values: list[list[float]]
+    """``values[i][k]`` at ``x[i]`` and ``y[k]``."""
+    curve: Series
+
+
+@dataclass(frozen=True)
 class Figure:
     """The data of a figure; the report draws it, on paper and on screen."""
 
@@ -115,8 +128,12 @@ class Figure:
     x_log: bool = False
     y_log: bool = False
     kind: str = "line"
-    """``line``, ``points`` (markers joined by lines) or ``bar`` (x are positions of `ticks`)."""
+    """``line``, ``points`` (markers joined by lines), ``bar`` (x are positions of `ticks`) or ``map``."""
     ticks: list[str] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+    """Of a map, in place of series; they share one logarithmic scale of colours."""
+    value_label: str = ""
+    """What the colours of a map say."""
     caption: str = ""
 
 
@@ -133,18 +150,53 @@ class Findings:
     """The privacy finding, if the study has one."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
+        """Return plain data for JSON, which knows neither NaN (None here) nor infinity (a string)."""
+        data: dict[str, Any] = _written(asdict(self))
+        return data
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Findings:
         """Return the findings that `to_dict` wrote."""
         figures = [
-            Figure(**{**figure, "series": [Series(**series) for series in figure["series"]]})
+            Figure(
+                **{
+                    **figure,
+                    "series": [_series(each) for each in figure["series"]],
+                    "panels": [_panel(each) for each in figure.get("panels", [])],
+                }
+            )
             for figure in data["figures"]
         ]
         rows = [Row(**row) for row in data["rows"]]
         return cls(**{**data, "rows": rows, "figures": figures})
+
+
+def _written(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _written(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_written(each) for each in value]
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return None if math.isnan(value) else str(value)
+
+
+def _read(values: Sequence[Any]) -> list[float]:
+    return [math.nan if value is None else float(value) for value in values]
+
+
+def _series(data: Mapping[str, Any]) -> Series:
+    numbers = {name: _read(data[name]) for name in ("x", "y", "low", "high")}
+    return Series(**{**data, **numbers})
+
+
+def _panel(data: Mapping[str, Any]) -> Panel:
+    grid = {
+        "x": _read(data["x"]),
+        "y": _read(data["y"]),
+        "values": list(map(_read, data["values"])),
+    }
+    return Panel(**{**data, **grid, "curve": _series(data["curve"])})
 
 
 @dataclass(frozen=True, kw_only=True)

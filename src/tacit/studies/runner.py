@@ -187,6 +187,6 @@ def _keep(folder: Path, done: Finished) -> None:
         "skipped": done.skipped,
         "findings": done.findings.to_dict(),
     }
-    text = json.dumps(record, indent=1)
+    text = json.dumps(record, indent=1, allow_nan=False)
     path = _path(folder, done.reproduction, done.quick)
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
