@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
-from tacit.studies import paper001, paper001_privacy
+from tacit.studies import paper001, paper001_map, paper001_privacy
 from tacit.studies.reproduction import NOT_REPRODUCED, PARTLY, REPRODUCED
 
 STUDIES = {study.name: study for study in paper001.REPRODUCTIONS}
@@ -95,6 +95,47 @@ def test_constants():
     assert constants(lambda key: 0.4).verdict == REPRODUCED
     wide = constants(lambda key: 0.1 if key.startswith("0.9") and key.endswith("0.8") else 0.4)
     assert wide.verdict == PARTLY
+
+
+def mapped(regret):
+    """Return the findings of the map whose cells have the regret that `regret(N, epsilon, place)` says."""
+    study = STUDIES["001-map"]
+    outcomes = {}
+    for job in study.jobs(False):
+        N, epsilon, n = (
+            job.arguments["n_agents"],
+            job.arguments["epsilon"],
+            len(job.arguments["betas"]),
+        )
+        outcomes[job.key] = {
+            "betas": [*job.arguments["betas"], 0.77],
+            "regret": [regret(N, epsilon, place) for place in (*range(n), -1)],
+        }
+    return study.judge(outcomes, False)
+
+
+def test_map():
+    found = mapped(lambda N, epsilon, place: 40 / N**0.5 if place == 0 else 0.05)
+    assert found.verdict == REPRODUCED
+    assert "from 10^6 agents on, the recommended beta from 10^3 agents on" in found.because
+    assert mapped(lambda *_: 0.3).verdict == NOT_REPRODUCED
+    assert mapped(lambda N, epsilon, _: 0.3 if epsilon < 1 else 0.1).verdict == PARTLY
+    # A lucky small population is not enough: all larger ones must do.
+    assert mapped(lambda N, *_: 0.1 if N == 10**3 else 0.3).verdict == NOT_REPRODUCED
+    panel = found.figures[0].panels[0]
+    assert len(panel.values) == len(panel.x) == len(panel.curve.y)
+    assert all(len(row) == len(panel.y) for row in panel.values)
+    assert set(panel.curve.y) == {0.77}
+
+
+@slow
+def test_a_cell_of_the_map():
+    found = paper001_map.regret_by_beta(10**5, 2.0, [0.505], 2)
+    # The map of the docs has 0.155 and 0.020; runs vary by about 0.01 and 0.002.
+    assert found["regret"] == pytest.approx([0.155, 0.020], abs=0.04)
+    assert found["regret"][1] < 0.03
+    assert found["betas"][0] == 0.505
+    assert found["betas"][1] > 0.6
 
 
 def privacy(**refuted):

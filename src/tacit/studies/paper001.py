@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.studies.paper001_map import MAP
 from tacit.studies.paper001_privacy import CONSTANTS, PRIVACY
 from tacit.studies.reproduction import (
     NOT_REPRODUCED,
@@ -413,5 +414,6 @@ REPRODUCTIONS = (
         judge=_judge_budget,
     ),
     CONSTANTS,
+    MAP,
     PRIVACY,
 )
