@@ -40,7 +40,9 @@ class State(NamedTuple):
     sums: NDArray[np.float64]
     """Shape (K,): their sums."""
     means: NDArray[np.float64]
-    """Shape (K,): their means."""
+    """Shape (K,): their means; infinite before the first."""
+    widths: NDArray[np.float64]
+    """Shape (K,): 1 / sqrt(n), to which the bonus is proportional; 0 before the first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +84,7 @@ class UCB1(ArmsPolicy):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return that nothing is protected."""
-        return Guarantee.none("UCB1 adds no noise")
+        return Guarantee.none(f"{type(self).__name__} adds no noise")
 
     @cached_property
     def rule(self) -> Rule:
@@ -92,19 +94,17 @@ class UCB1(ArmsPolicy):
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
-        return State(np.zeros(K, np.int64), np.zeros(K), np.zeros(K))
+        return State(np.zeros(K, np.int64), np.zeros(K), np.full(K, np.inf), np.zeros(K))
 
 
 @kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return the arm with the largest index."""
-    c_log_t = rule.exploration * math.log(max(1.0, float(t)))
+    bonus = math.sqrt(rule.exploration * math.log(max(1.0, float(t))))
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
-        if state.counts[a] == 0:
-            return a
-        index = state.means[a] + math.sqrt(c_log_t / state.counts[a])
+        index = state.means[a] + bonus * state.widths[a]
         if index > largest:
             best, largest = a, index
     return best
@@ -112,10 +112,11 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Update the mean of the arm."""
+    """Update the mean of the arm and the width of its bonus."""
     state.counts[arm] += 1
     state.sums[arm] += reward
     state.means[arm] = state.sums[arm] / state.counts[arm]
+    state.widths[arm] = 1.0 / math.sqrt(state.counts[arm])
 
 
 @kernel

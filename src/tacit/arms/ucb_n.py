@@ -8,23 +8,17 @@ feedback graphs. Ties go to the lowest index.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
-from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe, piece_of, reward, row_of
-from tacit.arms.ucb1 import Rule, State, act, learn
+from tacit.arms.ucb1 import UCB1, act, learn
 from tacit.compiled import kernel
-from tacit.policy import require
-from tacit.privacy import Guarantee
 
 __all__ = ["UCBN"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class UCBN(ArmsPolicy):
+class UCBN(UCB1):
     """Pull the arm with the largest upper confidence bound over all observations.
 
     Guarantee: none; the decisions depend on every observed reward without noise.
@@ -57,27 +51,6 @@ class UCBN(ArmsPolicy):
     summary: ClassVar[str] = "UCB1 with side observations"
     paper: ClassVar[str] = "Caron et al. 2012, Algorithm 1"
 
-    n_arms: int
-    exploration: float = 2.0
-
-    def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "exploration", ">= 0", self.exploration >= 0, self.exploration)
-
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
-        return Guarantee.none("UCB-N adds no noise")
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(float(self.exploration), np.arange(self.n_arms))
-
-    def start(self, table: Any = None) -> State:
-        """Return a state that has seen nothing."""
-        K = self.n_arms
-        return State(np.zeros(K, np.int64), np.zeros(K), np.zeros(K))
-
 
 @kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
@@ -92,4 +65,4 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
             learn(rule, state, tape, t, b, value if b == arm else reward(table, t, b))
 
 
-UCBN.act, UCBN.learn, UCBN.run = act, learn, run
+UCBN.run = run
