@@ -6,11 +6,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED, kernel
+from tacit.compiled import INTERPRETED, address_of, call, kernel
 
 compiled_only = pytest.mark.skipif(INTERPRETED, reason="numba is switched off")
 
@@ -63,15 +64,50 @@ def test_the_cache_follows_what_a_kernel_calls(tmp_path):
 
 
 @compiled_only
-def test_the_kernels_of_a_policy_are_cached_for_the_next_process():
+def test_kernels_and_the_loop_of_an_audit_are_cached_for_the_next_process():
     code = (
         "import tacit; from tacit.arms import UCB1, Bernoulli\n"
-        "tacit.simulate(UCB1(n_arms=2), Bernoulli(means=(0.2, 0.8)), horizon=10)\n"
-        "stats = UCB1.run.stats\n"
-        "print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
+        "from tacit.simulation import audits\n"
+        "policy, world = UCB1(n_arms=2), Bernoulli(means=(0.2, 0.8))\n"
+        "tacit.simulate(policy, world, horizon=10)\n"
+        "run = audits.PolicyRun(policy=policy, environment=world, horizon=10)\n"
+        "run(world.table(0, 0, 10), 5, seed=0)\n"
+        "for stats in (UCB1.run.stats, audits._play_all.stats):\n"
+        "    print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )
     run(Path.cwd(), code, NUMBA_CACHE_DIR="")
-    assert run(Path.cwd(), code, NUMBA_CACHE_DIR="") == ["1", "0"]
+    assert run(Path.cwd(), code, NUMBA_CACHE_DIR="") == ["1", "0", "1", "0"]
+
+
+@kernel
+def subtract(amount: Any, numbers: Any) -> None:
+    if numbers[0] < amount:
+        raise ValueError("not enough left")
+    numbers[0] -= amount
+
+
+@kernel
+def subtract_often(address: Any, arguments: Any, times: Any) -> None:
+    for _ in range(times):
+        call(address, arguments)
+
+
+def test_a_kernel_calls_what_it_is_handed_and_passes_errors_on():
+    arguments = (2.0, np.array([7.0]))
+    address = address_of(subtract, *arguments)
+    subtract_often(address, arguments, 3)
+    assert arguments[1][0] == 1.0
+    with pytest.raises(ValueError, match="not enough left"):
+        subtract_often(address, arguments, 1)
+    assert arguments[1][0] == 1.0
+
+
+@compiled_only
+def test_only_a_kernel_without_a_result_has_an_address():
+    from tacit.generator import to_unit
+
+    with pytest.raises(TypeError, match="returns nothing"):
+        address_of(to_unit, np.uint64(1))
 
 
 def test_without_numba_a_kernel_is_the_function_itself():

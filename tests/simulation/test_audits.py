@@ -11,7 +11,8 @@ from tacit.arms.tables import edit
 from tacit.compiled import INTERPRETED
 from tacit.privacy import Neighbours
 from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of
-from tacit.tapes import seeded_tape
+from tacit.tapes import secure_tape, seeded_tape
+from tacit.users import CoLin, Synthetic
 
 slow_if_interpreted = pytest.mark.skipif(
     INTERPRETED,
@@ -21,19 +22,52 @@ WORLD = Bernoulli(means=(0.3, 0.7))
 HORIZON = 12
 
 
-@pytest.mark.parametrize("policy", [KLUCBCF(n_arms=2, epsilon=1.0), UCB1(n_arms=2)])
-def test_repetitions_are_plain_runs(policy):
-    table = WORLD.table(0, 0, HORIZON)
-    run = PolicyRun(policy=policy, environment=WORLD, horizon=HORIZON, released=8)
+AGENTS = {"n_options": 3, "n_agents": 5, "epsilon": 1.0, "beta": 0.9, "mu": 0.01}
+TRUTH, OPTIONS = ChangingTruth(dominance=0.8), SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=5)
+USERS = Synthetic(n_users=3, dimension=2)
+
+
+@pytest.mark.parametrize("secure", [False, True])
+@pytest.mark.parametrize(
+    ("policy", "world"),
+    [
+        (KLUCBCF(n_arms=2, epsilon=1.0), WORLD),
+        (Uniform(n_arms=2), WORLD),
+        (CoLin(n_users=3, dimension=2, epsilon=1.0), USERS),
+        (OutsiderPrivateDiffusion(n_states=5, epsilon=1.0), TRUTH),
+        (OutsiderPrivateDiffusion(n_states=5, epsilon=1.0, variant="published"), TRUTH),
+        (LearningDynamics(**AGENTS), OPTIONS),
+        (LearningDynamics(engine="crowd", **AGENTS), OPTIONS),
+    ],
+    ids=lambda value: value.name,
+)
+def test_repetitions_are_plain_runs(policy, world, secure):
+    """Every bit is that of a game played by itself."""
+    if secure and not policy.secure:
+        pytest.skip("its noise has no exact sampler")
+    table = world.table(0, 0, HORIZON)
+    run = PolicyRun(policy=policy, environment=world, horizon=HORIZON, released=8, secure=secure)
     outputs = run(table, 20, seed=5)
     keys = np.random.default_rng(5).integers(0, 2**64, (20, 4), np.uint64)
     for row, key in zip(outputs, keys, strict=True):
-        tape = seeded_tape(0, log=8)
-        tape.key[:2] = key[:2]
-        trace = WORLD.trace(HORIZON, np.array([HORIZON]), record=True)
+        tape = secure_tape(log=8) if secure else seeded_tape(0, log=8)
+        words = 4 if secure else 2
+        tape.key[:words] = key[:words]
+        trace = world.trace(HORIZON, np.array([HORIZON]), record=True)
         policy.play(policy.start(table), table, tape, trace, 0, HORIZON)
-        np.testing.assert_array_equal(row, np.concatenate([tape.log, trace.decisions]))
+        decided = trace.choices if hasattr(trace, "choices") else trace.decisions
+        np.testing.assert_array_equal(row, np.concatenate([tape.log, np.ravel(decided)]))
     assert len(run.names) == outputs.shape[1]
+    assert len(np.unique(outputs, axis=0)) > 1
+    unwatched = PolicyRun(
+        policy=policy,
+        environment=world,
+        horizon=HORIZON,
+        released=8,
+        decisions=False,
+        secure=secure,
+    )
+    np.testing.assert_array_equal(unwatched(table, 20, seed=5), outputs[:, :8])
 
 
 @slow_if_interpreted

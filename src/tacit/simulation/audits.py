@@ -3,7 +3,8 @@
 What an adversary sees is every released value and every decision. The audit itself knows nothing
 of policies; this page turns a policy into something to run and an environment's table into
 neighbouring pairs. All memory a repetition changes lies in one buffer, so that starting afresh is one
-copy and a short game costs microseconds.
+copy. The games are played by one compiled loop around the kernel that the simulator calls, and a short one
+costs about a microsecond.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiled import address_of, call, kernel
 from tacit.policy import Environment, Policy, require, require_secure
 from tacit.privacy import Neighbours, SearchResult, search
 from tacit.tapes import SECURE, SEEDED, Tape
@@ -90,19 +92,15 @@ class PolicyRun:
         rounds = np.array([self.horizon], np.int64)
         trace = self.environment.trace(self.horizon, rounds, record=self.decisions)
         (state, trace, tape), buffer = _in_one_buffer((self.policy.start(table), trace, tape))
-        fresh = buffer.copy()
-        chosen = _decisions(trace).reshape(-1) if self.decisions else np.zeros(0)
+        play, rest = self.policy.program(state, table, tape, trace)
+        arguments = (*rest, 0, self.horizon)
+        decided = _decisions(trace).reshape(-1)
         keys = np.random.default_rng(seed).integers(0, 2**64, (runs, 4), np.uint64)
         if not self.secure:
             keys[:, 2:] = 0
-        outputs = np.empty((runs, self.released + chosen.size))
-        play, horizon, log, key = self.policy.play, self.horizon, tape.log, tape.key
-        for i in range(runs):
-            buffer[:] = fresh
-            key[:] = keys[i]
-            play(state, table, tape, trace, 0, horizon)
-            outputs[i, : log.size] = log
-            outputs[i, log.size :] = chosen
+        outputs = np.empty((runs, self.released + decided.size))
+        address = address_of(play, *arguments)
+        _play_all(address, arguments, tape, keys, buffer, buffer.copy(), decided, outputs)
         return outputs
 
 
@@ -290,17 +288,45 @@ def _decisions(trace: Any) -> NDArray[Any]:
     return np.asarray(trace.choices if hasattr(trace, "choices") else trace.decisions)
 
 
-def _in_one_buffer(tree: Any) -> tuple[Any, NDArray[np.uint8]]:
+@kernel
+def _play_all(
+    address: Any,
+    arguments: Any,
+    tape: Any,
+    keys: Any,
+    buffer: Any,
+    fresh: Any,
+    decided: Any,
+    outputs: Any,
+) -> None:
+    """Play one game for each key; each begins with what `fresh` holds and fills a row."""
+    m = tape.log.size
+    for i in range(keys.shape[0]):
+        _copy(fresh, buffer)
+        _copy(keys[i], tape.key)
+        call(address, arguments)
+        _copy(tape.log, outputs[i, :m])
+        _copy(decided, outputs[i, m:])
+
+
+@kernel
+def _copy(source: Any, target: Any) -> None:
+    for j in range(target.size):
+        target[j] = source[j]
+
+
+def _in_one_buffer(tree: Any) -> tuple[Any, NDArray[np.uint64]]:
     """Return the same tuples with all their arrays moved into one buffer."""
     arrays: list[NDArray[Any]] = []
     _visit(tree, arrays.append)
     offsets = np.cumsum([0] + [-(-a.nbytes // _ALIGNMENT) * _ALIGNMENT for a in arrays])
-    buffer = np.zeros(int(offsets[-1]), np.uint8)
+    buffer = np.zeros(int(offsets[-1]) // 8, np.uint64)
+    memory = buffer.view(np.uint8)
     places = iter(offsets.tolist())
 
     def move(array: NDArray[Any]) -> NDArray[Any]:
         start = next(places)
-        flat = buffer[start : start + array.nbytes].view(array.dtype)
+        flat = memory[start : start + array.nbytes].view(array.dtype)
         fortran = array.flags.f_contiguous and not array.flags.c_contiguous
         moved = flat.reshape(array.shape, order="F" if fortran else "C")
         moved[...] = array
