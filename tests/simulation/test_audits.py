@@ -20,8 +20,7 @@ slow_if_interpreted = pytest.mark.skipif(
 )
 WORLD = Bernoulli(means=(0.3, 0.7))
 HORIZON = 12
-
-
+GAMES, ROUNDS = (3, 4) if INTERPRETED else (20, 12)
 AGENTS = {"n_options": 3, "n_agents": 5, "epsilon": 1.0, "beta": 0.9, "mu": 0.01}
 TRUTH, OPTIONS = ChangingTruth(dominance=0.8), SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=5)
 USERS = Synthetic(n_users=3, dimension=2)
@@ -45,16 +44,16 @@ def test_repetitions_are_plain_runs(policy, world, secure):
     """Every bit is that of a game played by itself."""
     if secure and not policy.secure:
         pytest.skip("its noise has no exact sampler")
-    table = world.table(0, 0, HORIZON)
-    run = PolicyRun(policy=policy, environment=world, horizon=HORIZON, released=8, secure=secure)
-    outputs = run(table, 20, seed=5)
-    keys = np.random.default_rng(5).integers(0, 2**64, (20, 4), np.uint64)
+    table = world.table(0, 0, ROUNDS)
+    run = PolicyRun(policy=policy, environment=world, horizon=ROUNDS, released=8, secure=secure)
+    outputs = run(table, GAMES, seed=5)
+    keys = np.random.default_rng(5).integers(0, 2**64, (GAMES, 4), np.uint64)
     for row, key in zip(outputs, keys, strict=True):
         tape = secure_tape(log=8) if secure else seeded_tape(0, log=8)
         words = 4 if secure else 2
         tape.key[:words] = key[:words]
-        trace = world.trace(HORIZON, np.array([HORIZON]), record=True)
-        policy.play(policy.start(table), table, tape, trace, 0, HORIZON)
+        trace = world.trace(ROUNDS, np.array([ROUNDS]), record=True)
+        policy.play(policy.start(table), table, tape, trace, 0, ROUNDS)
         decided = trace.choices if hasattr(trace, "choices") else trace.decisions
         np.testing.assert_array_equal(row, np.concatenate([tape.log, np.ravel(decided)]))
     assert len(run.names) == outputs.shape[1]
@@ -62,12 +61,12 @@ def test_repetitions_are_plain_runs(policy, world, secure):
     unwatched = PolicyRun(
         policy=policy,
         environment=world,
-        horizon=HORIZON,
+        horizon=ROUNDS,
         released=8,
         decisions=False,
         secure=secure,
     )
-    np.testing.assert_array_equal(unwatched(table, 20, seed=5), outputs[:, :8])
+    np.testing.assert_array_equal(unwatched(table, GAMES, seed=5), outputs[:, :8])
 
 
 @slow_if_interpreted
