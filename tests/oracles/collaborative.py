@@ -8,8 +8,10 @@ function of (round, coordinate), so that the policy and this can be given the sa
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
+from scipy import stats
 
 
 def spread(kind, weights, adjacency):
@@ -37,13 +39,22 @@ def tree_noise(history):
     return total
 
 
+@cache
+def root_of_ones(lag):
+    """Return the entry at this distance below the diagonal of the matrix of ones' square root."""
+    return math.comb(2 * lag, lag) / 4**lag
+
+
 def toeplitz_noise(history):
     """Return the last entry of C z with C the square root of the matrix of ones."""
-    k = len(history)
-    total = 0.0
-    for lag in range(k):
-        total = total + math.comb(2 * lag, lag) / 4**lag * history[k - 1 - lag]
-    return total
+    return np.array([root_of_ones(lag) for lag in range(len(history))]) @ np.array(history)[::-1]
+
+
+def ball(uniforms):
+    """Return noise of density exp(-|z|) from 2d uniforms: a direction, and a sum of exponentials."""
+    d = len(uniforms) // 2
+    direction = stats.norm.ppf(uniforms[:d])
+    return direction / np.linalg.norm(direction) * -np.log(uniforms[d:]).sum()
 
 
 def play(kind, users, contexts, rewards, weights, adjacency, *, lam, alpha, noise=None):

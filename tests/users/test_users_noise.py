@@ -76,16 +76,45 @@ def test_scalar_noise_is_local_and_pure(mechanism):
     assert (guarantee.delta, guarantee.unit, guarantee.trust) == (0.0, "reward", "local")
 
 
-@pytest.mark.parametrize("trust", ["local", "central"])
-def test_noise_on_sums_is_calibrated_to_what_is_asked(trust):
-    ball = CoLin(**SIZES, epsilon=2.0, mechanism="ball", trust=trust).guarantee(1000)
+@pytest.mark.parametrize(
+    ("trust", "statistic"), [("local", "sums"), ("central", "sums"), ("central", "b")]
+)
+def test_noise_on_sums_is_calibrated_to_what_is_asked(trust, statistic):
+    place = {"trust": trust, "statistic": statistic}
+    ball = CoLin(**SIZES, epsilon=2.0, mechanism="ball", **place).guarantee(1000)
     assert ball.epsilon == pytest.approx(2.0)
     assert ball.delta == 0.0
+    assert ("250 rounds of a user" if statistic == "sums" else "1000 rounds in all") in ball.note
     for continual in ("tree", "toeplitz"):
-        gaussian = CoLin(**SIZES, epsilon=2.0, delta=1e-6, mechanism="gaussian", trust=trust,
-                         continual=continual)  # fmt: skip
+        gaussian = CoLin(**SIZES, epsilon=2.0, delta=1e-6, mechanism="gaussian",
+                         continual=continual, **place)  # fmt: skip
         assert gaussian.guarantee(1000).epsilon == pytest.approx(2.0, abs=1e-6)
         assert gaussian.guarantee(1000).trust == trust
+
+
+def test_users_and_a_server_keep_the_same_sums():
+    world = Fitted(n_users=3, dimension=4, n_items=30, n_shown=5)
+    common = {**world.facts(60), "epsilon": 2.0, "mechanism": "ball"}
+    runs = {}
+    for trust in ("local", "central"):
+        policy, table = CoLin(**common, trust=trust), world.table(0, 0, 60)
+        trace = world.trace(60, np.array([60]), record=True)
+        policy.play(policy.start(table), table, seeded_tape(0), trace, 0, 60)
+        runs[trust] = trace.decisions
+    np.testing.assert_array_equal(runs["local"], runs["central"])
+    assert CoLin(**common, trust="central").guarantee(60).for_user(3).epsilon == pytest.approx(6.0)
+    with pytest.raises(ValueError, match="compose again"):
+        CoLin(**common, trust="local").guarantee(60).for_user(3)
+
+
+def test_sums_without_visits_are_calibrated_for_a_user_who_always_comes():
+    sizes = SIZES | {"visits": None}
+    policy = CoLin(**sizes, epsilon=2.0, mechanism="ball")
+    assert "1000 rounds of a user" in policy.guarantee(1000).note
+    start = {"weights": np.full((4, 4), 0.25), "adjacency": 1 - np.eye(4)}
+    rare = CoLin(**SIZES, epsilon=2.0, mechanism="ball")
+    ratio = policy.open(**start).scales / rare.open(**start).scales
+    np.testing.assert_allclose(ratio, 10 / 8)
 
 
 def test_gaussian_scales_agree_with_the_sensitivity_of_the_whole_stream():
@@ -175,7 +204,11 @@ def test_scalar_mechanisms_run_on_a_secure_tape(mechanism):
         ({"epsilon": 1.0, "mechanism": "gaussian"}, "delta > 0"),
         ({"epsilon": 1.0, "trust": "central", "mechanism": "bit"}, "where trust is 'central'"),
         ({"epsilon": 1.0, "mechanism": "ball", "continual": "toeplitz"}, "continual 'tree'"),
-        ({"epsilon": 1.0, "mechanism": "ball", "visits": None}, "visits >= 1"),
+        ({"epsilon": 1.0, "mechanism": "ball", "visits": None, "horizon": None}, "horizon given"),
+        ({"epsilon": 1.0, "mechanism": "ball", "statistic": "b"}, "statistic 'sums'"),
+        ({"epsilon": 1.0, "statistic": "b"}, "statistic 'sums'"),
+        ({"epsilon": 1.0, "variant": "published", "statistic": "b"}, "statistic 'sums'"),
+        ({"regularisation": "much"}, "regularisation > 0 or 'auto'"),
         ({"epsilon": 1.0, "clip": False}, "clip True"),
         ({"epsilon": 1.0, "variant": "better"}, "variant one of"),
         ({"reward_range": (1.0, 0.0)}, "reward_range"),

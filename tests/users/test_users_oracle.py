@@ -62,16 +62,17 @@ def compare(kind, table, noise, **parameters):
     return state
 
 
-def draws(quantile, dim):
-    tape = seeded_tape(7)
-    return lambda t: quantile(np.array([noise_uniform(tape, t, j) for j in range(dim)]))
+def draws(law, dim):
+    """Return a function of the round: a draw of the law from the uniforms on the policy's tape."""
+    tape, reads = seeded_tape(7), dim * (2 if law is oracle.ball else 1)
+    return lambda t: law(np.array([noise_uniform(tape, t, j) for j in range(reads)]))
 
 
-def on_b(quantile, combine, *, local):
+def on_b(law, combine, *, local):
     """Return the noise on b of one stream, or of one stream for each user, all of R^(dN)."""
 
     def make(policy, state):
-        draw = draws(quantile, policy.n_users * policy.dimension)
+        draw = draws(law, policy.n_users * policy.dimension)
         histories = [[] for _ in range(policy.n_users)]
 
         def noise(t, user, step):
@@ -83,12 +84,12 @@ def on_b(quantile, combine, *, local):
     return make
 
 
-def on_sums(quantile, combine, kind, table):
+def on_sums(law, combine, kind, table):
     """Return the noise on each user's sum of x r, mapped by B onto b."""
     B = oracle.spread(kind, table.weights, table.adjacency)
 
     def make(policy, state):
-        draw = draws(quantile, policy.dimension)
+        draw = draws(law, policy.dimension)
         histories = [[] for _ in range(policy.n_users)]
         sums = np.zeros((policy.n_users, policy.dimension))
 
@@ -134,19 +135,49 @@ def test_one_component_above_and_one_below_the_limit():
     compare("goblin", world(9, 30, 150, seed=3, islands=True), laplace_central, **CENTRAL)
 
 
+SOUND = {
+    "ball tree": (oracle.ball, oracle.tree_noise, {"mechanism": "ball"}),
+    "gaussian tree": (
+        stats.norm.ppf, oracle.tree_noise, {"mechanism": "gaussian", "delta": 1e-6}),
+    "gaussian toeplitz": (
+        stats.norm.ppf, oracle.toeplitz_noise,
+        {"mechanism": "gaussian", "delta": 1e-6, "continual": "toeplitz"}),
+}  # fmt: skip
+
+
+def compare_sound(kind, table, sound, trust, statistic):
+    law, combine, parameters = SOUND[sound]
+    on_one = on_b(law, combine, local=False)
+    noise = on_one if statistic == "b" else on_sums(law, combine, kind, table)
+    compare(kind, table, noise, epsilon=2.0, trust=trust, statistic=statistic,
+            reward_range=(-9.0, 9.0), **parameters)  # fmt: skip
+
+
+every_place = pytest.mark.parametrize(
+    ("trust", "statistic"), [("local", "sums"), ("central", "sums"), ("central", "b")]
+)
+
+
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("continual", ["tree", "toeplitz"])
-@pytest.mark.parametrize("trust", ["central", "local"])
-def test_gaussian_noise_on_sums(kind, continual, trust):
-    table = world(4, 3, 150, seed=4)
-    combine = oracle.tree_noise if continual == "tree" else oracle.toeplitz_noise
-    noise = (
-        on_b(stats.norm.ppf, combine, local=False)
-        if trust == "central"
-        else on_sums(stats.norm.ppf, combine, kind, table)
-    )
-    compare(kind, table, noise, epsilon=2.0, delta=1e-6, mechanism="gaussian",
-            continual=continual, trust=trust, reward_range=(-9.0, 9.0))  # fmt: skip
+@pytest.mark.parametrize("sound", SOUND)
+@every_place
+def test_noise_on_sums(kind, sound, trust, statistic):
+    compare_sound(kind, world(4, 3, 150, seed=4), sound, trust, statistic)
+
+
+@slow
+@pytest.mark.parametrize("sound", SOUND)
+@every_place
+def test_noise_on_sums_over_two_thousand_rounds(sound, trust, statistic):
+    compare_sound("colin", world(4, 3, 2000, seed=6), sound, trust, statistic)
+
+
+@pytest.mark.parametrize("sound", SOUND)
+def test_noise_on_sums_is_not_noise_on_b(sound):
+    law, combine, parameters = SOUND[sound]
+    with pytest.raises(AssertionError):
+        compare("colin", world(4, 3, 50, seed=4), on_b(law, combine, local=False), epsilon=2.0,
+                trust="central", reward_range=(-9.0, 9.0), **parameters)  # fmt: skip
 
 
 def test_a_wrong_user_kernel_is_noticed():

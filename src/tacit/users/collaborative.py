@@ -63,7 +63,7 @@ class Rule(NamedTuple):
     """Which noise the sums get, one of the codes of ``noise``."""
     space: int
     """Where it is added: to the paper's b, or to each user's own sum."""
-    local: int
+    own: int
     """1 if every user has an own stream."""
     capacity: int
     """Steps a stream is calibrated for; rewards beyond are not taken in."""
@@ -171,7 +171,7 @@ def new_state(
         energy=np.zeros(1),
         basis=basis[np.ix_(order, order)].copy() if on_b else np.zeros((0, 0)),
         gram=np.zeros((n_users, d, d)) if on_b else np.zeros((0, 0, 0)),
-        scales=scales[order] if streams == n_users and rule.local else scales.copy(),
+        scales=scales[order] if streams and rule.own else scales.copy(),
         steps=np.zeros(streams, np.int64),
         nodes=np.zeros((streams, dim, depth)),
         current=np.zeros((streams, dim)),
@@ -341,7 +341,7 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
 def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> None:
     """Take in the reward of context x (lines 7 to 9 of Algorithm 1)."""
     i = state.place[user]
-    stream = i if rule.local == 1 else 0
+    stream = i if rule.own == 1 else 0
     if rule.stream != NONE and state.steps[stream] >= rule.capacity:
         return
     clipped = min(rule.high, max(rule.low, reward))

@@ -45,6 +45,8 @@ from tacit.users.noise import (
 
 __all__ = ["CollaborativePolicy"]
 
+_QUIET_RIDGE = 0.3
+
 
 @dataclass(frozen=True, kw_only=True)
 class CollaborativePolicy(Policy):
@@ -69,17 +71,22 @@ class CollaborativePolicy(Policy):
         one bit by randomized response, the piecewise mechanism. "ball" and "gaussian" are noise on
         sums of contexts times rewards. "auto" is the scalar mechanism of least variance; with a
         trusted server, "gaussian" if `delta` > 0 and "ball" if not.
+    statistic : {"sums", "b"}
+        Which sums get the noise of "ball" and "gaussian": each user's own, d numbers each, which
+        users can keep as well as a server; or the paper's b, dN numbers that only a trusted server
+        can keep. Gaussian noise on b is smaller where users are much alike.
     continual : {"tree", "toeplitz"}
         How noise on sums is correlated over time; the Toeplitz factorisation is for "gaussian".
     horizon, visits : int, optional
         Rounds in all, and rounds of one user, that noise on sums is calibrated for; rewards beyond
-        are not taken in.
+        are not taken in. Where `visits` is not given a user may come in every round.
     reward_range : (float, float), default (0, 1)
         Rewards are clipped to it. Sound noise is calibrated to its width.
     clip : bool, default True
         False lets rewards pass as they are, for the published variant only: nothing is protected.
-    regularisation : float, default 0.3
-        lambda.
+    regularisation : float or "auto", default "auto"
+        lambda. "auto" is 0.3 or, if that is more, d v, where privatising a reward by itself adds a
+        variance of v: the Bayes penalty for parameters of length 1, as the paper assumes them.
     exploration : float or "theory", default 0.3
         The width of the confidence bound: a tuned constant, or that of Lemmas 2 and 4.
     failure_prob : float, default 0.05
@@ -100,12 +107,13 @@ class CollaborativePolicy(Policy):
     variant: str = "corrected"
     trust: str = "local"
     mechanism: str = "auto"
+    statistic: str = "sums"
     continual: str = "tree"
     horizon: int | None = None
     visits: int | None = None
     reward_range: tuple[float, float] = (0.0, 1.0)
     clip: bool = True
-    regularisation: float = 0.3
+    regularisation: float | str = "auto"
     exploration: float | str = 0.3
     failure_prob: float = 0.05
     norm_bound: float | None = None
@@ -113,12 +121,11 @@ class CollaborativePolicy(Policy):
     def __post_init__(self) -> None:
         require(self, "n_users", ">= 1", self.n_users >= 1, self.n_users)
         require(self, "dimension", ">= 1", self.dimension >= 1, self.dimension)
-        require(self, "regularisation", "> 0", self.regularisation > 0, self.regularisation)
-        if isinstance(self.exploration, str):
-            known = self.exploration == "theory"
-            require(self, "exploration", "a number or 'theory'", known, self.exploration)
-        else:
-            require(self, "exploration", ">= 0", self.exploration >= 0, self.exploration)
+        ridge, width = self.regularisation, self.exploration
+        known = ridge == "auto" if isinstance(ridge, str) else ridge > 0
+        require(self, "regularisation", "> 0 or 'auto'", known, ridge)
+        known = width == "theory" if isinstance(width, str) else width >= 0
+        require(self, "exploration", ">= 0 or 'theory'", known, width)
         inside = 0 < self.failure_prob < 1
         require(self, "failure_prob", "in (0, 1)", inside, self.failure_prob)
         for name in ("horizon", "visits"):
@@ -139,6 +146,7 @@ class CollaborativePolicy(Policy):
             "variant": ("corrected", "published"),
             "trust": ("local", "central"),
             "mechanism": ("auto", *SCALARS, *VECTORS),
+            "statistic": ("sums", "b"),
             "continual": ("tree", "toeplitz"),
         }
         for name, known in choices.items():
@@ -158,10 +166,12 @@ class CollaborativePolicy(Policy):
         else:
             require(self, "continual", "'tree' unless mechanism is 'gaussian'",
                     self.continual == "tree", self.continual)  # fmt: skip
+        if self.statistic == "b":
+            server = chosen in VECTORS and self.trust == "central"
+            require(self, "statistic", "'sums' unless a trusted server adds 'ball' or 'gaussian'",
+                    server, self.statistic)  # fmt: skip
         if chosen not in SCALARS:
-            steps = "visits" if self.trust == "local" else "horizon"
-            value = getattr(self, steps)
-            require(self, steps, ">= 1 for noise on sums", value is not None and value >= 1, value)
+            require(self, "horizon", "given for noise on sums", self._steps > 0, self.horizon)
         if chosen in VECTORS:
             require(self, "exploration", f"a number where mechanism is {chosen!r}",
                     self.exploration != "theory", self.exploration)  # fmt: skip
@@ -189,20 +199,44 @@ class CollaborativePolicy(Policy):
         return best_scalar(self.epsilon)
 
     @property
+    def ridge(self) -> float:
+        """The lambda that "auto" stands for."""
+        if not isinstance(self.regularisation, str):
+            return float(self.regularisation)
+        return max(_QUIET_RIDGE, self.dimension * self._reward_variance)
+
+    @property
     def secure(self) -> bool:
         """Whether rewards are privatised one by one; noise on sums has no exact sampler."""
         return self.rule.stream == NONE
 
     @property
+    def _on_b(self) -> bool:
+        """Whether noise is added to the paper's b, rather than to each user's sum."""
+        return self.variant == "published" or self.statistic == "b"
+
+    @property
+    def _own_streams(self) -> bool:
+        """Whether every user has an own stream, so that a reward touches no other."""
+        return self.trust == "local" or not self._on_b
+
+    @property
     def _steps(self) -> int:
-        return int((self.visits if self.trust == "local" else self.horizon) or 1)
+        """How many rewards a stream is calibrated for."""
+        return int((self._own_streams and self.visits) or self.horizon or 0)
+
+    @property
+    def _reward_variance(self) -> float:
+        """The largest variance that privatising a reward by itself adds to it."""
+        if self.epsilon is None or self.chosen_mechanism not in SCALARS:
+            return 0.0
+        low, high = self.reward_range
+        return (high - low) ** 2 * scalar_variance(self.chosen_mechanism, self.epsilon)
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what one reward is protected from over a run, whatever its length."""
         if self.epsilon is None:
             return Guarantee.none(f"{type(self).__name__} without epsilon adds no noise")
-        if self.variant == "published":
-            return self._published_guarantee()
         if self.chosen_mechanism in SCALARS:
             return compose(
                 [(self._scalar_release(self.epsilon), 1)],
@@ -211,26 +245,42 @@ class CollaborativePolicy(Policy):
                 span="run",
                 note="Each reward is privatised by itself, before the server sees it.",
             )
-        release, count, _ = self._stream(1.0)
-        return self._pooled(
-            compose(
-                [(release, count)],
-                delta=self.delta,
-                unit="reward",
+        published = self.variant == "published"
+        claim = self._claim(self.epsilon) if published else None
+        if not self.clip:
+            return Guarantee.none(
+                "rewards are not clipped, so that one of them may change b by any amount",
                 trust=self.trust,
-                span="run",
-                note=f"for up to {self._steps} rounds "
-                + ("of a user" if self.trust == "local" else "in all")
-                + "; later rewards are not taken in",
+                claim=claim,
             )
+        rounds = "of a user" if self._own_streams else "in all"
+        release, count, _ = self._stream(1.0)
+        guarantee = compose(
+            [(release, count)],
+            delta=0.0 if published else self.delta,
+            unit="reward",
+            trust=self.trust,
+            span="run",
+            claim=claim,
+            note="In units of the published sensitivity, for the worst relational matrix"
+            if published
+            else f"for up to {self._steps} rounds {rounds}; later rewards are not taken in",
         )
-
-    def _pooled(self, guarantee: Guarantee) -> Guarantee:
         # A user's rewards share the noise of one stream, so they do not compose as independent
-        # releases: leave none behind for `Guarantee.for_user` to compose.
-        if guarantee.trust == "local":
-            return dataclasses.replace(guarantee, releases=())
-        return guarantee
+        # local releases: leave none behind for `Guarantee.for_user` to compose.
+        return dataclasses.replace(guarantee, releases=()) if self.trust == "local" else guarantee
+
+    def _claim(self, epsilon: float) -> Claim:
+        local = self.trust == "local"
+        return Claim(
+            epsilon=epsilon,
+            unit="user" if local else "reward",
+            trust=self.trust,
+            span="run",
+            holds=False,
+            why="independent Laplace noise needs the L1 sensitivity of b, and the paper uses L2"
+            + ("; and one reward is protected, not a user's whole sequence" if local else ""),
+        )
 
     def _scalar_release(self, epsilon: float) -> Release:
         low, high = self.reward_range
@@ -255,7 +305,7 @@ class CollaborativePolicy(Policy):
                 levels,
                 scale,
             )
-        dimension = self.dimension if self.trust == "local" else self.n_users * self.dimension
+        dimension = self.dimension * (self.n_users if self._on_b else 1)
         if self.chosen_mechanism == "ball":
             scale = sensitivity * levels / epsilon
             ball = BallRelease(sensitivity=sensitivity, scale=scale, dimension=dimension)
@@ -267,68 +317,30 @@ class CollaborativePolicy(Policy):
         scale = gaussian_scale(epsilon, self.delta, sensitivity * together)
         return GaussianRelease(sensitivity=sensitivity * together, scale=scale), 1, scale
 
-    def _published_guarantee(self) -> Guarantee:
-        release, count, _ = self._stream(1.0)
-        claim = Claim(
-            epsilon=float(self.epsilon or 0.0),
-            unit="user" if self.trust == "local" else "reward",
-            trust=self.trust,
-            span="run",
-            holds=False,
-            why="independent Laplace noise needs the L1 sensitivity of b, and the paper uses L2"
-            + (
-                "; and one reward is protected, not a user's whole sequence"
-                if self.trust == "local"
-                else ""
-            ),
-        )
-        if not self.clip:
-            return Guarantee.none(
-                "rewards are not clipped, so that one of them may change b by any amount",
-                trust=self.trust,
-                claim=claim,
-            )
-        return self._pooled(
-            compose(
-                [(release, count)],
-                unit="reward",
-                trust=self.trust,
-                span="run",
-                claim=claim,
-                note="In units of the published sensitivity, for the worst relational matrix",
-            )
-        )
-
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
         private = self.epsilon is not None
         scalar = SCALARS.get(self.chosen_mechanism, NONE) if private else NONE
-        stream, space = NONE, PARAMETER
+        stream = NONE
         if private and scalar == NONE:
-            published = self.variant == "published"
-            stream = LAPLACE if published else VECTORS[self.chosen_mechanism]
-            space = USER if self.trust == "local" and not published else PARAMETER
+            stream = VECTORS.get(self.chosen_mechanism, LAPLACE)
         toeplitz = stream == GAUSSIAN and self.continual == "toeplitz"
         low, high = self.reward_range
-        spread = 1.0
-        if scalar != NONE:
-            variance = scalar_variance(self.chosen_mechanism, float(self.epsilon or 1.0))
-            spread = math.sqrt(1.0 + (high - low) ** 2 * variance)
         bound = math.sqrt(self.n_users) if self.norm_bound is None else self.norm_bound
         return Rule(
-            regularisation=float(self.regularisation),
+            regularisation=self.ridge,
             exploration=-1.0 if isinstance(self.exploration, str) else float(self.exploration),
             failure_prob=float(self.failure_prob),
             norm_bound=float(bound),
-            reward_spread=spread,
+            reward_spread=math.sqrt(1.0 + self._reward_variance),
             low=low if private and self.clip else -math.inf,
             high=high if private and self.clip else math.inf,
             scalar=scalar,
             epsilon=float(self.epsilon or 0.0),
             stream=stream,
-            space=space,
-            local=int(self.trust == "local"),
+            space=PARAMETER if self._on_b else USER,
+            own=int(self._own_streams),
             capacity=self._steps,
             coefficients=(
                 toeplitz_coefficients(self._steps)[::-1].copy() if toeplitz else np.empty(0)
@@ -370,9 +382,9 @@ class CollaborativePolicy(Policy):
         lengths = np.sqrt(np.sum(B**2, axis=0))
         scales = np.empty(0)
         if self.rule.stream != NONE:
-            if self.rule.space == USER:
+            if not self._on_b:
                 lengths = np.ones(self.n_users)
-            if self.trust == "central":
+            elif not self._own_streams:
                 lengths = lengths.max(keepdims=True)
             scales = np.array([self._stream(float(length))[2] for length in lengths])
         return new_state(self.rule, B, self.dimension, scales)
