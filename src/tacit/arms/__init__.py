@@ -2,25 +2,17 @@
 
 from tacit.arms.aae import AAE
 from tacit.arms.alpha_sample import AlphaSample
+from tacit.arms.changing import Adversarial, Drifting, Piecewise, Riser, Rotating
 from tacit.arms.corruption import Corruption, RandomizedResponse
 from tacit.arms.dpse import DPSE
-from tacit.arms.environments import (
-    Adversarial,
-    Bernoulli,
-    Beta,
-    Drifting,
-    Piecewise,
-    Recorded,
-    Riser,
-    Rotating,
-    TruncatedNormal,
-)
 from tacit.arms.exp3 import EXP3
 from tacit.arms.gap import GAP
 from tacit.arms.gapu import GAPU
 from tacit.arms.graph_environments import GraphFeedback, GraphSetting, graph_settings
 from tacit.arms.klucb import KLUCB, KLUCBCF
 from tacit.arms.learner import Decision, Learner
+from tacit.arms.recorded import Recorded
+from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
 from tacit.arms.tables import edit

@@ -14,8 +14,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms import environments
-from tacit.arms.environments import ArmsEnvironment, Schedule, TruncatedNormal
+from tacit.arms import changing, recorded, stationary
+from tacit.arms.environments import ArmsEnvironment, Schedule
+from tacit.arms.stationary import TruncatedNormal
 from tacit.arms.tables import Table
 from tacit.networks import Graph, erdos_renyi
 from tacit.policy import require
@@ -145,8 +146,8 @@ def _world_from(parameters: Mapping[str, Any]) -> ArmsEnvironment:
     name = values.pop("name", None)
     kinds: dict[str, type[ArmsEnvironment]] = {
         kind.name: kind
-        for kind in map(vars(environments).__getitem__, environments.__all__)
-        if hasattr(kind, "name")
+        for module in (stationary, changing, recorded)
+        for kind in map(vars(module).__getitem__, module.__all__)
     }
     require("GraphFeedback", "world", f"named one of {', '.join(kinds)}", name in kinds, name)
     try:
