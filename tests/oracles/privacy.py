@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy import integrate
+from scipy import integrate, special
 
 
 def delta_of_densities(
@@ -119,3 +119,26 @@ def tree_weights(items: int, online: bool) -> dict[tuple[int, int], float]:
             start += 2**height
             weights |= estimate(height, start)
     return weights
+
+
+def gaussian_hockey_stick(variance: float, epsilon: float) -> float:
+    """Hockey-stick divergence of N(sqrt(variance), 1) against N(0, 1) at any real epsilon."""
+    if variance == 0:
+        return max(0.0, -math.expm1(epsilon))
+    mu = math.sqrt(variance)
+    here = special.ndtr(mu / 2 - epsilon / mu)
+    return float(here - math.exp(epsilon + special.log_ndtr(-mu / 2 - epsilon / mu)))
+
+
+def laplace_and_gaussian_delta(a: float, variance: float, epsilon: float) -> float:
+    """Delta of one Laplace coordinate moved by `a` scales beside a Gaussian, over the Laplace loss.
+
+    The loss is a with probability 1/2, -a with exp(-a)/2, and a - 2x with density exp(-x)/2 else.
+    """
+    kink = [x for x in ((a - epsilon) / 2,) if 0 < x < a]
+    between, _ = integrate.quad(
+        lambda x: math.exp(-x) / 2 * gaussian_hockey_stick(variance, epsilon - a + 2 * x),
+        0, a, points=kink or None, epsabs=1e-14, epsrel=1e-12, limit=400,
+    )  # fmt: skip
+    ends = gaussian_hockey_stick(variance, epsilon - a) / 2
+    return between + ends + math.exp(-a) / 2 * gaussian_hockey_stick(variance, epsilon + a)

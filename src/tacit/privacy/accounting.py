@@ -8,7 +8,7 @@ upper bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tacit.policy import require
@@ -19,6 +19,7 @@ __all__ = ["composed_delta", "composed_epsilon", "loss_distribution"]
 Parts = Sequence[tuple[Release, int]]
 _RESOLUTION = 128
 _UNDERFLOW = 700.0
+_MOST = 1e9
 
 
 def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
@@ -45,12 +46,8 @@ def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
     if delta == 0 or pure == 0 or not parts:
         return pure
     if len(parts) == 1 and parts[0][1] == 1:
-        return min(pure, _single_epsilon(parts[0][0], delta))
-    distribution = loss_distribution(parts)
-    accounted = float(distribution.get_epsilon_for_delta(delta))
-    if _UNDERFLOW < accounted < math.inf:
-        accounted = _refined(distribution, delta, accounted)
-    return min(pure, accounted)
+        return min(pure, _least_epsilon(parts[0][0].delta, delta, 1e-12))
+    return min(pure, _epsilon_of(loss_distribution(parts), delta))
 
 
 def composed_delta(releases: Parts, epsilon: float) -> float:
@@ -82,34 +79,30 @@ def loss_distribution(releases: Parts) -> Any:
     return total
 
 
-def _refined(distribution: Any, delta: float, high: float) -> float:
-    # Where exp(-epsilon) underflows, dp-accounting returns the next point of the grid.
-    low = 0.0
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        if distribution.get_delta_for_epsilon(middle) <= delta:
-            high = middle
-        else:
-            low = middle
-    return high
+def _epsilon_of(distribution: Any, delta: float) -> float:
+    try:
+        epsilon = float(distribution.get_epsilon_for_delta(delta))
+    except OverflowError:
+        epsilon = _UNDERFLOW
+    if epsilon < _UNDERFLOW or math.isinf(epsilon):
+        return epsilon
+    # Where exp(-epsilon) underflows, dp-accounting returns the next point of its grid, or fails.
+    return _least_epsilon(distribution.get_delta_for_epsilon, delta, 1e-9)
 
 
-def _single_epsilon(release: Release, delta: float) -> float:
-    if release.delta(0.0) <= delta:
+def _least_epsilon(curve: Callable[[float], float], delta: float, tolerance: float) -> float:
+    if curve(0.0) <= delta:
         return 0.0
     low, high = 0.0, 1.0
-    while release.delta(high) > delta:
+    while curve(high) > delta:
         low, high = high, 2 * high
-        if high > 1e6:
+        if high > _MOST:
             return math.inf
-    while high - low > 1e-12 * high:
+    while high - low > tolerance * high:
         middle = (low + high) / 2
         if middle in (low, high):
             break
-        if release.delta(middle) <= delta:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if curve(middle) <= delta else (middle, high)
     return high
 
 

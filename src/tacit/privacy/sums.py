@@ -145,7 +145,7 @@ class BinaryTree(ContinualSum):
 
     @property
     def releases(self) -> tuple[tuple[Release, int], ...]:
-        """One node at every level."""
+        """One node at every level; those of ``"l2_laplace"`` see the same change, as one release."""
         s, b, d = self.sensitivity, self.scale, self.dimension
         release: Release
         if self.noise == "laplace":
@@ -155,7 +155,10 @@ class BinaryTree(ContinualSum):
         elif self.noise == "ball":
             release = BallRelease(sensitivity=s, scale=b, dimension=d)
         else:
-            release = L2CalibratedLaplaceRelease(sensitivity=s, scale=b, dimension=d)
+            published = L2CalibratedLaplaceRelease(
+                sensitivity=s, scale=b, dimension=d, nodes=self.levels
+            )
+            return ((published, 1),)
         return ((release, self.levels),)
 
     @property

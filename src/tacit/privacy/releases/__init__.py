@@ -9,15 +9,16 @@ policy of this package states an epsilon that was not calculated here.
 from tacit.privacy.releases.ball import BallRelease
 from tacit.privacy.releases.base import Release, release_from_dict
 from tacit.privacy.releases.bits import RandomizedResponseRelease, UnaryRelease
+from tacit.privacy.releases.bounded import BoundedNoiseRelease
 from tacit.privacy.releases.gaussian import (
     DiscreteGaussianRelease,
     GaussianRelease,
     gaussian_delta,
     gaussian_scale,
 )
+from tacit.privacy.releases.l2_laplace import L2CalibratedLaplaceRelease
 from tacit.privacy.releases.laplace import DiscreteLaplaceRelease, LaplaceRelease
 from tacit.privacy.releases.piecewise import PiecewiseRelease
-from tacit.privacy.releases.published import BoundedNoiseRelease, L2CalibratedLaplaceRelease
 from tacit.privacy.releases.stated import ApproximateRelease, PureRelease
 
 __all__ = [

@@ -80,12 +80,14 @@ def _ball_delta(level: float, dimension: int, epsilon: Array) -> Array:
     # nu = cos(theta); the loss is -2 a nu. Nearly all mass lies within a few / sqrt(d) of pi / 2.
     width = min(math.pi / 2, (14 + a) / math.sqrt(d))
     nodes, weights = np.polynomial.legendre.leggauss(400)
+    top = ((d - 2) - math.hypot(d - 2, 2 * a)) / (2 * a)
+    peak = -a * top + ((d - 2) / 2 * math.log1p(-top * top) if d > 2 else 0.0)
 
     def mass(theta: Array) -> Array:
         sine = np.sin(theta)
         with np.errstate(divide="ignore"):
             log = -a * np.cos(theta) + (d - 2) * np.log(sine)
-        density: Array = np.exp(log) * (ratio + sine * sine)
+        density: Array = np.exp(log - peak) * (ratio + sine * sine)
         return density
 
     def integral(low: float, high: float, penalty: float | None) -> float:
