@@ -165,8 +165,16 @@ def _mean(outcomes: Outcomes, key: str) -> float:
     return float(np.mean(outcomes[key]["final"]))
 
 
+_SIZES = [3_000, 6_000, 10_000]
+
+
 def _sizes(quick: bool) -> list[int]:
-    return [3_000, 10_000] if quick else [3_000, 6_000, 10_000]
+    """Return the numbers of agents; only Fig. 2 compares them at quick size."""
+    return _SIZES[-1:] if quick else _SIZES
+
+
+def _few_and_many(quick: bool) -> list[int]:
+    return [_SIZES[0], _SIZES[-1]] if quick else _SIZES
 
 
 _GROWTHS = {"log": "g(N) = ln^2 N", "root": "g(N) = sqrt N"}
@@ -185,7 +193,7 @@ _ANEW, _ANEW_TOKENS, _ANEW_TIMES = 10**10, math.ceil(H * math.log(10_000) ** 2),
 
 
 def _agents_jobs(quick: bool) -> list[Job]:
-    n, sizes = _runs(quick), _sizes(quick)
+    n, sizes = _runs(quick), _few_and_many(quick)
     jobs = [_job(f"log-{N}", N, n) for N in sizes]
     jobs += [_job(f"root-{N}", N, n, tokens=_root_tokens(N)) for N in (*sizes, *_crowds(quick))]
     return jobs + [
@@ -194,7 +202,7 @@ def _agents_jobs(quick: bool) -> list[Job]:
 
 
 def _judge_agents(outcomes: Outcomes, quick: bool) -> Findings:
-    sizes, crowds = _sizes(quick), _crowds(quick)
+    sizes, crowds = _few_and_many(quick), _crowds(quick)
     order, bounds, rows, figures = True, True, [], []
     known: dict[str, float | None] = {f"log-{N}": KNOWN[1.0, N] for N in sizes}
     known |= {f"root-{N}": KNOWN_CROWDS.get(N) for N in crowds}
