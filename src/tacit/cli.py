@@ -187,6 +187,7 @@ def guarantee(
     """
     from tacit.simulation.guarantees import horizons, spans
 
+    _require_picture(picture)
     chosen, _ = _policy_and_world(policy, world, horizon)
     stated = chosen.guarantee(horizon)
     rows = spans(chosen, horizon, delta)
@@ -243,24 +244,20 @@ def audit(
     from tacit.privacy.auditing.mechanisms import audit_mechanism, mechanism_kinds
     from tacit.simulation.audits import audit_policy
 
-    name = _spec(target)["name"]
-    if name in mechanism_kinds():
-        parameters = {k: v for k, v in _spec(target).items() if k != "name"}
-        found = audit_mechanism(
-            name, parameters, runs=runs, epsilon=epsilon, delta=delta, alpha=alpha, seed=seed
-        )
-    else:
-        policy, environment = _policy_and_world(target, world, horizon)
-        found = audit_policy(
-            policy,
-            environment,
-            horizon=horizon,
-            runs=runs,
-            epsilon=epsilon,
-            delta=delta,
-            alpha=alpha,
-            seed=seed,
-        )
+    _require_picture(picture)
+    parameters = _spec(target)
+    claim: Any = {"epsilon": epsilon, "delta": delta, "alpha": alpha}
+    name = parameters.pop("name")
+    with _progress(f"audit of {name}"):
+        if name in mechanism_kinds():
+            if world is not None:
+                raise ValueError(f"{name} is a mechanism and needs no world; leave out --world")
+            found = audit_mechanism(name, parameters, runs=runs, seed=seed, **claim)
+        else:
+            policy, environment = _policy_and_world(target, world, horizon)
+            found = audit_policy(
+                policy, environment, horizon=horizon, runs=runs, seed=seed, **claim
+            )
     if picture is not None:
         found.result.picture(picture)
     if as_json:
@@ -352,10 +349,23 @@ def _write_table(finished: Sequence[Any], table: Path | None) -> None:
 
 def _policy_and_world(policy: str, world: str | None, horizon: int) -> tuple[Any, Any]:
     from tacit.registry import build_both, policy_named
+    from tacit.simulation.run import require_match
 
     written = _spec(policy)
     place = world if world is not None else policy_named(written["name"]).home
-    return build_both(written, _spec(place), horizon)
+    chosen, environment = build_both(written, _spec(place), horizon)
+    require_match(chosen, environment, horizon)
+    return chosen, environment
+
+
+def _require_picture(path: Path | None) -> None:
+    """Complain about a picture that cannot be written before the work begins."""
+    from tacit.state import require_writable
+
+    if path is not None:
+        if path.suffix not in (".png", ".svg", ".pdf"):
+            raise ValueError(f"--picture: expected a .png, .svg or .pdf file, got '{path}'")
+        require_writable(path.parent)
 
 
 def _spec(text: str) -> dict[str, Any]:
@@ -372,6 +382,11 @@ def _spec(text: str) -> dict[str, Any]:
         try:
             spec[key] = tomllib.loads(f"v = {value}")["v"]
         except tomllib.TOMLDecodeError:
+            if value.strip().startswith(("[", "{")):
+                raise ValueError(
+                    f"{text!r}: cannot read {value}; inside brackets words need quotes, as in "
+                    "'graph={name=\"ring\",n_nodes=5}'"
+                ) from None
             spec[key] = value.strip()
     return spec
 
@@ -412,8 +427,8 @@ def _run_study(study: Any, out: Path, workers: int | None, as_json: bool) -> Non
     shown = [
         {
             "policy": row["label"],
-            row["measure"]: f"{row['mean']:.4g}",
-            "95%": f"{row['low']:.4g} to {row['high']:.4g}",
+            row["measure"]: row["mean"],
+            "95%": f"{_text(row['low'])} to {_text(row['high'])}",
             "privacy": _privacy(row),
         }
         for row in rows

@@ -16,7 +16,7 @@ from tacit import networks
 from tacit.arms.corruption import Corruption, RandomizedResponse
 from tacit.networks import generators
 from tacit.networks.classics import CLASSICS
-from tacit.policy import Environment, Policy
+from tacit.policy import Environment, Policy, require
 
 __all__ = ["build", "build_both", "environment_named", "environments", "policies", "policy_named"]
 
@@ -85,9 +85,8 @@ def build(kind: type[D], facts: Mapping[str, Any], parameters: Mapping[str, Any]
     hints = typing.get_type_hints(kind)
     for name, value in parameters.items():
         given[name] = _object(name, value)
-        if not _fits(given[name], hints[name]):
-            wanted = _words(hints[name])
-            raise ValueError(f"{kind.name}: expected {name} to be {wanted}, got {value!r}")
+        fits = _fits(given[name], hints[name])
+        require(kind.__name__, name, f"to be {_words(hints[name])}", fits, value)
     missing = [n for n, f in fields.items() if n not in given and _required(f)]
     if missing:
         raise ValueError(f"{kind.name} needs {', '.join(missing)}: {kind.name}:{missing[0]}=...")

@@ -19,7 +19,7 @@ import numpy as np
 
 from tacit.policy import require
 from tacit.simulation.files import StudyResult, read, write
-from tacit.simulation.run import simulate
+from tacit.simulation.run import require_match, simulate
 from tacit.simulation.study import Cell, Study, blocks
 from tacit.state import require_writable, write_atomically
 from tacit.tapes import seeded_tape
@@ -67,6 +67,8 @@ def run_study(
         for i, cell in enumerate(cells)
         for repetitions in blocks(study.repetitions)
     ]
+    for cell in cells:
+        require_match(cell.policy, cell.environment, cell.horizon)
     todo = [job for job in jobs if not job[3].is_file()]
     require_writable(folder)
     try:

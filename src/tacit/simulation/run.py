@@ -18,14 +18,32 @@ from tacit.policy import Environment, Policy, require
 from tacit.simulation.result import Result
 from tacit.tapes import seeded_tape
 
-__all__ = ["checkpoints_of", "simulate"]
+__all__ = ["checkpoints_of", "require_match", "simulate"]
 
 _CHUNK = 1 << 20
+_SIZES = {"n_arms", "n_users", "dimension", "n_options", "n_agents", "n_states"}
 
 
 def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
     """Return up to `count` evenly spaced numbers of rounds, the last one `horizon`."""
     return np.unique(np.maximum(1, np.arange(1, count + 1) * horizon // count))
+
+
+def require_match(policy: Policy, environment: Environment, horizon: int) -> None:
+    """Raise ``ValueError`` unless `policy` was made for a world of this kind and size.
+
+    Kernels trust the sizes they are given, so nothing plays before this was asked.
+    """
+    if policy.room != environment.room:
+        raise ValueError(
+            f"{policy.name} plays in the room {policy.room!r}, "
+            f"{environment.name} is a world of the room {environment.room!r}"
+        )
+    facts = environment.facts(horizon)
+    for size in sorted(_SIZES & facts.keys()):
+        mine = getattr(policy, size, facts[size])
+        rule = f"to be {facts[size]} as in {environment.name}"
+        require(policy, size, rule, mine == facts[size], mine)
 
 
 def simulate(
@@ -81,11 +99,7 @@ def simulate(
     require("simulate", "horizon", ">= 1", horizon >= 1, horizon)
     require("simulate", "chunk", ">= 1", chunk >= 1, chunk)
     require("simulate", "threads", ">= 1", threads is None or threads >= 1, threads)
-    if policy.room != environment.room:
-        raise ValueError(
-            f"simulate: {policy.name} plays in the room {policy.room!r}, "
-            f"{environment.name} is a world of the room {environment.room!r}"
-        )
+    require_match(policy, environment, horizon)
     if isinstance(repetitions, int):
         require("simulate", "repetitions", ">= 1", repetitions >= 1, repetitions)
         repetitions = range(repetitions)

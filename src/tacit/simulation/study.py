@@ -138,9 +138,11 @@ class Study:
             raise ValueError(f"{file}: expected [environment] and at least one [[policy]]")
         written.setdefault("name", file.stem)
         try:
-            return cls(policies=tuple(policies), **written)
+            study = cls(policies=tuple(policies), **written)
+            study.cells()
         except ValueError as error:
             raise ValueError(f"{file}: {error}") from None
+        return study
 
     @cached_property
     def fingerprint(self) -> str:
@@ -176,8 +178,8 @@ class Study:
             }
             if not touched:
                 raise ValueError(
-                    f"Study: grid key {key!r} touches nothing; write horizon, environment.NAME, "
-                    "policy.NAME or POLICY.NAME with a parameter it has"
+                    f"Study: grid key {key!r} touches nothing: no policy here has {parameter!r}; "
+                    "write horizon, environment.NAME, policy.NAME or POLICY.NAME"
                 )
             axes[key] = touched
         return axes
