@@ -46,6 +46,19 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         (["guarantee", "klucb-cf:epsilon=nan"], "expected epsilon > 0"),
         (["audit", "ucb1"], "claims no finite one"),
         (["reproduce", "005"], "no study is called '005'"),
+        (["polices"], "No such command"),
+        (["compare"], "Missing argument"),
+        (["compare", "klucb-cf:epsilon=one"], "expected epsilon to be a number, got 'one'"),
+        (["compare", "klucb-cf:epsilon=1,epsilon=2"], "epsilon is written twice"),
+        (["compare", "klucb-cf:epsilon=1", "--epsilon", "2"], "not both"),
+        (["compare", "ucb1:n_arms=50"], "expected n_arms to be 2 as in bernoulli, got 50"),
+        (["compare", "ucb1", "--world", "bernoulli"], "bernoulli needs means"),
+        (["compare", "ucb1", "--world", "fitted-users"], "a world of the room 'users'"),
+        (["compare", "gap", "--world", "bernoulli:means=[a]"], "inside brackets words need quotes"),
+        (["compare", "ucb1", "--name", ".."], "expected name"),
+        (["guarantee", "klucb-cf", "--picture", "a.xyz"], "expected a .png, .svg or .pdf file"),
+        (["audit", "laplace:epsilon=1", "--world", "riser"], "needs no world"),
+        (["audit", "ucb1:n_arms=50", "--epsilon", "1"], "expected n_arms to be 2"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, words, complaint):
@@ -55,6 +68,25 @@ def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, words, complaint):
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert done.stdout == ""
     assert list(tmp_path.iterdir()) == []
+
+
+def test_every_infinite_entry_of_a_guarantee_says_why(tmp_path):
+    words = ["guarantee", "diffusion-outsiders:epsilon=1,variant=published", "--json"]
+    rows = json.loads(tacit(*words, cwd=tmp_path).stdout)["spans"]
+    infinite = [row for row in rows if row["epsilon"] in (None, "inf")]
+    assert len(infinite) >= 2
+    for row in infinite:
+        start = f"No finite epsilon holds at delta = {row['delta']:g}, which is at least"
+        assert row["remark"].startswith(start)
+
+
+def test_a_published_guarantee_at_a_delta_has_two_ends(tmp_path):
+    words = ["guarantee", "colin:epsilon=2,variant=published,trust=central", "--json"]
+    rows = json.loads(tacit(*words, cwd=tmp_path).stdout)["spans"]
+    pure, loose = rows[:2]
+    assert (pure["delta"], loose["delta"]) == (0, 1e-6)
+    low = float(loose["remark"].removeprefix("some change needs "))
+    assert low < loose["epsilon"] < 1.05 * low < pure["epsilon"] / 4
 
 
 def test_guarantee_in_words_numbers_and_json(tmp_path):
@@ -89,3 +121,48 @@ def test_policies_and_worlds_list_everything(tmp_path):
     assert {row["name"] for row in listed} == set(policies())
     listed = json.loads(tacit("worlds", "--json", cwd=tmp_path).stdout)
     assert {row["name"] for row in listed} == set(environments())
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (("horizon = 50", "horizon = true"), "expected horizon a whole number"),
+        (("horizon = 50", f"horizon = {10**30}"), "expected horizon a whole number"),
+        (("[[policy]]", "[policy]"), "at least one [[policy]]"),
+        (('name = "klucb-cf"', "name = 3"), "no policy is called 3"),
+        (('name = "klucb-cf"', 'name = "klucb-cf"\nlabel = 3'), "expected label text, got 3"),
+        (('"policy.epsilon"', "policy.epsilon"), 'in quotes: "policy.epsilon"'),
+        (("[1.0]", '["one"]'), "expected epsilon to be a number, got 'one'"),
+        (("[1.0]", "[1.0]\nhorizon = [0]"), "expected grid horizon whole numbers >= 1, got 0"),
+        (("segments = 2", "segments = 60"), "expected horizon >= 60"),
+    ],
+)
+def test_a_bad_study_is_one_line_and_leaves_nothing(tmp_path, change, complaint):
+    good = (
+        'horizon = 50\nrepetitions = 2\n[environment]\nname = "riser"\nsegments = 2\n'
+        '[[policy]]\nname = "klucb-cf"\n[grid]\n"policy.epsilon" = [1.0]\n'
+    )
+    assert change[0] in good
+    (tmp_path / "study.toml").write_text(good.replace(*change))
+    done = tacit("run", "study.toml", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert complaint in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["study.toml"]
+
+
+def test_a_folder_that_cannot_be_written_to_is_named_before_the_work(tmp_path):
+    (tmp_path / "taken").write_text("")
+    done = tacit("compare", "ucb1", "--out", "taken", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (2, "tacit: taken: not a directory\n")
+
+
+def test_help_does_not_wait_for_the_compiler(tmp_path):
+    code = "import sys, tacit.cli; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False).returncode == 0
+
+
+def test_a_closed_pipe_is_no_mistake(tmp_path):
+    command = f"{sys.executable} -m tacit.cli policies | true"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""

@@ -98,3 +98,14 @@ def test_other_files_are_refused(tmp_path):
     file.write_bytes(b"not parquet")
     with pytest.raises(ValueError, match="not a result of tacit run"):
         read(file)
+
+
+def test_processes_are_warmed_up_in_a_world_of_many_segments(tmp_path):
+    study = Study(
+        name="many",
+        environment={"name": "riser", "segments": 20},
+        policies=({"name": "uniform"},),
+        horizon=100,
+        repetitions=9,
+    )
+    assert run_study(study, tmp_path, workers=2).cells[0].measures["regret"].shape == (9, 100)

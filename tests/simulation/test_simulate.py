@@ -75,3 +75,8 @@ def test_bands_cover_as_often_as_they_say():
     assert not narrow.any()
     shrunk = np.abs(band.mean) <= 0.8 * (band.high - band.mean)
     assert abs(shrunk.mean() - 0.95) > 0.0244
+
+
+def test_a_policy_of_another_size_is_refused_before_its_kernel_runs():
+    with pytest.raises(ValueError, match="UCB1: expected n_arms to be 2 as in bernoulli, got 50"):
+        tacit.simulate(UCB1(n_arms=50), Bernoulli(means=(0.3, 0.7)), horizon=10)

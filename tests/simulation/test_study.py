@@ -85,3 +85,37 @@ def test_fingerprint_changes_with_anything_that_matters(tmp_path):
     other = Study.from_toml(written(tmp_path, GOOD.replace("[2, 4]", "[2, 5]")))
     assert one.fingerprint == same.fingerprint
     assert one.fingerprint != other.fingerprint
+
+
+def test_a_policy_named_twice_is_told_apart_by_its_parameters():
+    study = Study(
+        name="two",
+        environment={"name": "bernoulli", "means": [0.3, 0.7]},
+        policies=({"name": "ucb1"}, {"name": "ucb1", "exploration": 1.0}),
+    )
+    assert [cell.label for cell in study.cells()] == ["ucb1", "ucb1 exploration=1.0"]
+
+
+def test_the_fingerprint_follows_the_files_a_study_names(tmp_path):
+    file = tmp_path / "rewards.csv"
+
+    def fingerprint():
+        environment = {"name": "recorded", "file": str(file)}
+        return Study(name="a", environment=environment, policies=({"name": "ucb1"},)).fingerprint
+
+    file.write_text("0,1\n1,0\n")
+    first = fingerprint()
+    assert fingerprint() == first
+    file.write_text("0,1\n1,1\n")
+    assert fingerprint() != first
+
+
+def test_a_world_inside_a_world_can_be_written():
+    inner = {"name": "bernoulli", "means": [0.3, 0.5, 0.7]}
+    graph = {"name": "path", "n_nodes": 3}
+    study = Study(
+        name="nested",
+        environment={"name": "graph-feedback", "world": inner, "graph": graph},
+        policies=({"name": "ucb-n"},),
+    )
+    assert study.cells()[0].policy.n_arms == 3
