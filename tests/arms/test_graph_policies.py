@@ -21,7 +21,7 @@ from tacit.arms import (
     Recorded,
     TruncatedNormal,
 )
-from tacit.arms.gap import FIRST, LACKING, PHASE, WANTED
+from tacit.arms.elimination import FIRST, LACKING, PHASE, WANTED
 from tacit.arms.tables import reward
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, erdos_renyi, path, star

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.arms import DPSE, GAP, GAPU, Bernoulli, GraphFeedback, edit
-from tacit.arms.gap import PHASE, WANTED
+from tacit.arms.elimination import PHASE, WANTED
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, path
 from tacit.privacy import audit

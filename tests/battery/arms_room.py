@@ -10,7 +10,7 @@ import numpy as np
 
 from battery.cases import MUTE, Audited, Case, Room, Silent, fields_of, half_tape, play
 from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit
-from tacit.arms.gap import PHASE, Elimination, GraphElimination
+from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.networks import Graph, path
 from tacit.policy import Environment, Policy
@@ -30,14 +30,14 @@ class ArmsRoom(Room):
 
     def rounds(self, kind: type[Policy]) -> int:
         # The first phase of an elimination takes 1,491 rounds.
-        return 1600 if issubclass(kind, Elimination) else 60
+        return 1600 if issubclass(kind, PrivateElimination) else 60
 
     def reading(self, kind: type[Policy]) -> int:
         return 6000 if "failure_prob" in fields_of(kind) else 1500
 
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
         fields = fields_of(kind)
-        if issubclass(kind, Elimination):
+        if issubclass(kind, PrivateElimination):
             sets: list[dict[str, Any]] = [{"epsilon": 1.0, "failure_prob": 0.5}]
             if issubclass(kind, GraphElimination):
                 sets += [{**sets[0], "unit": "round"}, {**sets[0], "noise": "tight"}]
@@ -79,7 +79,7 @@ class ArmsRoom(Room):
         return bool(final["regret"].mean() < 0.5 * at_random)
 
     def noise_draws(self, case: Case, policy: Policy, world: Environment, horizon: int) -> int:
-        if isinstance(policy, Elimination):
+        if isinstance(policy, PrivateElimination):
             # Each active arm once a phase; on the easy world the first phase leaves one arm.
             state = play(policy, world, horizon).state
             assert state.active.tolist() == [False, True, False]
@@ -89,7 +89,7 @@ class ArmsRoom(Room):
 
     def silent(self, case: Case) -> Iterator[Silent]:
         world = self.easy(case.kind)
-        if issubclass(case.kind, Elimination):
+        if issubclass(case.kind, PrivateElimination):
             # Its confidence bounds know epsilon, so its twin is itself on a tape of medians. A
             # random set is drawn from the tape too: only policies without one have that twin.
             if case.kind.name != "gapu":
@@ -108,7 +108,7 @@ class ArmsRoom(Room):
     def audited(self, case: Case) -> Iterator[Audited]:
         if "epsilon" not in case.parameters:
             return
-        world, phases = self.easy(case.kind), issubclass(case.kind, Elimination)
+        world, phases = self.easy(case.kind), issubclass(case.kind, PrivateElimination)
         if case.kind.name == "gapu" and "unit" in case.parameters:
             # What a round shows depends on the set drawn: without edges there is one to draw.
             world = Bernoulli(means=MEANS)

@@ -15,10 +15,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.elimination import Elimination
 from tacit.arms.tables import observe
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy import Guarantee
 
 __all__ = ["AAE"]
@@ -46,7 +45,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AAE(ArmsPolicy):
+class AAE(Elimination):
     """Pull all active arms in turn and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every reward without noise.
@@ -78,16 +77,6 @@ class AAE(ArmsPolicy):
     summary: ClassVar[str] = "active arm elimination, no noise, no graph"
     paper: ClassVar[str] = "Even-Dar et al. 2006, Algorithm 3"
 
-    n_arms: int
-    horizon: int
-    failure_prob: float | None = None
-
-    def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
-        given = self.failure_prob is None or 0 < self.failure_prob < 1
-        require(self, "failure_prob", "in (0, 1)", given, self.failure_prob)
-
     def guarantee(self, horizon: int) -> Guarantee:
         """Return that nothing is protected."""
         return Guarantee.none("AAE adds no noise")
@@ -95,8 +84,7 @@ class AAE(ArmsPolicy):
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        prob = 1.0 / self.horizon if self.failure_prob is None else self.failure_prob
-        return Rule(float(prob), np.arange(self.n_arms))
+        return Rule(self.confidence_loss, np.arange(self.n_arms))
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""

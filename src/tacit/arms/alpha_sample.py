@@ -20,10 +20,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.elimination import Elimination
 from tacit.arms.tables import observe, piece_of, reward, row_of
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy import Guarantee
 from tacit.tapes import uniform
 
@@ -64,7 +63,7 @@ FIRST = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlphaSample(ArmsPolicy):
+class AlphaSample(Elimination):
     """Cover the active arms at random, again and again, and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every observed reward without noise.
@@ -96,16 +95,6 @@ class AlphaSample(ArmsPolicy):
     summary: ClassVar[str] = "elimination on a feedback graph that is never shown, no noise"
     paper: ClassVar[str] = "Cohen et al. 2016"
 
-    n_arms: int
-    horizon: int
-    failure_prob: float | None = None
-
-    def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
-        given = self.failure_prob is None or 0 < self.failure_prob < 1
-        require(self, "failure_prob", "in (0, 1)", given, self.failure_prob)
-
     def guarantee(self, horizon: int) -> Guarantee:
         """Return that nothing is protected."""
         return Guarantee.none("AlphaSample adds no noise")
@@ -113,8 +102,7 @@ class AlphaSample(ArmsPolicy):
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        prob = 1.0 / self.horizon if self.failure_prob is None else self.failure_prob
-        return Rule(float(prob), np.arange(self.n_arms))
+        return Rule(self.confidence_loss, np.arange(self.n_arms))
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""

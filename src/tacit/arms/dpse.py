@@ -16,21 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arms.gap import (
-    WANTED,
-    Elimination,
-    Rule,
-    State,
-    begin,
-    learn,
-    n_active,
-    pick,
-    play_phase,
-    turn,
-)
+from tacit.arms.elimination import WANTED, PrivateElimination, Rule, State
+from tacit.arms.gap import begin, turn
 from tacit.arms.graph_environments import closed_rows
+from tacit.arms.phases import learn, n_active, pick, play_phase
 from tacit.compiled import kernel
-from tacit.privacy import Claim, Guarantee, LaplaceRelease, compose
 
 __all__ = ["DPSE"]
 
@@ -38,7 +28,7 @@ _FOR_EVER = 1 << 62
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPSE(Elimination):
+class DPSE(PrivateElimination):
     """Eliminate arms by noised means, each arm showing its own reward only.
 
     Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
@@ -71,41 +61,18 @@ class DPSE(Elimination):
     summary: ClassVar[str] = "private successive elimination, no graph"
     protects: ClassVar[str] = "each reward; trusts the server"
     paper: ClassVar[str] = "Sajed and Sheffet 2019, Algorithm 2"
+    why: ClassVar[str] = "every reward enters the noised mean of one arm in one phase"
 
-    n_arms: int
-    epsilon: float = 1.0
-    horizon: int
-    failure_prob: float | None = None
-
-    def __post_init__(self) -> None:
-        self._check()
-
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return epsilon for one round over the whole run."""
-        claim = Claim(
-            epsilon=self.epsilon,
-            unit="reward",
-            trust="central",
-            span="run",
-            holds=True,
-            why="every reward enters the noised mean of one arm in one phase",
-        )
-        release = LaplaceRelease(sensitivity=1.0, scale=1.0 / self.epsilon)
-        return compose(
-            [(release, 1)],
-            unit="round",
-            trust="central",
-            span="run",
-            basis="theorem",
-            claim=claim,
-            note="Decisions and noised means are covered; raw sums and counts are not",
-        )
+    @property
+    def unit(self) -> str:
+        """A round, of which one reward is seen."""
+        return "round"
 
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
         everyone = np.arange(self.n_arms)
-        return Rule(float(self.epsilon), float(self.confidence_loss), 0, 0, 1, everyone)
+        return Rule(float(self.epsilon), self.confidence_loss, 0, 0, 1, everyone)
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""

@@ -15,18 +15,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arms.gap import (
-    GRAPH,
-    GraphElimination,
-    State,
-    begin,
-    learn,
-    pick,
-    play_phase,
-    turn,
-)
+from tacit.arms.elimination import GRAPH, GraphElimination, State
+from tacit.arms.gap import begin, turn
+from tacit.arms.phases import learn, pick, play_phase
 from tacit.compiled import kernel
-from tacit.networks import Graph
 from tacit.networks.independent import uniform_independent_set, work_size
 from tacit.tapes import uniform
 
@@ -58,19 +50,7 @@ class GAPU(GraphElimination):
 
     name: ClassVar[str] = "gapu"
     summary: ClassVar[str] = "GAP with uniformly drawn independent sets, to compare"
-    protects: ClassVar[str] = "each reward, or each round; trusts the server"
     paper: ClassVar[str] = "002, Section 5.2"
-
-    n_arms: int
-    epsilon: float = 1.0
-    horizon: int
-    failure_prob: float | None = None
-    unit: str = "reward"
-    noise: str = "published"
-    graph: Graph | None = None
-
-    def __post_init__(self) -> None:
-        self._check()
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing, with room to enumerate sets in."""

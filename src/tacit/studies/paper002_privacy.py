@@ -55,7 +55,7 @@ def _round_factors(edge_prob: float, graphs: int) -> list[float]:
     import numpy as np
 
     from tacit.arms import GAP
-    from tacit.arms.gap import planned_factor
+    from tacit.arms.phases import planned_factor
     from tacit.tapes import seeded_tape
 
     world = GraphSetting(0, 0.1, edge_prob, 1.0).world
@@ -178,12 +178,10 @@ def _factor_row(edge_prob: float, found: Summary) -> Row:
 
 def _factor_figure(factors: Mapping[float, Summary]) -> Figure:
     xs = list(_CHARTED)
-    found = [factors[p] for p in xs]
     return Figure(
         "Privacy loss of a whole round", "edge probability p", "epsilon of a round / epsilon of a reward",
         [
-            Series("a whole round", xs, [f.mean for f in found], [f.low for f in found],
-                   [f.high for f in found]),
+            Series.of("a whole round", xs, [factors[p] for p in xs]),
             Series("one reward, as claimed", xs, [1.0] * len(xs), dashed=True),
         ],
         kind="points",
@@ -195,8 +193,7 @@ def _price_figure(outcomes: Mapping[str, Any]) -> Figure:
     series = []
     for unit, words in (("reward", "one reward is protected"), ("round", "a round is protected")):
         bands = [summarise(outcomes[f"{unit} {e:g}"]) for e in _PRICES]
-        series.append(Series(words, list(_PRICES), [b.mean for b in bands],
-                             [b.low for b in bands], [b.high for b in bands]))  # fmt: skip
+        series.append(Series.of(words, _PRICES, bands))
     return Figure(
         "Regret if a whole round is protected", "epsilon", f"final regret after {HORIZON:,} rounds",
         series, x_log=True, kind="points",

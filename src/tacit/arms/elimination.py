@@ -1,0 +1,214 @@
+"""What the policies that drop arms share: parameters, guarantee, and the state of a phase."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.graph_environments import Feedback, closed_rows
+from tacit.arms.policy import ArmsPolicy
+from tacit.networks import Graph
+from tacit.policy import require
+from tacit.privacy import Claim, Guarantee, LaplaceRelease, compose
+
+__all__ = ["Elimination", "GraphElimination", "PrivateElimination", "Rule", "State"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Elimination(ArmsPolicy):
+    """What every policy that drops arms shares: when a confidence bound may fail."""
+
+    n_arms: int
+    horizon: int
+    failure_prob: float | None = None
+
+    def __post_init__(self) -> None:
+        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
+        given = self.failure_prob is None or 0 < self.failure_prob < 1
+        require(self, "failure_prob", "in (0, 1)", given, self.failure_prob)
+
+    @property
+    def confidence_loss(self) -> float:
+        """The failure probability in force: 1/T unless given."""
+        return 1.0 / self.horizon if self.failure_prob is None else float(self.failure_prob)
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    epsilon: float
+    failure_prob: float
+    per_round: int
+    """1 if a whole round is protected, 0 if one reward is."""
+    tight: int
+    """1 if the noise of a mean shrinks with its own count, 0 if with L."""
+    extra: int
+    """Observations of each arm beyond L (DP-SE asks for one)."""
+    everyone: NDArray[np.int64]
+    """Shape (K,): all arms."""
+
+
+class State(NamedTuple):
+    """What is learned. Sums and counts are raw: only `means` and what follows from them is private."""
+
+    graph_starts: NDArray[np.int64]
+    """Shape (G,): the first round of each feedback graph."""
+    indptr: NDArray[np.int64]
+    """Shape (G (K + 1),): graph after graph, where each arm's row begins."""
+    indices: NDArray[np.int64]
+    """The arms observed with an arm, itself among them."""
+    active: NDArray[np.bool_]
+    """Shape (K,): the set A."""
+    means: NDArray[np.float64]
+    """Shape (K,): the noised means of the last phase."""
+    counts: NDArray[np.int64]
+    """Shape (K,): o, observations in this phase."""
+    sums: NDArray[np.float64]
+    """Shape (K,): c, their sums."""
+    pulls: NDArray[np.int64]
+    """Shape (K,): n, pulls in this phase."""
+    chosen: NDArray[np.bool_]
+    """Shape (K,): the independent set Omega as a mask."""
+    near: NDArray[np.int64]
+    """Shape (K,): which active arms each member shows, as bits; unused beyond 62 arms."""
+    members: NDArray[np.int64]
+    """Shape (K,): its arms in increasing order, `SIZE` of them; also the order they are tried in."""
+    now: NDArray[np.int64]
+    """Shape (8,): where the phase stands, by the names below."""
+    work: NDArray[np.int64]
+    """Room to work in for GAPU; (0,) for others."""
+
+
+SIZE = 0
+"""The size of Omega."""
+CURSOR = 1
+"""The first member among those pulled LEAST times."""
+LEAST = 2
+PHASE = 3
+"""tau, from 1; 0 before the first round."""
+FIRST = 4
+"""The round the phase began in; rewards of earlier rounds are ignored."""
+GRAPH = 5
+"""The number of the graph in force."""
+WANTED = 6
+"""L, the observations that every active arm needs."""
+LACKING = 7
+"""How many active arms have fewer; the phase ends at 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateElimination(Elimination):
+    """What GAP, GAPU and DP-SE share: phases of elimination by noised means.
+
+    A reward enters the noised mean of one arm in one phase only, so that the privacy of a phase is
+    the privacy of the whole run.
+    """
+
+    why: ClassVar[str]
+    """Why the paper's claim holds."""
+    epsilon: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        finite = 0 < self.epsilon < math.inf
+        require(self, "epsilon", "> 0 and finite", finite, self.epsilon)
+
+    @property
+    @abstractmethod
+    def unit(self) -> str:
+        """What is protected: one reward, or all rewards of one round."""
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return epsilon for the unit over the whole run."""
+        claim = Claim(
+            epsilon=self.epsilon,
+            unit="reward",
+            trust="central",
+            span="run",
+            holds=True,
+            why=self.why,
+        )
+        # In units of a mean's sensitivity; a record touches the release of one phase only.
+        release = LaplaceRelease(sensitivity=1.0, scale=1.0 / self.epsilon)
+        return compose(
+            [(release, 1)],
+            unit=self.unit,
+            trust="central",
+            span="run",
+            basis="theorem",
+            claim=claim,
+            note="Decisions and noised means are covered; raw sums and counts are not",
+        )
+
+    def _empty(self, feedback: Feedback) -> State:
+        K = self.n_arms
+        rows = feedback.graph_starts.size * (K + 1)
+        fits = feedback.indptr.size == rows
+        require(self, "n_arms", "the number of arms of the table", fits, K)
+        return State(
+            graph_starts=feedback.graph_starts,
+            indptr=feedback.indptr,
+            indices=feedback.indices,
+            active=np.ones(K, np.bool_),
+            means=np.zeros(K),
+            counts=np.zeros(K, np.int64),
+            sums=np.zeros(K),
+            pulls=np.zeros(K, np.int64),
+            chosen=np.zeros(K, np.bool_),
+            near=np.zeros(K, np.int64),
+            members=np.zeros(K, np.int64),
+            now=np.zeros(8, np.int64),
+            work=np.zeros(0, np.int64),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphElimination(PrivateElimination):
+    """What GAP and GAPU share: parameters about the graph and the unit of protection."""
+
+    protects: ClassVar[str] = "each reward, or each round; trusts the server"
+    why: ClassVar[str] = (
+        "every active arm is observed at least L times, and a reward enters one mean only"
+    )
+
+    unit: str = "reward"
+    noise: str = "published"
+    graph: Graph | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, "unit", "reward or round", self.unit in ("reward", "round"), self.unit)
+        known = self.noise in ("published", "tight")
+        require(self, "noise", "published or tight", known, self.noise)
+        nodes = self.n_arms if self.graph is None else self.graph.n_nodes
+        require(self, "graph", f"of {self.n_arms} arms", nodes == self.n_arms, nodes)
+
+    @property
+    def rewards_per_round(self) -> int:
+        """The largest number of rewards one pull shows: a degree and one, at most K."""
+        return self.n_arms if self.graph is None else int(self.graph.degrees.max()) + 1
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(
+            epsilon=float(self.epsilon),
+            failure_prob=self.confidence_loss,
+            per_round=int(self.unit == "round"),
+            tight=int(self.noise == "tight"),
+            extra=0,
+            everyone=np.arange(self.n_arms),
+        )
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
+        if table is None:
+            table = closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
+        return self._empty(Feedback(table.graph_starts, table.indptr, table.indices))
