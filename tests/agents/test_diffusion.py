@@ -177,7 +177,7 @@ def test_an_estimate_never_moves_a_belief_by_more_than_e():
     table, state = world.table(3, 0, 4000), None
     trace = world.trace(4000, np.array([4000]))
     state = policy.start(table)
-    rule, largest = policy.rule(), 0.0
+    rule, largest = policy.rule, 0.0
     for t in range(4000):
         eta = state.eta.copy()
         policy.play(state, table, tape, trace, t, t + 1)

@@ -16,10 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from tacit.agents import diffusion_sound
-from tacit.agents.diffusion_bandit import State
 from tacit.agents.diffusion_private import PrivateBanditPolicy
 from tacit.agents.diffusion_steps import consensus, draw, intermediate, mix, reweigh
 from tacit.agents.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
@@ -94,17 +90,10 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
             [(self.block_release, reports)], delta=delta, unit="user", trust="local", span="run"
         )
 
-    def start(self, table: Table) -> Any:
-        """Return uniform beliefs."""
-        mu = self._uniform(table)
-        if self.corrected:
-            return diffusion_sound.start(mu, table, self.rule())
-        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
-
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
         if self.corrected:
-            return diffusion_sound.run, (self.rule(), state, table, tape, trace)
+            return super().program(state, table, tape, trace)
         numbers = (*self.published_rates, self.epsilon, self.bound)
         return run, (*numbers, state, table, tape, trace)
 

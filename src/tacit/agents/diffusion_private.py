@@ -1,4 +1,4 @@
-"""What the two private diffusion bandits share: the channel a loss goes through, and its guarantee."""
+"""What the two private diffusion bandits share: the channel of a loss, its guarantee, the sound step."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from tacit.agents import diffusion_sound
+from tacit.agents.diffusion_bandit import State
 from tacit.agents.diffusion_policy import BanditPolicy
-from tacit.policy import require
+from tacit.agents.tables import Table, Trace
+from tacit.policy import Program, require
 from tacit.privacy import (
     BoundedNoiseRelease,
     Claim,
@@ -19,6 +23,7 @@ from tacit.privacy import (
     Release,
     compose,
 )
+from tacit.tapes import Tape
 
 __all__ = ["PrivateBanditPolicy"]
 
@@ -137,8 +142,14 @@ class PrivateBanditPolicy(BanditPolicy):
         note += f" Reported every {B} rounds; for an agent's whole history see history_guarantee."
         return Guarantee(epsilon=release.epsilon, basis="theorem", note=note, **scope)
 
-    def rule(self, keep_signal: float = diffusion_sound.OPEN_SIGNAL) -> diffusion_sound.Rule:
-        """Return the numbers of the sound step."""
+    @property
+    def keep_signal(self) -> float:
+        """Probability that the state nearest to a signal is told; here signals are not hidden."""
+        return diffusion_sound.OPEN_SIGNAL
+
+    @property
+    def rule(self) -> diffusion_sound.Rule:
+        """The numbers of the sound step."""
         eta, gamma = self.eta_and_gamma
         make = diffusion_sound.response_rule
         if self.mechanism == "laplace":
@@ -148,5 +159,16 @@ class PrivateBanditPolicy(BanditPolicy):
             gamma=gamma,
             epsilon=self.epsilon,
             block=self.rounds_per_report,
-            keep_signal=keep_signal,
+            keep_signal=self.keep_signal,
         )
+
+    def start(self, table: Table) -> Any:
+        """Return uniform beliefs."""
+        mu = self._uniform(table)
+        if self.corrected:
+            return diffusion_sound.start(mu, table, self.rule)
+        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
+
+    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel of the corrected variant and its arguments."""
+        return diffusion_sound.run, (self.rule, state, table, tape, trace)

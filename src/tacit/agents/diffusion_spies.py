@@ -18,10 +18,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tacit.agents import diffusion_sound
-from tacit.agents.diffusion_bandit import State
 from tacit.agents.diffusion_private import PrivateBanditPolicy
 from tacit.agents.diffusion_steps import consensus, draw, intermediate, mix, reweigh
 from tacit.agents.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
@@ -153,13 +150,6 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
             span="run",
         )
 
-    def start(self, table: Table) -> Any:
-        """Return uniform beliefs."""
-        mu = self._uniform(table)
-        if self.corrected:
-            return diffusion_sound.start(mu, table, self.rule(self.keep_signal))
-        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
-
     @property
     def keep_signal(self) -> float:
         """Probability that the state nearest to a signal is told, of M answers."""
@@ -169,8 +159,7 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
         if self.corrected:
-            rule = self.rule(self.keep_signal)
-            return diffusion_sound.run, (rule, state, table, tape, trace)
+            return super().program(state, table, tape, trace)
         numbers = (*self.published_rates, self.epsilon, (self.bound, self.message_bound))
         return run, (*numbers, state, table, tape, trace)
 
