@@ -23,42 +23,27 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.agents.dynamics_stages import (
-    WAKE,
-    Rule,
-    State,
-    awake,
-    choose,
-    perturb_counts,
-    perturb_each,
+from tacit.agents.dynamics_rounds import (
+    CROWD,
+    DEALT,
+    ENDPOINTS,
+    MOMENTS,
+    TOKENS,
+    run_agents,
+    run_crowd,
 )
-from tacit.agents.dynamics_tables import OptionTable, note, signal, watch
+from tacit.agents.dynamics_stages import Rule, State
+from tacit.agents.dynamics_tables import OptionTable
 from tacit.agents.dynamics_tuning import recommend, release_of
-from tacit.agents.engines import (
-    arrivals,
-    crowd_of,
-    deal,
-    draw_normals,
-    new_crowd,
-    receive,
-    spread,
-    tokens_received,
-    walk,
-)
-from tacit.compiled import kernel
-from tacit.generator import to_unit
 from tacit.networks import Graph
 from tacit.networks.walks import Walk
 from tacit.policy import Policy, Program, require
 from tacit.privacy import Claim, Guarantee, UnaryRelease, compose
 from tacit.tapes import RECORDED, Tape
-from tacit.variates import binomial, block, multinomial, source_of
 
-__all__ = ["LearningDynamics", "walk_matrix_power"]
+__all__ = ["LearningDynamics"]
 
-TOKENS, ENDPOINTS, DEALT, MOMENTS, CROWD = 0, 1, 2, 3, 4
 _ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
-_CHOOSE, _PICK, _ADOPT = (np.int64(lane) for lane in (3, 4, 5))
 #: Up to so many tokens each, `mixed` deals them out one by one.
 _FEW = 64
 #: Up to so many agents, `mixed` perturbs them one by one, so that an audit sees their messages.
@@ -297,7 +282,7 @@ class LearningDynamics(Policy):
         if networked:
             psi = Walk(Graph(indptr=table.indptr, indices=table.indices))
             if self.engine == "endpoints":
-                rows = walk_matrix_power(psi, self.hops)
+                rows = _walk_matrix_power(psi, self.hops)
         counts = np.array([N // M + (j < N % M) for j in range(M)] + [0])
         for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
             counts[agent % M] -= 1
@@ -326,7 +311,7 @@ class LearningDynamics(Policy):
         return run, (self.rule, state, table, tape, trace)
 
 
-def walk_matrix_power(
+def _walk_matrix_power(
     walk: Walk, length: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
     """Return where walks of `length` hops end: row starts, ends, probabilities added up."""
@@ -344,140 +329,3 @@ def _leaving(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> float:
     rows = np.repeat(np.arange(degrees.size), degrees)
     leaving = np.minimum(1.0 / degrees[rows], 1.0 / degrees[indices]).sum()
     return float(leaving / degrees.size)
-
-
-@kernel(allocates=True)
-def run_agents(
-    rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
-) -> None:
-    """Play rounds first to last - 1 with agents kept one by one."""
-    source = source_of(tape)
-    N, M, W = state.adoption.size, table.qualities.size, state.pool.shape[0]
-    tallied = rule.engine != MOMENTS
-    received = np.zeros((N if tallied else 0, M), np.int64)
-    got = np.zeros(N if tallied else 0, np.int64)
-    launched = np.zeros((W, N if rule.engine == TOKENS else 0), np.int64)
-    crowd = new_crowd(M)
-    shares, base, reach, tilt, numbers = crowd
-    weights, x = np.zeros(M), np.zeros(M)
-    senders = np.zeros(M + 1, np.int64)
-    adopt = np.zeros(M)
-    bits = M + math.ceil(math.log2(rule.walk + 1.0))
-    for t in range(first, last):
-        watch(table.qualities, trace, state.counts)
-        slot = t % W
-        if rule.each:
-            perturb_each(rule, state, tape, source, t, slot)
-        else:
-            senders[:] = 0
-            for a in range(N):
-                if awake(source, t, a, rule.wake):
-                    senders[state.adoption[a] if state.adoption[a] >= 0 else M] += 1
-            if rule.silent:
-                senders[M] = 0
-            perturb_counts(rule, state.pool, tape.reads, source, t, slot, senders)
-        traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.facts[0]
-        if tallied:
-            received[:] = 0
-            got[:] = 0
-            for d in range(min(W, t + 1)):
-                row = (t - d) % W
-                for a in range(N):
-                    if state.flying[row, a] == 0:
-                        continue
-                    going, n = arrivals(rule, source, t, d, N, a, state.flying[row, a])
-                    state.flying[row, a] -= going
-                    mask = state.message[row, a]
-                    if rule.engine == TOKENS:
-                        launched[row, a] = n
-                    elif rule.engine == ENDPOINTS:
-                        spread(source, t, d, a, n, mask,
-                               state.starts, state.ends, state.heaps, got, received)  # fmt: skip
-                    else:
-                        deal(source, t, d, N, a, n, mask, got, received)
-            if rule.engine == TOKENS:
-                sent, slots = walk(source, t, launched, state.message, rule.walk, rule.tokens,
-                                   table.indptr, table.indices, got, received)  # fmt: skip
-                traffic = float(sent)
-                state.facts[2] += slots
-                launched[:] = 0
-        else:
-            crowd_of(rule, state.pool, N, crowd)
-        for j in range(M):
-            adopt[j] = rule.beta if signal(table, t, j) else 1.0 - rule.beta
-        for a in range(N):
-            if not awake(source, t, a, rule.wake):
-                continue
-            w0, w1, w2, _ = block(source, _CHOOSE, t, a, 0)
-            total = 0.0
-            if tallied:
-                if got[a] > 0:
-                    for j in range(M):
-                        share = received[a, j] / got[a]
-                        weights[j] = max(rule.slope * share - rule.offset, 0.0)
-                        total += weights[j]
-            else:
-                v = tokens_received(w2, source, t, a, numbers[0], numbers[1], numbers[3])
-                if v > 0.0:
-                    inner = numbers[2] * draw_normals(source, t, a, tilt, x)
-                    total = receive(rule.slope, rule.offset, shares, base, reach, tilt,
-                                    v, x, inner, 1.0, source, t, a, weights)  # fmt: skip
-            j = choose(to_unit(w0), rule.mu, weights, total)
-            old = state.adoption[a]
-            new = j if to_unit(w1) < adopt[j] else -1
-            if new != old:
-                state.facts[1] += 1.0
-                state.counts[old] -= 1
-                state.counts[new] += 1
-                state.adoption[a] = new
-        note(table.qualities, trace, t, state.counts, traffic, bits)
-
-
-@kernel(allocates=True)
-def run_crowd(
-    rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
-) -> None:
-    """Play rounds first to last - 1 with counts alone: agents are exchangeable given the pool."""
-    source = source_of(tape)
-    M, W = table.qualities.size, state.pool.shape[0]
-    N = table.n_agents
-    crowd = new_crowd(M)
-    shares, base, reach, tilt, numbers = crowd
-    weights, x, chosen = np.zeros(M), np.zeros(M), np.zeros(M)
-    senders, picks = np.zeros(M + 1, np.int64), np.zeros(M, np.int64)
-    bits = M + math.ceil(math.log2(rule.walk + 1.0))
-    for t in range(first, last):
-        watch(table.qualities, trace, state.counts)
-        slot = t % W
-        present = 0
-        for j in range(M + 1):
-            senders[j] = binomial(source, WAKE, t, j, state.counts[j], rule.wake)
-            state.counts[j] -= senders[j]
-            present += senders[j]
-        if rule.silent:
-            senders[M] = 0
-        perturb_counts(rule, state.pool, tape.reads, source, t, slot, senders)
-        crowd_of(rule, state.pool, N, crowd)
-        chosen[:] = 0.0
-        for i in range(rule.pairs):
-            word = block(source, _CHOOSE, t, i, 0)[0]
-            v = tokens_received(word, source, t, i, numbers[0], numbers[1], numbers[3])
-            inner = numbers[2] * draw_normals(source, t, i, tilt, x)
-            for sign in (1.0, -1.0):
-                total = 0.0
-                if v > 0.0:
-                    total = receive(rule.slope, rule.offset, shares, base, reach, tilt,
-                                    v, x, inner, sign, source, t, i, weights)  # fmt: skip
-                for j in range(M):
-                    chosen[j] += weights[j] / total if total > 0.0 else 1.0 / M
-        for j in range(M):
-            chosen[j] = (1.0 - rule.mu) * chosen[j] / (2.0 * rule.pairs) + rule.mu / M
-        multinomial(source, _PICK, t, 0, present, chosen, picks)
-        state.counts[M] += present
-        for j in range(M):
-            probability = rule.beta if signal(table, t, j) else 1.0 - rule.beta
-            adopters = binomial(source, _ADOPT, t, j, picks[j], probability)
-            state.counts[j] += adopters
-            state.counts[M] -= adopters
-        traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.facts[0]
-        note(table.qualities, trace, t, state.counts, traffic, bits)
