@@ -31,6 +31,7 @@ from tacit.studies.reproduction import (
     Row,
     Series,
     summarise,
+    verdict_of,
 )
 
 __all__ = ["BELIEFS", "CONVERGENCE"]
@@ -159,7 +160,7 @@ def _belief_figure(printed: _Printed, outcomes: Mapping[str, Any]) -> Figure:
         "round",
         "belief in the dominant state",
         series,
-        caption="One run: three agents, 5 states, the dominant state is true in 80% of the rounds.",
+        caption="One run: three agents, 5 states, the dominant one true with probability q = 0.8.",
     )
 
 
@@ -250,7 +251,7 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     checks = [share[f"{key}/0.8"] > 0.25 for key in ("3", "1", "2")]
     checks += [abs(slower.get(a, np.inf) - printed) < 0.1 for a, printed in _SLOWER.items()]
     return Findings(
-        verdict=REPRODUCED if all(checks) else PARTLY if any(checks) else NOT_REPRODUCED,
+        verdict=verdict_of(checks),
         because=(
             f"Where the dominant state is true in 80% of the rounds, Algorithm 3 is certain of it "
             f"within {HORIZON} rounds in {share['3/0.8']:.0%} of the runs, Algorithms 1 and 2 as "
@@ -276,6 +277,7 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                     )
                 ],
                 kind="bar", ticks=[f"q = {q:g}" for q in DOMINANCES],
+                caption="q is the probability that the dominant state is the true one in a round.",
             )
         ],
     )  # fmt: skip

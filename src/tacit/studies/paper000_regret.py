@@ -18,7 +18,6 @@ from tacit.studies.paper000_jobs import (
 )
 from tacit.studies.reproduction import (
     NOT_REPRODUCED,
-    PARTLY,
     REPRODUCED,
     UNDECIDED,
     Figure,
@@ -28,6 +27,7 @@ from tacit.studies.reproduction import (
     Row,
     Series,
     summarise,
+    verdict_of,
 )
 from tacit.studies.tools import growth_exponent
 
@@ -103,7 +103,7 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     rows = [
         Row("Algorithm 3 has the least regret of 3, 1, 2", "yes", "yes" if least else "no",
             agrees=least),
-        Row("regret of Algorithm 2 less that of 1, same worlds", "> 0",
+        Row("regret of Algorithm 2 minus that of 1, same worlds", "> 0",
             f"{gap.mean:.2f} ± {gap.error:.2g}", agrees=highest),
         *[Row(f"growth exponent of regret, Algorithm {key}", "1/2 up to logs",
               f"{growth[key]:.2f}", agrees=good) for key, good in sublinear.items()],
@@ -119,13 +119,13 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     ]  # fmt: skip
     uniform = HORIZON * (0.8 - 1 / M)
     return Findings(
-        verdict=REPRODUCED if all(checks) else PARTLY if any(checks) else NOT_REPRODUCED,
+        verdict=verdict_of(checks),
         because=(
             f"Where the dominant state is true in 80% of {HORIZON} rounds, Algorithm 3 has regret "
             f"{final['3', 0.8].mean:.0f}, Algorithms 1 and 2 as published "
             f"{final['1', 0.8].mean:.0f} and {final['2', 0.8].mean:.0f}, and a belief that never "
             f"changes {uniform:.0f}. The regret of 1 and 2 grows like T^{growth['1']:.2f} and "
-            f"T^{growth['2']:.2f}; that of 2 less that of 1 is {gap.mean:.1f} ± {gap.error:.1f}. "
+            f"T^{growth['2']:.2f}; the difference, 2 minus 1, is {gap.mean:.1f} ± {gap.error:.1f}. "
             f"Corrected, at epsilon = 1, they have {final['corrected 1', 0.8].mean:.0f} and "
             f"{final['corrected 2', 0.8].mean:.0f}."
         ),
@@ -144,7 +144,7 @@ def _curve_figure(outcomes: Mapping[str, Any]) -> Figure:
                      dashed=True)  # fmt: skip
     return Figure(
         "Regret, measured", "round", "regret of an agent (rounds lost)", [*series, uniform],
-        caption="Three agents, 5 states, the dominant one true in 80% of the rounds; 95% bands.",
+        caption="Three agents, 5 states, the dominant one true with probability q = 0.8; 95% bands.",
     )  # fmt: skip
 
 
@@ -216,8 +216,7 @@ def _judge_epsilon(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     same = found["1 published", 1.0].low <= 2 * plain.high
     checks = [eased, same]
     series = [
-        Series(label, es, [found[kind, e].mean for e in es], [found[kind, e].low for e in es],
-               [found[kind, e].high for e in es])
+        Series.of(label, es, [found[kind, e] for e in es])
         for kind, label in _KINDS.items()
     ]  # fmt: skip
     series += [
@@ -225,7 +224,7 @@ def _judge_epsilon(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         Series("Algorithm 3, no privacy", es, [plain.mean] * len(es), dashed=True),
     ]
     return Findings(
-        verdict=REPRODUCED if all(checks) else PARTLY if any(checks) else NOT_REPRODUCED,
+        verdict=verdict_of(checks),
         because=(
             f"As published, the regret of Algorithm 1 falls from {found['1 published', 0.1].mean:,.0f} "
             f"at epsilon = 0.1 to {found['1 published', 10.0].mean:,.0f} at 10. At epsilon = 1, where "
@@ -313,8 +312,7 @@ def _judge_size(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 "Regret of an agent against the size of the network", "agents",
                 "regret at T = 500 (rounds lost)",
                 [
-                    Series(label, [float(n) for n in sizes], [s.mean for s in found[key]],
-                           [s.low for s in found[key]], [s.high for s in found[key]])
+                    Series.of(label, sizes, found[key])
                     for key, label in (("3", "Algorithm 3, no privacy"),
                                        ("corrected 1", "1 corrected, epsilon = 1"))
                 ],

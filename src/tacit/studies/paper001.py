@@ -17,10 +17,8 @@ import numpy as np
 
 from tacit.studies.paper001_map import MAP
 from tacit.studies.paper001_privacy import CONSTANTS, PRIVACY
+from tacit.studies.paper001_settings import BETA, BOUND, epsilon_name
 from tacit.studies.reproduction import (
-    NOT_REPRODUCED,
-    PARTLY,
-    REPRODUCED,
     Figure,
     Findings,
     Job,
@@ -28,13 +26,13 @@ from tacit.studies.reproduction import (
     Row,
     Series,
     summarise,
+    verdict_of,
 )
 from tacit.studies.tools import mean_curves
 
 __all__ = ["REPRODUCTIONS"]
 
-BETA, H = 0.505, 485
-BOUND = 6 * math.log(BETA / (1 - BETA))
+H = 485
 ROUNDS = 10_000
 CHANCE = 0.5
 #: Mean regret of 20 runs of an independent implementation, rounded, by epsilon and agents.
@@ -129,14 +127,7 @@ def _curve(outcomes: Outcomes, key: str, label: str) -> Series:
 
 
 def _ends(outcomes: Outcomes, keys: Sequence[str], xs: Sequence[float], label: str) -> Series:
-    bands = [summarise(outcomes[key]["final"]) for key in keys]
-    return Series(
-        label,
-        [float(x) for x in xs],
-        [b.mean for b in bands],
-        [b.low for b in bands],
-        [b.high for b in bands],
-    )
+    return Series.of(label, xs, [summarise(outcomes[key]["final"]) for key in keys])
 
 
 def _level(y: float, xs: Sequence[float], label: str) -> Series:
@@ -155,10 +146,6 @@ def _convergence(title: str, series: list[Series], caption: str = "") -> Figure:
         [*series, _bound(series[0].x)],
         caption=caption or "A population that learns nothing stays at 0.5.",
     )
-
-
-def _verdict(*, order: bool, bounds: bool) -> str:
-    return REPRODUCED if order and bounds else PARTLY if order or bounds else NOT_REPRODUCED
 
 
 def _mean(outcomes: Outcomes, key: str) -> float:
@@ -246,7 +233,7 @@ def _judge_agents(outcomes: Outcomes, quick: bool) -> Findings:
     enough = min((N for N in everybody if met[N]), default=math.inf)
     lacking = max((N for N in everybody if not met[N]), default=0)
     return Findings(
-        verdict=_verdict(order=order, bounds=bounds),
+        verdict=verdict_of([order, bounds]),
         because=(
             f"Regret {'falls' if order else 'does not fall'} with the number of agents, from "
             f"{few:.3f} at 3,000 to {most:.3f} at 10,000 where learning nothing gives 0.5; the "
@@ -293,7 +280,7 @@ def _judge_options(outcomes: Outcomes, quick: bool) -> Findings:
     curves = [_curve(outcomes, f"{N}-{M}", f"{M} options") for M in options]
     ends = [_ends(outcomes, [f"{n}-{M}" for M in options], options, f"N = {n:,}") for n in sizes]
     return Findings(
-        verdict=_verdict(order=order, bounds=bounds),
+        verdict=verdict_of([order, bounds]),
         because=(
             f"Regret {'grows' if order else 'does not grow'} with the number of options, among "
             f"{N:,} agents from {means[0]:.3f} with 10 to {means[-1]:.3f} with 30; the bound "
@@ -317,10 +304,6 @@ def _epsilons(quick: bool) -> list[float]:
     return [0.5, 2.0, math.inf] if quick else [0.5, 1.0, 1.5, 2.0, math.inf]
 
 
-def _name(epsilon: float) -> str:
-    return "not private" if math.isinf(epsilon) else f"epsilon = {epsilon:g}"
-
-
 def _budget_jobs(quick: bool) -> list[Job]:
     n = _runs(quick)
     return [
@@ -340,7 +323,7 @@ def _judge_budget(outcomes: Outcomes, quick: bool) -> Findings:
             met = None if claimed is None else _bounded(final) == claimed
             bounds &= met is not False
             rows.append(
-                Row(f"N = {N:,}, {_name(e)}", "" if claimed is None else _says(claimed),
+                Row(f"N = {N:,}, {epsilon_name(e)}", "" if claimed is None else _says(claimed),
                     summarise(final).text(), _expected(KNOWN.get((e, N))), agrees=met)
             )  # fmt: skip
     N = sizes[-1]
@@ -356,13 +339,13 @@ def _judge_budget(outcomes: Outcomes, quick: bool) -> Findings:
         replace(_checked(outcomes, {f"{N}-inf": KNOWN[math.inf, N] for N in sizes}),
                 label="the same, not private")
     )  # fmt: skip
-    curves = [_curve(outcomes, f"{N}-{e:g}", _name(e)) for e in epsilons]
+    curves = [_curve(outcomes, f"{N}-{e:g}", epsilon_name(e)) for e in epsilons]
     bars = [
         _ends(outcomes, [f"{n}-{e:g}" for e in epsilons], range(len(epsilons)), f"N = {n:,}")
         for n in sizes
     ]
     return Findings(
-        verdict=_verdict(order=order, bounds=bounds and near),
+        verdict=verdict_of([order, bounds and near]),
         because=(
             f"Less privacy {'means' if order else 'does not mean'} less regret, but among {N:,} "
             f"agents it is {two:.3f} at epsilon = 2 and {plain:.3f} without privacy, "
@@ -374,7 +357,7 @@ def _judge_budget(outcomes: Outcomes, quick: bool) -> Findings:
             _convergence(f"Fig. 4: less privacy, N = {N:,}", curves),
             Figure(
                 "What privacy costs", "", "average regret after 10,000 rounds", bars,
-                kind="bar", ticks=[_name(e) for e in epsilons],
+                kind="bar", ticks=[epsilon_name(e) for e in epsilons],
                 caption=f"The paper's bound is {BOUND:.2f}; nothing learnt is 0.5.",
             ),
         ],

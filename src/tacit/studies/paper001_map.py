@@ -6,10 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tacit.studies.paper001_settings import BETA, BOUND, epsilon_name
 from tacit.studies.reproduction import (
-    NOT_REPRODUCED,
-    PARTLY,
-    REPRODUCED,
     Figure,
     Findings,
     Job,
@@ -17,20 +15,19 @@ from tacit.studies.reproduction import (
     Reproduction,
     Row,
     Series,
+    verdict_of,
 )
 
 __all__ = ["MAP"]
 
-_BETA = 0.505
-_BOUND = 6 * math.log(_BETA / (1 - _BETA))
 _ROUNDS = 2_000
 
 
 def _grid(quick: bool) -> tuple[list[int], list[float], list[float]]:
     """Return the numbers of agents, the epsilons and the betas."""
     if quick:
-        return [10**4, 10**6, 10**8], [0.5, 2.0], [_BETA, 0.6, 0.7, 0.8, 0.9, 0.95]
-    betas = [_BETA, *(k / 100 for k in range(55, 100, 5))]
+        return [10**4, 10**6, 10**8], [0.5, 2.0], [BETA, 0.6, 0.7, 0.8, 0.9, 0.95]
+    betas = [BETA, *(k / 100 for k in range(55, 100, 5))]
     return [10**k for k in range(3, 9)], [0.5, 1.0, 2.0, 4.0, math.inf], betas
 
 
@@ -57,10 +54,6 @@ def _jobs(quick: bool) -> list[Job]:
     ]  # fmt: skip
 
 
-def _name(epsilon: float) -> str:
-    return "not private" if math.isinf(epsilon) else f"epsilon = {epsilon:g}"
-
-
 def _power(n_agents: int) -> str:
     return f"10^{round(math.log10(n_agents))}"
 
@@ -75,24 +68,24 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         enough[e] = first
         met.append(first[0] is not None)
         rows.append(
-            Row(f"agents with regret at most {_BOUND:.2f}, {_name(e)}, beta = {_BETA}",
+            Row(f"agents with regret at most {BOUND:.2f}, {epsilon_name(e)}, beta = {BETA}",
                 "sufficiently many", _said(first[0], sizes), agrees=met[-1])
         )  # fmt: skip
         rows.append(
-            Row(f"the same at the recommended beta, {_name(e)}", "", _said(first[1], sizes))
+            Row(f"the same at the recommended beta, {epsilon_name(e)}", "", _said(first[1], sizes))
         )
         ratios += [regret[-1] / min(regret) for regret in cells.values()]
     rows += [
-        Row(f"regret, N = {_power(N)}, {_name(e)}: beta = {_BETA}, recommended", "",
+        Row(f"regret, N = {_power(N)}, {epsilon_name(e)}: beta = {BETA}, recommended", "",
             "{:.3f}, {:.3f}".format(*(outcomes[f"{e:g}/{N}"]["regret"][i] for i in (0, -1))))
         for e in epsilons for N in sizes
     ]  # fmt: skip
     strict = epsilons[0]
     return Findings(
-        verdict=REPRODUCED if all(met) else PARTLY if any(met) else NOT_REPRODUCED,
+        verdict=verdict_of(met),
         because=(
-            f"At epsilon = {strict:g} the paper's beta = {_BETA} keeps regret within "
-            f"{_BOUND:.2f} {_among(enough[strict][0], sizes)}, the recommended beta "
+            f"At epsilon = {strict:g} the paper's beta = {BETA} keeps regret within "
+            f"{BOUND:.2f} {_among(enough[strict][0], sizes)}, the recommended beta "
             f"{_among(enough[strict][1], sizes)}. The recommended beta, which knows nothing of "
             f"the options, has at most {max(ratios):.1f} times the regret of the best on the map."
         ),
@@ -103,7 +96,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
 
 def _enough(regret: Mapping[int, float]) -> int | None:
     """Return the number of agents from which on regret is within the bound."""
-    missed = max((N for N, value in regret.items() if value > _BOUND), default=0)
+    missed = max((N for N, value in regret.items() if value > BOUND), default=0)
     return min((N for N in regret if missed < N), default=None)
 
 
@@ -127,7 +120,7 @@ def _picture(outcomes: Mapping[str, Any], quick: bool) -> Figure:
         found = [outcomes[f"{e:g}/{N}"] for N in sizes]
         curve = Series("recommended beta", agents, [each["betas"][-1] for each in found])
         values = [each["regret"][:-1] for each in found]
-        panels.append(Panel(_name(e), agents, betas, values, curve))
+        panels.append(Panel(epsilon_name(e), agents, betas, values, curve))
     return Figure(
         "How many agents buy how much privacy", "agents N", "beta", [],
         x_log=True, kind="map", panels=panels,
@@ -146,7 +139,7 @@ MAP = Reproduction(
     question="The more people take part, the better noise averages out. How many are enough?",
     claim=(
         "However private the messages, regret stays below 6 delta, which is "
-        f"{_BOUND:.2f} at beta = {_BETA}, if sufficiently many agents take part."
+        f"{BOUND:.2f} at beta = {BETA}, if sufficiently many agents take part."
     ),
     jobs=_jobs,
     judge=_judge,

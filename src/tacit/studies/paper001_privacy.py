@@ -22,6 +22,7 @@ from tacit.studies.reproduction import (
     Row,
     Series,
     summarise,
+    verdict_of,
 )
 from tacit.studies.tools import final_values
 
@@ -91,15 +92,14 @@ def _judge_constants(outcomes: Outcomes, quick: bool) -> Findings:
         chosen = summarise(outcomes[f"{world}/{N}/recommended"])
         rows.append(Row(f"{label}: recommended beta", "", chosen.text()))
         lines.append(
-            Series(label, list(_BETAS), [s.mean for s in found], [s.low for s in found],
-                   [s.high for s in found])
+            Series.of(label, _BETAS, found)
         )  # fmt: skip
         best = min(found, key=lambda s: s.mean)
         matter.append(best.high < found[0].low and found[0].mean > 2 * best.mean)
     paper = summarise(outcomes[f"{_WIDE}/10000/0.505"]).mean
     chosen = summarise(outcomes[f"{_WIDE}/10000/recommended"])
     return Findings(
-        verdict=NOT_REPRODUCED if all(matter) else PARTLY if any(matter) else REPRODUCED,
+        verdict=verdict_of(not each for each in matter),
         because=(
             f"With 10,000 agents at epsilon = 1 regret is {paper:.3f} at the paper's beta = 0.505 "
             f"and {chosen.mean:.3f} at the recommended one; another beta more than halves it in "
@@ -263,8 +263,8 @@ def _judge_privacy(outcomes: Outcomes, quick: bool) -> Findings:
         loose = _LOOSE.get(R)
         near = None if loose is None else 0.99 * loose - 0.5 <= epsilon <= loose + 0.5
         rows.append(
-            Row(f"a history of {R:,} rounds, at delta = 1e-6", "", f"{epsilon:.4g}",
-                "" if loose is None else f"{loose:g}", agrees=near)
+            Row(f"a history of {R:,} round{'s' * (R > 1)}, at delta = 1e-6", "", f"{epsilon:,.4g}",
+                "" if loose is None else f"{loose:,.0f}", agrees=near)
         )  # fmt: skip
     spread = max(float(np.std(outcomes[f"{v}-{e:g}"], ddof=1)) for v, e in _costs(quick))
     for (variant, epsilon), known in _costs(quick).items():

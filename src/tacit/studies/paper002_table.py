@@ -251,8 +251,8 @@ TABLE_1 = Reproduction(
     title="Table 1: one reward changed",
     question="If one outcome among a hundred thousand is changed to zero, do all decisions stay the "
     "same, and would that show that the outcome is hidden?",
-    claim="They do in 86 to 98 of 100 tries, more often if arms are further apart, the graph is "
-    "sparser and epsilon is smaller; hence GAP protects privacy.",
+    claim="All decisions stay the same in 86 to 98 of 100 tries, more often if arms are further "
+    "apart, the graph is sparser and epsilon is smaller; hence GAP protects privacy.",
     jobs=_twin_jobs,
     judge=_judge_twins,
 )

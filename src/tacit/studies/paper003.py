@@ -37,14 +37,7 @@ def _sw(**parameters: Any) -> dict[str, Any]:
 
 
 def _points(outcomes: Mapping[str, Any], label: str, xs: list[float], keys: list[str]) -> Series:
-    bands = [summarise(outcomes[key]) for key in keys]
-    return Series(
-        label,
-        [float(x) for x in xs],
-        [b.mean for b in bands],
-        [b.low for b in bands],
-        [b.high for b in bands],
-    )
+    return Series.of(label, xs, [summarise(outcomes[key]) for key in keys])
 
 
 _WINDOWS = {"log": "window with the log factor", "paper": "window as written"}
@@ -91,7 +84,8 @@ def _judge_growth(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     return Findings(
         verdict=REPRODUCED if sublinear else NOT_REPRODUCED,
         because=(
-            f"On the riser with 10 segments and epsilon = 2, regret grows like "
+            "Where one arm stays fair and the other is bad and good in turn, 10 segments in all, "
+            "at epsilon = 2 regret grows like "
             f"T^{exponents['log']:.2f} with the window and like T^{exponents['none']:.2f} without."
         ),
         rows=rows,
@@ -177,15 +171,16 @@ def _judge_epsilon(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     return Findings(
         verdict=REPRODUCED if falls and above and within else PARTLY if falls else NOT_REPRODUCED,
         because=(
-            f"Regret falls from {line.y[0]:.0f} at epsilon = {es[0]:g} to {line.y[-1]:.0f} at "
-            f"{es[-1]:g} ({plain.mean:.0f} without privacy), always below 1.5 times the factor "
+            f"Regret falls from {line.y[0]:,.0f} at epsilon = {es[0]:g} to {line.y[-1]:,.0f} at "
+            f"{es[-1]:g} ({plain.mean:,.0f} without privacy), always below 1.5 times the factor "
             "((e^eps + 1)/(e^eps - 1))^2 of the bound."
         ),
         rows=[
-            Row(f"epsilon = {e:g}", f"at most x {f:.2f}", summarise(outcomes[f"eps{e}"]).text())
-            for e, f in zip(es, factor, strict=True)
+            Row(f"epsilon = {e:g}", f"at most {f:.2f} times",
+                f"{summarise(outcomes[f'eps{e}']).text()}, {y / plain.mean:.2f} times")
+            for e, f, y in zip(es, factor, line.y, strict=True)
         ]
-        + [Row("not private", "x 1", plain.text())],
+        + [Row("not private", "", plain.text())],
         figures=[
             Figure(
                 "What privacy costs", "epsilon of one reward", "final regret",
@@ -250,7 +245,7 @@ def _judge_windows(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             agree &= close
             bars[column].append(summary)
             rows.append(
-                Row(f"{instance}: {column}", "", summary.text(), str(expected), agrees=close)
+                Row(f"{instance}: {column}", "", summary.text(), f"{expected:,}", agrees=close)
             )
     names = list(_INSTANCES)
     return Findings(
@@ -265,8 +260,7 @@ def _judge_windows(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             Figure(
                 "Final regret at T = 100,000", "", "final regret",
                 [
-                    Series(c, list(range(len(names))), [s.mean for s in bars[c]],
-                           [s.low for s in bars[c]], [s.high for s in bars[c]])
+                    Series.of(c, range(len(names)), bars[c])
                     for c in _COLUMNS
                 ],
                 kind="bar", ticks=names,

@@ -8,7 +8,7 @@ order, is not its business, so the numbers cannot depend on it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "Summary",
     "Verdict",
     "summarise",
+    "verdict_of",
 ]
 
 Verdict = str
@@ -34,6 +35,12 @@ REPRODUCED, PARTLY, NOT_REPRODUCED, UNDECIDED = (
     "not reproduced",
     "cannot be decided",
 )
+
+
+def verdict_of(checks: Iterable[bool]) -> Verdict:
+    """Return reproduced if every check holds, partly if some do."""
+    held = list(checks)
+    return REPRODUCED if all(held) else PARTLY if any(held) else NOT_REPRODUCED
 
 
 @dataclass(frozen=True)
@@ -103,6 +110,14 @@ class Series:
     low: list[float] = field(default_factory=list)
     high: list[float] = field(default_factory=list)
     dashed: bool = False
+
+    @classmethod
+    def of(
+        cls, label: str, x: Sequence[float], found: Sequence[Summary], *, dashed: bool = False
+    ) -> Series:
+        """Return the means of repetitions, with their intervals as a band."""
+        mean, low, high = ([getattr(s, part) for s in found] for part in ("mean", "low", "high"))
+        return cls(label, [float(v) for v in x], mean, low, high, dashed)
 
 
 @dataclass(frozen=True)

@@ -149,16 +149,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         series = []
         for line in chosen.lines:
             found = [summarise(outcomes[f"{problem}/{line}/{e:g}"]) for e in epsilons]
-            series.append(
-                Series(
-                    line,
-                    epsilons,
-                    [s.mean for s in found],
-                    [s.low for s in found],
-                    [s.high for s in found],
-                    dashed=line.startswith(_FALSE),
-                )
-            )
+            series.append(Series.of(line, epsilons, found, dashed=line.startswith(_FALSE)))
             rows += [
                 Row(f"{chosen.title}: {line}, epsilon = {e:g}", "", s.text())
                 for e, s in zip(epsilons, found, strict=True)
