@@ -63,6 +63,31 @@ def test_the_cache_follows_what_a_kernel_calls(tmp_path):
     assert run(tmp_path, MAIN) == ["22", "0", "1"]
 
 
+SHAPES = """
+from typing import NamedTuple
+
+class {name}(NamedTuple):
+    x: float
+"""
+
+ANY_SHAPE = """
+from tacit.compiled import kernel
+
+@kernel
+def double(shape):
+    return 2 * shape.x
+"""
+
+
+@compiled_only
+def test_a_cache_that_names_a_lost_type_counts_as_empty(tmp_path):
+    (tmp_path / "any_shape.py").write_text(ANY_SHAPE)
+    for name in ("Circle", "Square"):
+        (tmp_path / "shapes.py").write_text(SHAPES.format(name=name))
+        code = f"import shapes, any_shape; print(any_shape.double(shapes.{name}(1.5)))"
+        assert run(tmp_path, code) == ["3.0"]
+
+
 @compiled_only
 def test_kernels_and_the_loop_of_an_audit_are_cached_for_the_next_process():
     code = (

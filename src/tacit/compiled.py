@@ -1,7 +1,7 @@
 """The one way to compile a kernel.
 
 Kernels are numba functions at module level, cached on disk, free of the interpreter lock and
-without ``fastmath``. Two things numba does by default are mended here:
+without ``fastmath``. Three things numba does by default are mended here:
 
 - It counts references to every array of every tuple that is passed, atomically: ten times the cost
   of a round of UCB1. A kernel that allocates no array needs none of it, so by default a kernel may
@@ -9,6 +9,7 @@ without ``fastmath``. Two things numba does by default are mended here:
   inlined where it is called. A kernel that must allocate says ``@kernel(allocates=True)``.
 - It invalidates a cached kernel when its own file changes, but not when a kernel it calls, in
   another file, does. The cache is stamped with every file involved.
+- It fails where the cache names a type that the code no longer has. Such a cache counts as empty.
 """
 
 from __future__ import annotations
@@ -164,13 +165,21 @@ def _compile(function: F, **options: bool) -> F:
     dispatcher = jit(cache=True, **options)(function)
     _sources[id(dispatcher)] = files
     cache = dispatcher._cache
-    index: Any = caching.IndexDataCacheFile
+    index: Any = _Index
     cache._cache_file = index(
         cache_path=cache._cache_path,
         filename_base=cache._impl.filename_base,
         source_stamp=_stamp(files),
     )
     return cast(F, dispatcher)
+
+
+class _Index(caching.IndexDataCacheFile):
+    def _load_index(self) -> Any:
+        try:
+            return super()._load_index()  # type: ignore[no-untyped-call]
+        except (AttributeError, ImportError):
+            return {}
 
 
 def _files_of(function: Callable[..., Any]) -> frozenset[str]:
