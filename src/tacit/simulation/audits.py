@@ -183,7 +183,6 @@ def audit_policy(
         runs=runs,
         alpha=alpha,
         seed=seed,
-        short=min(1_000, runs),
         low_bits=secure,
         names=run.names,
     )
