@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tacit.privacy import (
     BallRelease,
+    BoundedNoiseRelease,
     Claim,
     GaussianRelease,
     Guarantee,
@@ -23,6 +24,7 @@ from tacit.privacy import (
     RandomizedResponseRelease,
     UnaryRelease,
     compose,
+    composed_epsilon,
 )
 
 CLAIM = Claim(epsilon=0.1, unit="reward", trust="local", span="run", holds=False, why="an atom")
@@ -80,6 +82,32 @@ def test_gaussian_noise_without_delta_is_no_guarantee() -> None:
     assert nothing.sentence().startswith("Nothing protects one reward")
     assert nothing.at(1e-6).private
     assert "No finite" not in nothing.at(1e-6).sentence()
+
+
+def test_what_no_epsilon_avoids_is_said() -> None:
+    release = BoundedNoiseRelease(scale=1.0, bound=5.0)
+    least = release.delta(1e9)
+    nothing = compose([(release, 3)], delta=1e-6, unit="reward", trust="local", span="run")
+    together = 1 - (1 - least) ** 3
+    assert nothing.note == (
+        f"No finite epsilon holds at delta = 1e-06, which is at least {together:.3g}."
+    )
+    assert nothing.at(1.01 * together).private
+    assert not nothing.at(0.99 * together).private
+
+
+def test_local_sums_of_a_user_are_one_sum_of_more() -> None:
+    """Three records in one noisy sum move it three times as far; three sums compose."""
+    scope = {"unit": "reward", "trust": "local", "span": "run", "delta": 1e-6}
+    release = GaussianRelease(scale=5.0)
+    apart, pooled = (compose([(release, 1)], pooled=p, **scope) for p in (False, True))
+    assert pooled.epsilon == apart.epsilon
+    assert pooled.for_user(3).epsilon == pytest.approx(
+        composed_epsilon([(GaussianRelease(sensitivity=3.0, scale=5.0), 1)], 1e-6)
+    )
+    assert pooled.for_user(3).epsilon > 1.5 * apart.for_user(3).epsilon
+    assert pooled.at(1e-3).for_user(3) == pooled.for_user(3, delta=1e-3)
+    assert Guarantee.from_json(pooled.to_json()) == pooled
 
 
 def test_nothing_stays_nothing() -> None:

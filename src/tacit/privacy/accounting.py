@@ -11,10 +11,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tacit.policy import require
 from tacit.privacy.releases import Release
 
-__all__ = ["composed_delta", "composed_epsilon", "loss_distribution"]
+__all__ = ["certain_loss", "composed_delta", "composed_epsilon", "loss_distribution"]
 
 Parts = Sequence[tuple[Release, int]]
 _RESOLUTION = 128
@@ -59,6 +61,15 @@ def composed_delta(releases: Parts, epsilon: float) -> float:
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0].delta(epsilon)
     return min(1.0, float(loss_distribution(parts).get_delta_for_epsilon(epsilon)))
+
+
+def certain_loss(releases: Parts) -> float:
+    """Return the delta that no epsilon avoids: the probability of what betrays the record."""
+    kept = [1.0, 1.0]
+    for release, count in _merged(releases):
+        for side, delta in enumerate(release._hockey_stick(np.array([_MOST]))):
+            kept[side] *= (1 - float(delta[0])) ** count
+    return 1 - min(kept)
 
 
 def loss_distribution(releases: Parts) -> Any:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.policy import require
-from tacit.privacy.accounting import composed_delta, composed_epsilon
+from tacit.privacy.accounting import certain_loss, composed_delta, composed_epsilon
 from tacit.privacy.releases import Release, release_from_dict
 
 __all__ = ["Claim", "Guarantee", "compose"]
@@ -35,6 +35,7 @@ _BASES = {
     "accounted": "was calculated from the releases",
     "none": "no guarantee",
 }
+_SCOPE = ("unit", "trust", "span", "claim", "pooled")
 _NO_EPSILON = "No finite epsilon holds at delta ="
 
 
@@ -105,6 +106,9 @@ class Guarantee:
         Anything a reader must know, in a sentence.
     releases : tuple of (Release, int)
         What touches one record, and how often.
+    pooled : bool
+        Whether the records of a user meet in the same releases though noise is local: the user
+        publishes noisy sums of them.
 
     Examples
     --------
@@ -131,6 +135,7 @@ was calculated from the releases.
     claim: Claim | None = None
     note: str = ""
     releases: tuple[tuple[Release, int], ...] = ()
+    pooled: bool = False
 
     def __post_init__(self) -> None:
         _require_scope(self)
@@ -149,6 +154,7 @@ was calculated from the releases.
         span: str = "run",
         claim: Claim | None = None,
         releases: Sequence[tuple[Release, int]] = (),
+        pooled: bool = False,
     ) -> Guarantee:
         """Return the guarantee of something that protects nothing, and say why."""
         return cls(
@@ -160,6 +166,7 @@ was calculated from the releases.
             claim=claim,
             note=why,
             releases=tuple(releases),
+            pooled=pooled,
         )
 
     @property
@@ -185,8 +192,8 @@ was calculated from the releases.
     def for_user(self, rounds: int, *, delta: float | None = None) -> Guarantee:
         """Return the guarantee for a user of whom `rounds` records are protected together.
 
-        Where noise is local each record has its own releases, which compose. Where a server adds
-        noise to sums, a user's records may all meet in the same sum: its sensitivity grows.
+        Where noise is local each record has its own releases, which compose. Where it is added to
+        sums, a user's records may all meet in the same sum: its sensitivity grows.
 
         Parameters
         ----------
@@ -197,7 +204,7 @@ was calculated from the releases.
         """
         require(self, "rounds", ">= 1", rounds >= 1, rounds)
         require(self, "unit", "'reward' or 'round'", self.unit != "user", self.unit)
-        if self.trust == "local":
+        if self.trust == "local" and not self.pooled:
             parts = [(release, rounds * count) for release, count in self._parts()]
         else:
             parts = [(release.grouped(rounds), count) for release, count in self._parts()]
@@ -234,14 +241,13 @@ was calculated from the releases.
             return dataclasses.replace(self, **changes)
         own = self.note.partition(_NO_EPSILON)[0].rstrip()
         note = " ".join(text for text in (own, changes.pop("note", "")) if text)
-        scope = {"unit": self.unit, "trust": self.trust, "span": self.span} | changes
+        scope: dict[str, Any] = {name: getattr(self, name) for name in _SCOPE}
         return compose(
             parts,
             delta=self.delta if delta is None else delta,
             basis="accounted",
-            claim=self.claim,
             note=note,
-            **scope,
+            **(scope | changes),
         )
 
     def sentence(self) -> str:
@@ -312,6 +318,7 @@ def compose(
     basis: str = "accounted",
     claim: Claim | None = None,
     note: str = "",
+    pooled: bool = False,
 ) -> Guarantee:
     """Return the guarantee of releases that all depend on the same record.
 
@@ -323,14 +330,17 @@ def compose(
         Each release with the number of times it is made.
     delta : float
         0 adds up the pure epsilons; else privacy-loss distributions are composed.
-    unit, trust, span, basis, claim, note
+    unit, trust, span, basis, claim, note, pooled
         As in `Guarantee`. If no finite epsilon holds at `delta`, the basis becomes ``"none"``.
     """
     parts = tuple((release, int(count)) for release, count in releases)
     epsilon = composed_epsilon(parts, delta)
     scope: dict[str, Any] = {"unit": unit, "trust": trust, "span": span, "claim": claim}
+    scope["pooled"] = pooled
     if math.isinf(epsilon):
-        why = f"{_NO_EPSILON} {delta:g}."
+        least = certain_loss(parts)
+        floor = f", which is at least {least:.3g}" if least > delta else ""
+        why = f"{_NO_EPSILON} {delta:g}{floor}."
         return Guarantee.none(" ".join(t for t in (note, why) if t), releases=parts, **scope)
     return Guarantee(epsilon=epsilon, delta=delta, basis=basis, note=note, releases=parts, **scope)
 

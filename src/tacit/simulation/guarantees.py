@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from tacit.policy import Policy
-from tacit.privacy import Guarantee, compose
+from tacit.privacy import Guarantee, L2CalibratedLaplaceRelease, compose
 
 __all__ = ["horizons", "spans"]
 
@@ -16,18 +17,25 @@ def spans(policy: Policy, horizon: int, delta: float) -> list[dict[str, Any]]:
     """Return rows of what is protected over `horizon` rounds, at what epsilon.
 
     Rewards of one round compose where several are used. A person who takes part in m rounds is
-    protected by composition over those rounds, at delta 0 and at `delta`.
+    protected by composition over those rounds, at delta 0 and at `delta`. An epsilon that is
+    infinite, or for all we know larger than it need be, says so under ``remark``.
     """
     stated = policy.guarantee(horizon)
-    rows = [_row(f"one {stated.unit}", stated)]
+    one = f"one {stated.unit}"
+    rows = [_row(one, stated, stated.delta)]
     if not (stated.private and stated.releases):
+        if stated.private:
+            rows[0]["remark"] = "from a theorem, of which no more follows for rounds or users"
         return rows
+    loose = stated.at(delta)
+    if loose.epsilon != stated.epsilon and loose.private and delta > stated.delta:
+        rows.append(_row(one, loose, delta))
     if stated.unit == "reward":
-        rows.append(_row(*_round(stated, policy.rewards_per_round)))
+        rows.append(_row(*_round(stated, policy.rewards_per_round), stated.delta))
     for m in _rounds(horizon):
         if m > 1 or stated.unit == "user":
-            rows.append(_row(*_user(policy, stated, m, 0.0)))
-            rows.append(_row(*_user(policy, stated, m, delta)))
+            for at in (0.0, delta):
+                rows.append(_row(*_user(policy, stated, m, at), at))
     return rows
 
 
@@ -41,7 +49,14 @@ def horizons(policy: Policy, horizon: int, delta: float) -> list[tuple[int, floa
 
 def _round(stated: Guarantee, together: int) -> tuple[str, Guarantee]:
     parts = [(release, together * n) for release, n in stated.releases]
-    whole = compose(parts, unit="round", trust=stated.trust, span=stated.span, basis=stated.basis)
+    whole = compose(
+        parts,
+        delta=stated.delta,
+        unit="round",
+        trust=stated.trust,
+        span=stated.span,
+        basis=stated.basis,
+    )
     return "one round" + ("" if together == 1 else f", up to {together} rewards"), whole
 
 
@@ -55,11 +70,21 @@ def _rounds(horizon: int) -> list[int]:
     return sorted({int(m) for m in np.geomspace(1, horizon, 9).round()})
 
 
-def _row(protected: str, guarantee: Guarantee) -> dict[str, Any]:
+def _row(protected: str, guarantee: Guarantee, delta: float) -> dict[str, Any]:
     return {
         "protected": protected,
         "epsilon": guarantee.epsilon,
-        "delta": guarantee.delta,
+        "delta": delta,
         "trust": guarantee.trust,
         "basis": guarantee.basis,
+        "remark": _remark(guarantee),
     }
+
+
+def _remark(guarantee: Guarantee) -> str:
+    if math.isinf(guarantee.epsilon):
+        return guarantee.note.rstrip(".").rpartition(". ")[2]
+    for release, count in guarantee.releases:
+        if isinstance(release, L2CalibratedLaplaceRelease) and guarantee.delta > 0 and count == 1:
+            return f"some change needs {release.bracket(guarantee.delta)[0]:.4g}"
+    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -255,7 +254,7 @@ class CollaborativePolicy(Policy):
             )
         rounds = "of a user" if self._own_streams else "in all"
         release, count, _ = self._stream(1.0)
-        guarantee = compose(
+        return compose(
             [(release, count)],
             delta=0.0 if published else self.delta,
             unit="reward",
@@ -265,10 +264,8 @@ class CollaborativePolicy(Policy):
             note="In units of the published sensitivity, for the worst relational matrix"
             if published
             else f"for up to {self._steps} rounds {rounds}; later rewards are not taken in",
+            pooled=True,
         )
-        # A user's rewards share the noise of one stream, so they do not compose as independent
-        # local releases: leave none behind for `Guarantee.for_user` to compose.
-        return dataclasses.replace(guarantee, releases=()) if self.trust == "local" else guarantee
 
     def _claim(self, epsilon: float) -> Claim:
         local = self.trust == "local"
@@ -300,9 +297,12 @@ class CollaborativePolicy(Policy):
             scale = length * math.log(max(self._steps, 2)) / epsilon
             return (
                 L2CalibratedLaplaceRelease(
-                    sensitivity=sensitivity, scale=scale, dimension=self.spread_over
+                    sensitivity=sensitivity,
+                    scale=scale,
+                    dimension=self.spread_over,
+                    nodes=levels,
                 ),
-                levels,
+                1,
                 scale,
             )
         dimension = self.dimension * (self.n_users if self._on_b else 1)
