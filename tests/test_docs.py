@@ -68,12 +68,9 @@ def test_a_wrong_answer_is_noticed():
 
 
 def modules() -> list[str]:
-    """Return the modules at the root of the package, of the arms room and of the simulation."""
-    found = ["tacit"]
-    for package in ("tacit", "tacit.arms", "tacit.simulation"):
-        path = importlib.import_module(package).__path__
-        found += [f"{package}.{info.name}" for info in pkgutil.iter_modules(path)]
-    return sorted(name for name in found if not name.endswith("__main__"))
+    """Return all modules of the package."""
+    found = [info.name for info in pkgutil.walk_packages(tacit.__path__, "tacit.")]
+    return ["tacit", *sorted(name for name in found if not name.endswith("__main__"))]
 
 
 @pytest.mark.parametrize("name", modules())
@@ -82,6 +79,17 @@ def test_the_examples_of_a_module_run(name):
     module = importlib.import_module(name)
     for test in finder.find(module, name):
         assert doctest_failures(test) == "", test.name
+
+
+def test_examples_are_found_in_every_package():
+    packages = {info.name for info in pkgutil.iter_modules(tacit.__path__) if info.ispkg}
+    with_examples = {
+        name.split(".")[1]
+        for name in modules()
+        if name.count(".")
+        and ">>>" in Path(importlib.import_module(name).__file__ or "").read_text()
+    }
+    assert packages - {"report", "studies"} <= with_examples
 
 
 def test_every_policy_has_an_example():
