@@ -4,7 +4,7 @@ What an adversary sees is every released value and every decision. The audit its
 of policies; this page turns a policy into something to run and an environment's table into
 neighbouring pairs. All memory a repetition changes lies in one buffer, so that starting afresh is one
 copy. The games are played by one compiled loop around the kernel that the simulator calls, and a short one
-costs about a microsecond.
+costs microseconds.
 """
 
 from __future__ import annotations
