@@ -1,6 +1,6 @@
 """The users room beside the naive update in NumPy, beside obp and river, and LastFM as a whole.
 
-    python benchmarks/users.py [naive|peers|lastfm|epsilon ...]
+    python benchmarks/users.py [naive|peers|lastfm ...]
 
 Rates are rounds for each CPU second of one thread, both sides in this one run. The naive side keeps
 the inverse of the (dN) x (dN) matrix up to date by rank-one updates, as Algorithm 1 would; both sides
@@ -22,7 +22,7 @@ import numpy as np
 
 import peers
 from tacit.tapes import seeded_tape
-from tacit.users import CoLin, Fitted, GOBLin, LastFM, LinUCB, recorded_table
+from tacit.users import CoLin, GOBLin, LastFM, LinUCB, recorded_table
 from tacit.users.tables import new_trace
 
 LAMBDA, ALPHA = 0.3, 0.3
@@ -130,46 +130,10 @@ def lastfm():
     print(f"  {spent:.0f} s (< 180), CPU {cpu:.0f} s, peak memory {peak:.2f} GB (< 4)")
 
 
-VARIANTS = {
-    "published, central": {"variant": "published", "trust": "central", "clip": False},
-    "published, local": {"variant": "published", "clip": False},
-    "central Gaussian tree": {"trust": "central", "delta": 1e-6},
-    "local ball tree": {"mechanism": "ball"},
-    "local Gaussian tree": {"mechanism": "gaussian", "delta": 1e-6},
-    "local Gaussian Toeplitz": {
-        "mechanism": "gaussian",
-        "delta": 1e-6,
-        "continual": "toeplitz",
-    },
-    "scalar Laplace": {"mechanism": "laplace"},
-    "scalar one bit": {"mechanism": "bit"},
-    "scalar piecewise": {"mechanism": "piecewise"},
-    "scalar, chosen (default)": {},
-}
-
-
-def over_epsilon():
-    grid, repetitions, horizon, world = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0), 5, 10_000, Fitted()
-    print(f"regret of CoLin in the fitted world, {repetitions} repetitions of {horizon:,} rounds")
-    print("| noise | " + " | ".join(f"{e:g}" for e in grid) + " |")
-    for name, parameters in VARIANTS.items():
-        cells = []
-        for epsilon in grid:
-            policy = CoLin(**world.facts(horizon), epsilon=epsilon, **parameters)
-            regrets = []
-            for r in range(repetitions):
-                table, trace = world.table(0, r, horizon), world.trace(horizon, [horizon])
-                policy.play(policy.start(table), table, seeded_tape(0, r), trace, 0, horizon)
-                regrets.append(trace.measures[-1, 0])
-            cells.append(f"{np.mean(regrets):,.0f}")
-        print(f"| {name} | " + " | ".join(cells) + " |", flush=True)
-
-
 PARTS = {
     "naive": against_naive,
     "peers": against_peers,
     "lastfm": lastfm,
-    "epsilon": over_epsilon,
 }
 
 if __name__ == "__main__":

@@ -60,8 +60,11 @@ def private(name: str, epsilon: float, *, clip: bool = False, **parameters: Any)
 
 
 def corrected(algorithm: str, epsilon: float | None, **parameters: Any) -> dict[str, Any]:
-    """Return an algorithm with sound noise, by default on each reward; with None, without noise."""
-    return {"name": algorithm.lower(), "epsilon": epsilon, **parameters}
+    """Return an algorithm with sound noise, by default on each reward; with None, without noise.
+
+    Its ridge parameter is that of all comparisons with the paper, whatever the noise.
+    """
+    return {"name": algorithm.lower(), "epsilon": epsilon, "regularisation": 0.3, **parameters}
 
 
 def played(
@@ -114,10 +117,14 @@ def curve(
 def compared(smaller: Sequence[float], larger: Sequence[float]) -> int:
     """Say whether one is below the other in paired runs: 1 yes, -1 the contrary, 0 cannot be told.
 
-    They are told apart if the 95% interval of the mean difference leaves out zero.
+    They are told apart if the 99% interval of the mean difference leaves out zero: a study makes
+    about ten comparisons, and three runs must not settle one of them by chance.
     """
+    from scipy.stats import t
+
     difference = summarise(np.subtract(larger, smaller).tolist())
-    return int(difference.low > 0) - int(difference.high < 0)
+    reach = float(t.ppf(0.995, difference.n - 1)) * difference.error
+    return int(difference.mean > reach) - int(difference.mean < -reach)
 
 
 def holds(comparisons: Sequence[int]) -> bool | None:
