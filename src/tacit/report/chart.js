@@ -147,7 +147,8 @@ class Chart {
   }
 
   look(i) {
-    return `c${this.data.colours[i] % 7}${this.data.series[i].dashed ? " dashed" : ""}`;
+    const colour = this.data.colours[i];
+    return `c${colour % 7}${this.data.series[i].dashed ? " dashed" : ""}${colour < 7 ? "" : " again"}`;
   }
 
   marker(parent, i, x, y, r) {

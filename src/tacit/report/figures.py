@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.report.html_markup import plain, short
 from tacit.report.maps import draw_map
-from tacit.report.style import COLOURS, figure, save_figure
+from tacit.report.style import COLOURS, DASHES, figure, save_figure
 from tacit.studies.reproduction import Figure, Series
 
 __all__ = ["colour_numbers", "draw_figure"]
@@ -106,7 +106,7 @@ def _draw_lines(axes: Any, data: Figure, looks: list[int]) -> None:
         axes.plot(
             x, y,
             color=colour,
-            linestyle="--" if each.dashed else "-",
+            linestyle=DASHES[2 * (look >= len(COLOURS)) + each.dashed],
             marker="" if each.dashed else _MARKERS[look % len(_MARKERS)],
             markersize=5,
             markevery=len(x) // _MARKS_ON_A_LINE if sparse else None,
