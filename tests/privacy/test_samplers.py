@@ -16,16 +16,18 @@ from tacit.privacy import numerics_of, secure
 from tacit.privacy.exact import below, discrete_gaussian, discrete_laplace
 from tacit.privacy.samplers import (
     ball_noise,
+    happens,
     release_ball,
     release_bit,
     release_clamped,
     release_gaussian,
     release_laplace,
+    release_option,
     round_to_bit,
     standard_laplace,
     standard_normal,
 )
-from tacit.tapes import recorded_tape, secure_tape, seeded_tape
+from tacit.tapes import noise_word, recorded_tape, secure_tape, seeded_tape
 
 KEY = tuple(np.arange(1, 5, dtype=np.uint64))
 FALSE_ALARM = 1e-6
@@ -233,3 +235,22 @@ def test_tapes_give_different_noise_at_different_places() -> None:
         release_laplace(tape, t, j, 0.0, 1.0, 0.5) for t, j in itertools.product(range(5), range(5))
     ]
     assert len(set(values)) == 25
+
+
+@pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
+@pytest.mark.parametrize("seed", [None, 5])
+def test_an_option_is_kept_or_any_other_alike(seed: int | None) -> None:
+    tape = secure_tape() if seed is None else seeded_tape(seed)
+    told = np.bincount([release_option(tape, t, 0, 1, 4, 0.4) for t in range(40_000)], minlength=4)
+    assert stats.chisquare(told, 40_000 * np.array([0.2, 0.4, 0.2, 0.2])).pvalue > FALSE_ALARM
+    assert stats.chisquare(told, 40_000 * np.array([0.22, 0.4, 0.2, 0.18])).pvalue < FALSE_ALARM
+    assert tape.reads[1] == 40_000
+    assert release_option(tape, 0, 0, 0, 1, 0.4) == 0
+
+
+def test_a_probability_is_compared_as_an_integer() -> None:
+    tape = secure_tape()
+    words = [int(noise_word(tape, t, 0, 0)) >> 11 for t in range(20)]
+    for t, word in enumerate(words):
+        assert happens(tape, t, 0, (word + 1) * 2.0**-53)
+        assert not happens(tape, t, 0, word * 2.0**-53)

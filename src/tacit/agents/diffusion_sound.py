@@ -34,8 +34,8 @@ from numpy.typing import NDArray
 from tacit.agents.diffusion_steps import consensus, draw, intermediate, mix
 from tacit.agents.tables import Table, charge, loss_at, note, signal_at, truth_at
 from tacit.compiled import kernel
-from tacit.privacy.samplers import release_clamped
-from tacit.tapes import noise_uniform, released, uniform
+from tacit.privacy.samplers import happens, release_clamped, release_option
+from tacit.tapes import released, uniform
 
 __all__ = [
     "Rule",
@@ -221,7 +221,7 @@ def _report(rule: Any, tape: Any, t: Any, j: Any, mean: Any) -> Any:
     """Return an agent's mean loss less 1/2, as told through the channel and debiased."""
     if rule.channel == RESPONSE:
         chance = rule.flip + (1.0 - 2.0 * rule.flip) * mean
-        bit = 1.0 if noise_uniform(tape, t, j) < chance else 0.0
+        bit = 1.0 if happens(tape, t, j, chance) else 0.0
         return (released(tape, bit) - 0.5) * 2.0 * rule.reach
     if rule.channel == LAPLACE:
         low, high = -rule.bound, 1.0 + rule.bound
@@ -232,14 +232,7 @@ def _report(rule: Any, tape: Any, t: Any, j: Any, mean: Any) -> Any:
 @kernel
 def _told(tape: Any, t: Any, j: Any, S: Any, M: Any, keep: Any) -> Any:
     """Return the state nearest to the signal or, with probability 1 - keep, another one."""
-    y = int(min(max(S, 0.0), M - 1.0) + 0.5)
-    u = noise_uniform(tape, t, j)
-    z = y
-    if u >= keep and M > 1:
-        other = min(int((u - keep) / (1.0 - keep) * (M - 1)), M - 2)
-        z = other + 1 if other >= y else other
-    released(tape, z)
-    return z
+    return release_option(tape, t, j, int(min(max(S, 0.0), M - 1.0) + 0.5), M, keep)
 
 
 @kernel

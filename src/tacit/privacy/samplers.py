@@ -24,6 +24,7 @@ from tacit.tapes import SECURE, Tape, noise_uniform, noise_word, released, unifo
 __all__ = [
     "ball_noise",
     "gaussian_steps",
+    "happens",
     "laplace_noise",
     "laplace_steps",
     "normal_noise",
@@ -35,6 +36,7 @@ __all__ = [
     "release_gaussian",
     "release_laplace",
     "release_laplace_vector",
+    "release_option",
     "release_piecewise",
     "round_to_bit",
     "standard_laplace",
@@ -199,18 +201,39 @@ def release_gaussian(tape: Any, t: Any, j: Any, value: Any, sensitivity: Any, si
 
 
 @kernel
+def happens(tape: Any, t: Any, j: Any, probability: Any) -> Any:
+    """Return True with the given probability, on a secure tape rounded down to 2^-53 and exact."""
+    if tape.kind == SECURE:
+        word = np.int64(noise_word(tape, t, j, 0) >> _U11)
+        return word < np.int64(math.floor(probability * _TWO53))
+    return noise_uniform(tape, t, j) < probability
+
+
+@kernel
 def release_bit(tape: Any, t: Any, j: Any, bit: Any, keep_one: Any, keep_zero: Any) -> Any:
     """Release a bit that stays 1 with probability `keep_one` and 0 with `keep_zero`.
 
-    On a secure tape the probabilities are rounded down to multiples of 2^-53, which can only lower
-    epsilon, and compared as integers.
+    To round these down, as a secure tape does, can only lower epsilon.
     """
-    keep = keep_one if bit else keep_zero
-    if tape.kind == SECURE:
-        kept = np.int64(noise_word(tape, t, j, 0) >> _U11) < np.int64(math.floor(keep * _TWO53))
-    else:
-        kept = noise_uniform(tape, t, j) < keep
+    kept = happens(tape, t, j, keep_one if bit else keep_zero)
     answer = 1 if (bit != 0) == kept else 0
+    released(tape, float(answer))
+    return answer
+
+
+@kernel
+def release_option(tape: Any, t: Any, j: Any, option: Any, options: Any, keep: Any) -> Any:
+    """Release one of several options: itself with probability `keep`, else any other alike."""
+    other = -1
+    if tape.kind == SECURE:
+        if not happens(tape, t, j, keep) and options > 1:
+            key = tape.key
+            other = _secure_below(key[0], key[1], key[2], key[3], t, j, options - 1)
+    else:
+        u = noise_uniform(tape, t, j)
+        if u >= keep:
+            other = min(int((u - keep) / (1.0 - keep) * (options - 1)), options - 2)
+    answer = option if other < 0 else other + 1 if other >= option else other
     released(tape, float(answer))
     return answer
 
@@ -248,7 +271,7 @@ def _secure_piecewise(tape: Any, t: Any, j: Any, low: Any, C: Any, epsilon: Any)
     # q / window <= e^epsilon (1 - q) / (n - window); the 2^-40 covers the rounding of exp.
     grown = math.exp(epsilon) * window
     q = grown / (grown + (n - window)) * (1 - 2.0**-40)
-    likely = np.int64(noise_word(tape, t, j, 0) >> _U11) < np.int64(math.floor(q * _TWO53))
+    likely = happens(tape, t, j, q)
     cells = window if likely else n - window
     key = tape.key
     cell = _secure_below(key[0], key[1], key[2], key[3], t, j, cells)
