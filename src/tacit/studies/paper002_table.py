@@ -202,8 +202,8 @@ def _twin_rows(
         )
         span = f"{worst.percent:.1f} to {best.percent:.1f}"
         expected = f"{bounds[0]:g} to {bounds[1]:g}"
-        rows.append(Row(f"range over 27 cells, {words}, %", f"{low} to {high}", span, expected,
-                        agrees=close))  # fmt: skip
+        rows.append(Row(f"range over 27 cells ({low} to {high} in the paper), {words}, %", "", span,
+                        expected, agrees=close))  # fmt: skip
         whole = _pooled(cells, _CELLS)
         rows.append(Row(f"all cells, {words}, %", f"{_pooled(printed, _CELLS).percent:.1f}",
                         f"{whole.percent:.1f} ± {whole.error:.2g}",
