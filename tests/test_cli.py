@@ -43,7 +43,7 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         (["compare", "klucb-cf:epsilon=-1"], "expected epsilon > 0, got -1"),
         (["compare", "ucb1", "--horizon", "0"], "--horizon"),
         (["run", "absent.toml"], "cannot read it"),
-        (["guarantee", "klucb-cf:epsilon=nan"], "expected epsilon > 0"),
+        (["guarantee", "klucb-cf:epsilon=nan"], "expected epsilon to be a number, got nan"),
         (["audit", "ucb1"], "claims no finite one"),
         (["reproduce", "005"], "no study is called '005'"),
         (["polices"], "No such command"),

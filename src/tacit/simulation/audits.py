@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tacit.compiled import address_of, call, kernel
 from tacit.policy import Environment, Policy, require, require_secure
 from tacit.privacy import Neighbours, SearchResult, search
+from tacit.simulation.run import require_match
 from tacit.tapes import SECURE, SEEDED, Tape
 
 __all__ = ["PolicyRun", "audit_policy", "neighbours_of"]
@@ -154,11 +155,7 @@ def audit_policy(
     >>> audit_policy(UCB1(n_arms=2), world, horizon=10, runs=2_000, epsilon=1.0).result.verdict
     'refuted'
     """
-    if policy.room != environment.room:
-        raise ValueError(
-            f"audit_policy: {policy.name} plays in the room {policy.room!r}, "
-            f"{environment.name} is a world of the room {environment.room!r}"
-        )
+    require_match(policy, environment, horizon)
     guarantee = policy.guarantee(horizon)
     claimed = guarantee.epsilon if epsilon is None else epsilon
     rule = f"given, because {policy.name} claims no finite one"

@@ -24,7 +24,7 @@ from tacit.simulation.study import Cell, Study, blocks
 from tacit.state import require_writable, write_atomically
 from tacit.tapes import seeded_tape
 
-__all__ = ["do_jobs", "one_blas_thread", "run_study"]
+__all__ = ["do_jobs", "run_study"]
 
 Progress = Callable[[int, int], None]
 _BLAS = "OPENBLAS_NUM_THREADS"
@@ -112,7 +112,7 @@ def do_jobs(
             tell(done, total)
         return
     context = multiprocessing.get_context("spawn")
-    with one_blas_thread(), ProcessPoolExecutor(workers, mp_context=context) as pool:
+    with _one_blas_thread(), ProcessPoolExecutor(workers, mp_context=context) as pool:
         running = [pool.submit(function, *job) for job in jobs]
         try:
             for finished in as_completed(running):
@@ -125,7 +125,7 @@ def do_jobs(
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
+def _one_blas_thread() -> Iterator[None]:
     """Let processes started here use one thread for linear algebra: the cores are taken already."""
     before = os.environ.get(_BLAS)
     os.environ[_BLAS] = before or "1"

@@ -10,18 +10,16 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tacit
-from tacit.simulation.grid import one_blas_thread
+from tacit.simulation.grid import do_jobs
 from tacit.state import write_atomically
 from tacit.studies.reproduction import UNDECIDED, Findings, Job, Reproduction
 
@@ -82,7 +80,8 @@ def reproduce(
     turns = itertools.zip_longest(*jobs.values())
     todo = [pair for turn in turns for pair in turn if pair is not None]
     kept.mkdir(parents=True, exist_ok=True)
-    _do([pair for pair in todo if not pair[1].is_file()], len(todo), workers, progress)
+    left = [pair for pair in todo if not pair[1].is_file()]
+    do_jobs(_work, left, done=len(todo) - len(left), workers=workers, progress=progress)
     finished = []
     for reproduction in chosen:
         if missing[reproduction.name]:
@@ -139,32 +138,6 @@ def _stamp(job: Job) -> str:
         sort_keys=True,
     )  # fmt: skip
     return hashlib.sha256(said.encode()).hexdigest()[:20]
-
-
-def _do(
-    todo: list[tuple[Job, Path]], total: int, workers: int | None, progress: Progress | None
-) -> None:
-    done = total - len(todo)
-    tell = progress or (lambda _done, _total: None)
-    tell(done, total)
-    workers = min(workers or os.cpu_count() or 1, max(1, len(todo)))
-    if workers == 1:
-        for job, path in todo:
-            _work(job, path)
-            done += 1
-            tell(done, total)
-        return
-    context = multiprocessing.get_context("spawn")
-    with one_blas_thread(), ProcessPoolExecutor(workers, mp_context=context) as pool:
-        running = [pool.submit(_work, job, path) for job, path in todo]
-        try:
-            for finished in as_completed(running):
-                finished.result()
-                done += 1
-                tell(done, total)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
 
 
 def _work(job: Job, path: Path) -> None:
