@@ -42,11 +42,11 @@ def _features(quick: bool) -> int:
     return 8 if quick else 25
 
 
-def grouped(environment: str) -> dict[str, int]:
+def grouped(environment: str, dimension: int) -> dict[str, int]:
     """Return how many pairs of groups friendships join, of how many, and the largest group."""
     from tacit.registry import build, environment_named
 
-    world: Any = build(environment_named(environment), {}, {})
+    world: Any = build(environment_named(environment), {}, {"dimension": dimension})
     prepared = world.prepared()
     n = len(prepared.adjacency)
     return {
@@ -74,7 +74,8 @@ def _jobs(world: str) -> Callable[[bool], list[Job]]:
             )
             for name, policy in _policies().items()
         ]
-        return [*games, Job("groups", grouped, {"environment": world})]
+        described = {"environment": world, "dimension": _features(quick)}
+        return [*games, Job("groups", grouped, described)]
 
     return jobs
 

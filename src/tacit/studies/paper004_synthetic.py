@@ -207,8 +207,8 @@ def _size_jobs(quick: bool) -> list[Job]:
             {
                 "policy": policy,
                 "environment": {**SYNTHETIC, "n_users": N},
-                "horizon": 5_000 if quick else 10_000,
-                "repetitions": 3 if quick else 12,
+                "horizon": 3_000 if quick else 10_000,
+                "repetitions": 6 if quick else 12,
             },
         )
         for name, policy in _policies().items()
