@@ -116,6 +116,15 @@ def test_neighbours_differ_in_one_reward_or_one_round():
             assert set(pair.right.edit_values) == {1.0}
 
 
+def test_pairs_reach_from_the_first_round_to_the_last():
+    crowded = Bernoulli(means=(0.5,) * 20)
+    for world, horizon in ((WORLD, 40), (crowded, 40), (WORLD, 1)):
+        pairs = neighbours_of(world, horizon)
+        changed = [int(pair.left.edit_rounds[0]) for pair in pairs]
+        assert (changed[0], changed[-1]) == (0, horizon - 1)
+        assert len({pair.words for pair in pairs}) == len(pairs) <= 18
+
+
 @slow_if_interpreted
 def test_given_pairs_are_used():
     table = WORLD.table(0, 0, HORIZON)

@@ -9,6 +9,7 @@ costs microseconds.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -195,8 +196,9 @@ def neighbours_of(
 ) -> list[Neighbours]:
     """Return pairs of tables that differ in one reward, one round or everything, from 0 to 1.
 
-    Early rounds come first, because what they change lasts longest. The rest of the table is
-    that of the environment, or, where a room's tables can be recorded, all 0 or all 1.
+    Half of the pairs are the earliest there are, because what they change lasts longest; the others
+    are spread over the entries of later rounds. The rest of the table is that of the
+    environment, or, where a room's tables can be recorded, all 0 or all 1.
 
     Parameters
     ----------
@@ -222,8 +224,7 @@ def neighbours_of(
         _, (_, zeros), (_, ones) = _editing(table, environment.room, horizon)[3]
         return [Neighbours(zeros, ones, "all rewards: 0 against 1")]
     rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
-    pairs = _pairs(table, environment.room, horizon, unit, rounds)
-    return [pair for pair, _ in zip(pairs, range(limit), strict=False)]
+    return list(_pairs(table, environment.room, horizon, unit, rounds, limit))
 
 
 def _adoptions(table: Any) -> list[Neighbours]:
@@ -239,18 +240,21 @@ def _adoptions(table: Any) -> list[Neighbours]:
 
 
 def _pairs(
-    table: Any, room: str, horizon: int, unit: str, rounds: list[int]
+    table: Any, room: str, horizon: int, unit: str, rounds: list[int], limit: int
 ) -> Iterator[Neighbours]:
     width, what, put, worlds = _editing(table, room, horizon)
+    single = unit == "reward" and room != "agents"
     whole = what if room == "agents" else "all of it"
-    for t in rounds:
-        for words, world in worlds:
-            single = unit == "reward" and room != "agents"
-            for entries in [[j] for j in range(width)] if single else [list(range(width))]:
-                name = f"{what} {entries[0]}" if single else whole
-                left = put(world, [(t, j, 0.0) for j in entries])
-                right = put(world, [(t, j, 1.0) for j in entries])
-                yield Neighbours(left, right, f"round {t}, {name}: 0 against 1{words}")
+    changes = [[j] for j in range(width)] if single else [list(range(width))]
+    places = list(itertools.product(rounds, worlds, changes))
+    early = min(limit // 2, len(places))
+    later = min(limit, len(places)) - early
+    chosen = [*range(early), *np.linspace(early, len(places) - 1, later, dtype=int)]
+    for t, (words, world), entries in map(places.__getitem__, chosen):
+        name = f"{what} {entries[0]}" if single else whole
+        left = put(world, [(t, j, 0.0) for j in entries])
+        right = put(world, [(t, j, 1.0) for j in entries])
+        yield Neighbours(left, right, f"round {t}, {name}: 0 against 1{words}")
 
 
 def _editing(table: Any, room: str, horizon: int) -> tuple[int, str, Any, list[tuple[str, Any]]]:
