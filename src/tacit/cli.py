@@ -458,7 +458,9 @@ def _show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
         from rich.console import Console
         from rich.table import Table
 
-        table = Table(*columns, box=None, header_style="bold", pad_edge=False)
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for column in columns:
+            table.add_column(column, no_wrap=column == columns[0], overflow="fold")
         for line in cells:
             table.add_row(*line)
         Console().print(table)
