@@ -50,14 +50,13 @@ _VARIANTS: dict[str, dict[str, Any]] = {
     "own sums, Gaussian Toeplitz": {**_GAUSSIAN, "continual": "toeplitz"},
     "own sums, Gaussian tree": _GAUSSIAN,
     "ball on own sums": {"mechanism": "ball"},
-    "b, Gaussian Toeplitz": {**_B, **_GAUSSIAN, "continual": "toeplitz"},
+    "b, Gaussian tree": {**_B, **_GAUSSIAN},
     "default": {"regularisation": "auto"},
     "each reward, piecewise": {"mechanism": "piecewise"},
-    "b, Gaussian tree": {**_B, **_GAUSSIAN},
     "b, ball": {**_B, "mechanism": "ball"},
 }
 _DASHED = ("published, local", "own sums, Gaussian tree")
-_ONCE = ("b, Gaussian tree", "b, ball")
+_ONCE = ("b, ball",)
 """At epsilon = 2 only."""
 _BEST = "each reward, piecewise"
 _KNOWN = {
