@@ -146,7 +146,7 @@ def _judge_noise(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     chosen = [
         compared(regret[f"{algorithm}/default/{e:g}"], regret[f"{algorithm}/{variant}/{e:g}"])
         for algorithm, variant, e in cells
-        if variant == {0.1: "each reward, one bit", 2.0: _BEST}.get(e)
+        if variant == (_BEST if e >= 2.0 else "each reward, one bit")
     ]
     claims = {
         "below published noise": [compared(regret[best], regret[key]) for key in published],
