@@ -58,6 +58,10 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         (["compare", "ucb1", "--name", ".."], "expected name"),
         (["guarantee", "klucb-cf", "--picture", "a.xyz"], "expected a .png, .svg or .pdf file"),
         (["audit", "laplace:epsilon=1", "--world", "riser"], "needs no world"),
+        (["audit", "laplace"], "laplace needs epsilon"),
+        (["audit", "laplace:epsilon=1,size=2"], "laplace has no parameter 'size'"),
+        (["audit", "laplace:epsilon=x"], "expected epsilon to be a number, got 'x'"),
+        (["audit", "klucb-cf:epsilon=1", "--epsilon", "inf"], "expected epsilon finite, got inf"),
         (["audit", "ucb1:n_arms=50", "--epsilon", "1"], "expected n_arms to be 2"),
     ],
 )
@@ -76,7 +80,7 @@ def test_every_infinite_entry_of_a_guarantee_says_why(tmp_path):
     infinite = [row for row in rows if row["epsilon"] in (None, "inf")]
     assert len(infinite) >= 2
     for row in infinite:
-        start = f"No finite epsilon holds at delta = {row['delta']:g}, which is at least"
+        start = f"No finite epsilon holds at delta = {row['delta']:g}: it is at least"
         assert row["remark"].startswith(start)
 
 

@@ -7,7 +7,6 @@ The simulator, the battery, the audit and the command line know nothing more tha
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -118,12 +117,3 @@ def require_secure(policy: Policy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
     rule = "seeded, because its noise has no exact sampler on a secure tape"
     require(policy, "tape", rule, policy.secure, "secure")
-
-
-def parameters_of(description: Any) -> dict[str, Any]:
-    """Return the parameters of a policy or environment that differ from their defaults."""
-    return {
-        field.name: getattr(description, field.name)
-        for field in dataclasses.fields(description)
-        if field.init and getattr(description, field.name) is not field.default
-    }

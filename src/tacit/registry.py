@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import importlib
-import numbers
-import types
-import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -16,7 +12,8 @@ from tacit import networks
 from tacit.arms.corruption import Corruption, RandomizedResponse
 from tacit.networks import generators
 from tacit.networks.classics import CLASSICS
-from tacit.policy import Environment, Policy, require
+from tacit.parameters import described
+from tacit.policy import Environment, Policy
 
 __all__ = ["build", "build_both", "environment_named", "environments", "policies", "policy_named"]
 
@@ -75,22 +72,8 @@ def build(kind: type[D], facts: Mapping[str, Any], parameters: Mapping[str, Any]
     >>> build(UCB1, {"n_arms": 3, "horizon": 10}, {"exploration": 1.0})
     UCB1(n_arms=3, exploration=1.0)
     """
-    described: Any = kind
-    fields = {field.name: field for field in dataclasses.fields(described) if field.init}
-    unknown = sorted(set(parameters) - set(fields))
-    if unknown:
-        has = ", ".join(sorted(fields)) or "none"
-        raise ValueError(f"{kind.name} has no parameter {unknown[0]!r}; it has {has}")
-    given = {name: value for name, value in facts.items() if name in fields}
-    hints = typing.get_type_hints(kind)
-    for name, value in parameters.items():
-        given[name] = _object(name, value)
-        fits = _fits(given[name], hints[name])
-        require(kind.__name__, name, f"to be {_words(hints[name])}", fits, value)
-    missing = [n for n, f in fields.items() if n not in given and _required(f)]
-    if missing:
-        raise ValueError(f"{kind.name} needs {', '.join(missing)}: {kind.name}:{missing[0]}=...")
-    return kind(**given)
+    written = {name: _object(name, value) for name, value in parameters.items()}
+    return described(kind, kind.name, written, facts)
 
 
 def build_both(
@@ -113,37 +96,6 @@ def build_both(
         )
     environment = build(where, {}, place)
     return build(kind, environment.facts(horizon), chosen), environment
-
-
-def _required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Return whether a value from a study file can be what an annotation says."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, each) for each in inner)
-    if origin in (tuple, Sequence):
-        if not isinstance(value, list | tuple):
-            return False
-        if origin is Sequence or inner[-1] is Ellipsis:
-            inner = (inner[0],) * len(value)
-        return len(value) == len(inner) and all(map(_fits, value, inner))
-    if hint in (int, float):
-        kind = numbers.Integral if hint is int else numbers.Real
-        return isinstance(value, kind) and not isinstance(value, bool)
-    return hint is Any or isinstance(value, hint)
-
-
-def _words(hint: Any) -> str:
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(_words(each) for each in inner if each is not types.NoneType)
-    if origin in (tuple, Sequence):
-        return f"a list ({_words(inner[0])} each)"
-    known = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
-    return known.get(hint, getattr(hint, "__name__", str(hint)))
 
 
 def _object(parameter: str, value: Any) -> Any:

@@ -90,7 +90,7 @@ def test_what_no_epsilon_avoids_is_said() -> None:
     nothing = compose([(release, 3)], delta=1e-6, unit="reward", trust="local", span="run")
     together = 1 - (1 - least) ** 3
     assert nothing.note == (
-        f"No finite epsilon holds at delta = 1e-06, which is at least {together:.3g}."
+        f"No finite epsilon holds at delta = 1e-06: it is at least {together:.3g} whatever epsilon."
     )
     assert nothing.at(1.01 * together).private
     assert not nothing.at(0.99 * together).private

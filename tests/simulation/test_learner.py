@@ -7,6 +7,7 @@ import tacit
 from tacit.arms import EXP3, GAP, KLUCBCF, SWKLUCBCF, UCB1, Bernoulli, GraphFeedback, Learner
 from tacit.arms.tables import reward
 from tacit.networks import path
+from tacit.users import LinUCB
 
 POLICY = SWKLUCBCF(n_arms=3, horizon=400, window=50, epsilon=1.0)
 WORLD = Bernoulli(means=(0.2, 0.5, 0.8))
@@ -99,7 +100,7 @@ def test_only_eligible_arms_are_chosen():
         learner.update(decision, 0.5)
 
 
-@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), float("inf")])
+@pytest.mark.parametrize("bad", [-0.1, 1.1, float("nan"), float("inf"), "1", None])
 def test_rewards_out_of_range_are_refused_and_nothing_is_lost(bad):
     learner = Learner(POLICY, seed=0)
     decision = learner.select()
@@ -116,10 +117,15 @@ def test_a_decision_counts_once():
         learner.update(decision, 1.0)
 
 
-@pytest.mark.parametrize("eligible", [[], [3], [-1, 0]])
+@pytest.mark.parametrize("eligible", [[], [3], [-1, 0], [0.5], ["0"]])
 def test_impossible_arms_are_refused(eligible):
     with pytest.raises(ValueError, match=r"expected eligible arms in 0\.\.2"):
         Learner(POLICY, seed=0).select(eligible=eligible)
+
+
+def test_a_policy_of_another_room_is_refused():
+    with pytest.raises(ValueError, match="expected policy of the arms room"):
+        Learner(LinUCB(n_users=2, dimension=2), seed=0)
 
 
 def test_another_policy_cannot_take_over(tmp_path):

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.arms.policy import ArmsPolicy
 from tacit.compiled import bound
-from tacit.policy import require_secure
+from tacit.policy import require, require_secure
 from tacit.state import load, save
 from tacit.tapes import Tape, secure_tape, seeded_tape
 
@@ -55,6 +55,8 @@ class Learner:
     """
 
     def __init__(self, policy: ArmsPolicy, *, seed: int | None = None) -> None:
+        fits = isinstance(policy, ArmsPolicy)
+        require("Learner", "policy", "of the arms room", fits, policy)
         if seed is None:
             require_secure(policy)
         self.policy = policy
@@ -107,7 +109,11 @@ class Learner:
         t, arm = decision
         rewards = {arm: reward, **(seen or {})}
         for observed, value in rewards.items():
-            if not 0 <= observed < self.policy.n_arms or not 0.0 <= value <= 1.0:
+            try:
+                fits = 0 <= observed < self.policy.n_arms and 0.0 <= value <= 1.0
+            except TypeError:
+                fits = False
+            if not fits:
                 raise ValueError(
                     f"Learner: expected reward in [0, 1] of an arm in 0..{self.policy.n_arms - 1}, "
                     f"got {value!r} of arm {observed} in round {t}"
@@ -151,9 +157,10 @@ class Learner:
         return learner
 
     def _checked(self, eligible: Sequence[int]) -> Any:
-        arms = np.unique(np.asarray(eligible, np.int64))
-        if arms.size == 0 or arms[0] < 0 or arms[-1] >= self.policy.n_arms:
+        arms = np.unique(np.asarray(eligible))
+        whole = arms.size > 0 and arms.dtype.kind in "iu"
+        if not whole or arms[0] < 0 or arms[-1] >= self.policy.n_arms:
             raise ValueError(
                 f"Learner: expected eligible arms in 0..{self.policy.n_arms - 1}, got {eligible!r}"
             )
-        return arms
+        return arms.astype(np.int64)

@@ -239,8 +239,7 @@ was calculated from the releases.
         if not self.private and not parts:
             changes.pop("note", None)
             return dataclasses.replace(self, **changes)
-        own = self.note.partition(_NO_EPSILON)[0].rstrip()
-        note = " ".join(text for text in (own, changes.pop("note", "")) if text)
+        note = _sentences(self.note.partition(_NO_EPSILON)[0], changes.pop("note", ""))
         scope: dict[str, Any] = {name: getattr(self, name) for name in _SCOPE}
         return compose(
             parts,
@@ -339,9 +338,9 @@ def compose(
     scope["pooled"] = pooled
     if math.isinf(epsilon):
         least = certain_loss(parts)
-        floor = f", which is at least {least:.3g}" if least > delta else ""
-        why = f"{_NO_EPSILON} {delta:g}{floor}."
-        return Guarantee.none(" ".join(t for t in (note, why) if t), releases=parts, **scope)
+        floor = f": it is at least {least:.3g} whatever epsilon" if least > delta else ""
+        why = f"{_NO_EPSILON} {delta:g}{floor}"
+        return Guarantee.none(_sentences(note, why), releases=parts, **scope)
     return Guarantee(epsilon=epsilon, delta=delta, basis=basis, note=note, releases=parts, **scope)
 
 
@@ -351,6 +350,10 @@ def _require_scope(owner: Any) -> None:
     for name, allowed in (("unit", _UNITS), ("trust", _TRUST), ("span", _SPANS)):
         value = getattr(owner, name)
         require(owner, name, f"in {sorted(allowed)}", value in allowed, value)
+
+
+def _sentences(*texts: str) -> str:
+    return " ".join(f"{text.strip().rstrip('.')}." for text in texts if text.strip())
 
 
 def _number(value: float) -> str:

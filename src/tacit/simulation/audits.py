@@ -159,7 +159,7 @@ def audit_policy(
     require_match(policy, environment, horizon)
     guarantee = policy.guarantee(horizon)
     claimed = guarantee.epsilon if epsilon is None else epsilon
-    rule = f"given, because {policy.name} claims no finite one"
+    rule = "finite" if epsilon is not None else f"given, because {policy.name} claims no finite one"
     require("audit_policy", "epsilon", rule, math.isfinite(claimed), claimed)
     allowed = (guarantee.delta if epsilon is None else 0.0) if delta is None else delta
     pairs = neighbours

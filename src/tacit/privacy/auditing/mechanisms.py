@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.parameters import described
 from tacit.privacy import mechanisms
 from tacit.privacy.auditing.search import Neighbours, SearchResult, search
 
@@ -71,10 +72,7 @@ def audit_mechanism(
     kinds = mechanism_kinds()
     if name not in kinds:
         raise ValueError(f"no mechanism is called {name!r}; there are {', '.join(kinds)}")
-    try:
-        mechanism: Any = kinds[name](**parameters)
-    except TypeError as error:
-        raise ValueError(f"{name}: {error}") from None
+    mechanism: Any = described(kinds[name], name, parameters)
     claimed = mechanism.epsilon if epsilon is None else epsilon
     allowed = getattr(mechanism, "delta", 0.0) if epsilon is None else 0.0
     return search(
