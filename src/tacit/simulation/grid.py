@@ -11,7 +11,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +75,9 @@ def run_study(
         if workers != 1:
             _warm_up(todo)
         do_jobs(_job, todo, done=len(jobs) - len(todo), workers=workers, progress=progress)
-    except ValueError:  # no part of a study that cannot run is worth keeping
-        shutil.rmtree(parts, ignore_errors=True)
+    except ValueError:
+        with suppress(OSError):  # finished parts stay
+            parts.rmdir()
         raise
     write(target, study, cells, [[p for _, c, _, p in jobs if c is cell] for cell in cells])
     shutil.rmtree(parts)
