@@ -17,8 +17,9 @@ def spans(policy: Policy, horizon: int, delta: float) -> list[dict[str, Any]]:
     """Return rows of what is protected over `horizon` rounds, at what epsilon.
 
     Rewards of one round compose where several are used. A person who takes part in m rounds is
-    protected by composition over those rounds, at delta 0 and at `delta`. An epsilon that is
-    infinite, or for all we know larger than it need be, says so under ``remark``.
+    protected by composition over those rounds, at delta 0 and, where that gains something, at
+    `delta`. An epsilon that is infinite, or perhaps larger than it need be, says so under
+    ``remark``.
     """
     stated = policy.guarantee(horizon)
     one = f"one {stated.unit}"
@@ -34,8 +35,12 @@ def spans(policy: Policy, horizon: int, delta: float) -> list[dict[str, Any]]:
         rows.append(_row(*_round(stated, policy.rewards_per_round), stated.delta))
     for m in _rounds(horizon):
         if m > 1 or stated.unit == "user":
-            for at in (0.0, delta):
-                rows.append(_row(*_user(policy, stated, m, at), at))
+            who, pure = _user(policy, stated, m, 0.0)
+            _, loose = _user(policy, stated, m, delta)
+            if pure.private:
+                rows.append(_row(who, pure, 0.0))
+            if loose.epsilon < pure.epsilon or not pure.private:
+                rows.append(_row(who, loose, delta))
     return rows
 
 

@@ -263,7 +263,7 @@ class CollaborativePolicy(Policy):
             claim=claim,
             note="In units of the published sensitivity, for the worst relational matrix"
             if published
-            else f"for up to {self._steps} rounds {rounds}; later rewards are not taken in",
+            else f"For up to {self._steps:,} rounds {rounds}; later rewards are not taken in",
             pooled=True,
         )
 
