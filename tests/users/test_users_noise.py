@@ -84,7 +84,7 @@ def test_noise_on_sums_is_calibrated_to_what_is_asked(trust, statistic):
     ball = CoLin(**SIZES, epsilon=2.0, mechanism="ball", **place).guarantee(1000)
     assert ball.epsilon == pytest.approx(2.0)
     assert ball.delta == 0.0
-    assert ("250 rounds of a user" if statistic == "sums" else "1000 rounds in all") in ball.note
+    assert ("250 rounds of a user" if statistic == "sums" else "1,000 rounds in all") in ball.note
     for continual in ("tree", "toeplitz"):
         gaussian = CoLin(**SIZES, epsilon=2.0, delta=1e-6, mechanism="gaussian",
                          continual=continual, **place)  # fmt: skip
@@ -109,7 +109,7 @@ def test_users_and_a_server_keep_the_same_sums():
 def test_sums_without_visits_are_calibrated_for_a_user_who_always_comes():
     sizes = SIZES | {"visits": None}
     policy = CoLin(**sizes, epsilon=2.0, mechanism="ball")
-    assert "1000 rounds of a user" in policy.guarantee(1000).note
+    assert "1,000 rounds of a user" in policy.guarantee(1000).note
     start = {"weights": np.full((4, 4), 0.25), "adjacency": 1 - np.eye(4)}
     rare = CoLin(**SIZES, epsilon=2.0, mechanism="ball")
     ratio = policy.open(**start).scales / rare.open(**start).scales
