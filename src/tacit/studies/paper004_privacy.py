@@ -97,33 +97,37 @@ def _noise_jobs(quick: bool) -> list[Job]:
         "measures": ["regret", "random_regret"],
     }
     return [
-        Job(f"{algorithm}/{variant}/{epsilon:g}", played,
-            {"policy": corrected(algorithm, epsilon, **_VARIANTS[variant]), **common})
-        for algorithm, variant, epsilon in _cells(quick)
+        *[Job(f"{algorithm}/not private", played, {"policy": corrected(algorithm, None), **common})
+          for algorithm in _shown(quick)],
+        *[Job(f"{algorithm}/{variant}/{epsilon:g}", played,
+              {"policy": corrected(algorithm, epsilon, **_VARIANTS[variant]), **common})
+          for algorithm, variant, epsilon in _cells(quick)],
     ]  # fmt: skip
 
 
 def _over_epsilon(
     algorithm: str, outcomes: Mapping[str, Any], cells: list[tuple[str, str, float]]
 ) -> Figure:
-    """Return the regret of every variant against epsilon, and that of choosing at random."""
+    """Return the regret of every variant against epsilon, of no noise, and of choosing at random."""
     epsilons = sorted({epsilon for _, _, epsilon in cells})
 
-    def line(label: str, variant: str, measure: str, dashed: bool) -> Series:
-        found = [
-            summarise(final(outcomes[f"{algorithm}/{variant}/{epsilon:g}"], measure))
-            for epsilon in epsilons
-        ]
+    def line(label: str, keys: list[str], measure: str = "regret", dashed: bool = False) -> Series:
+        found = [summarise(final(outcomes[key], measure)) for key in keys]
         return Series(label, epsilons, [s.mean for s in found], [s.low for s in found],
                       [s.high for s in found], dashed)  # fmt: skip
 
-    shown = [variant for variant in _VARIANTS if variant not in _ONCE]
+    games = {
+        variant: [f"{algorithm}/{variant}/{epsilon:g}" for epsilon in epsilons]
+        for variant in _VARIANTS
+        if variant not in _ONCE
+    }
     rounds = outcomes[f"{algorithm}/default/2"]["rounds"][-1]
     return Figure(
         f"{algorithm}: regret by epsilon, all variants", "epsilon (smaller is more private)",
         f"regret after {rounds:,} rounds",
-        [*[line(variant, variant, "regret", variant in _DASHED) for variant in shown],
-         line("random choice", "default", "random_regret", True)],
+        [*[line(variant, keys, dashed=variant in _DASHED) for variant, keys in games.items()],
+         line("random choice", games["default"], "random_regret", dashed=True),
+         line("not private", [f"{algorithm}/not private"] * len(epsilons), dashed=True)],
         x_log=True, y_log=True, kind="points",
         caption="Means and 95% bands; rewards clipped to [-1, 1]; Gaussian noise has delta = 1e-6. "
         "The published noise does not deliver its epsilon. Own sums: each user's, kept by the user or "
@@ -158,6 +162,8 @@ def _judge_noise(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         Row("ridge parameter that grows with the noise: below 0.3", "", held(chosen)),
         Row("random choice", "", random.text(), "" if quick else "about 3,540",
             agrees=None if quick else close(random, 3540)),
+        *[Row(f"{algorithm}, not private", "", mean[f"{algorithm}/not private"].text())
+          for algorithm in _shown(quick)],
     ]  # fmt: skip
     for algorithm, variant, e in cells:
         found = mean[f"{algorithm}/{variant}/{e:g}"]
