@@ -12,7 +12,7 @@ from tacit.compiled import INTERPRETED
 from tacit.privacy import Neighbours
 from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of
 from tacit.tapes import secure_tape, seeded_tape
-from tacit.users import CoLin, Synthetic
+from tacit.users import CoLin, Fitted, Synthetic
 
 slow_if_interpreted = pytest.mark.skipif(
     INTERPRETED,
@@ -123,6 +123,12 @@ def test_pairs_reach_from_the_first_round_to_the_last():
         changed = [int(pair.left.edit_rounds[0]) for pair in pairs]
         assert (changed[0], changed[-1]) == (0, horizon - 1)
         assert len({pair.words for pair in pairs}) == len(pairs) <= 18
+
+
+def test_pairs_change_a_reward_over_its_whole_range():
+    pair = neighbours_of(Fitted(), 5)[0]
+    assert (pair.left.edit_values[0], pair.right.edit_values[0]) == (-1.0, 1.0)
+    assert "-1 against 1" in pair.words
 
 
 @slow_if_interpreted

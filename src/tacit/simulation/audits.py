@@ -194,7 +194,9 @@ def neighbours_of(
     seed: int = 0,
     limit: int = 18,
 ) -> list[Neighbours]:
-    """Return pairs of tables that differ in one reward, one round or everything, from 0 to 1.
+    """Return pairs of tables that differ in one reward, one round or everything, by all they can.
+
+    That is from 0 to 1, or over the range of rewards that the environment declares.
 
     Half of the pairs are the earliest there are, because what they change lasts longest; the others
     are spread over the entries of later rounds. The rest of the table is that of the
@@ -224,7 +226,8 @@ def neighbours_of(
         _, (_, zeros), (_, ones) = _editing(table, environment.room, horizon)[3]
         return [Neighbours(zeros, ones, "all rewards: 0 against 1")]
     rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
-    return list(_pairs(table, environment.room, horizon, unit, rounds, limit))
+    ends = environment.facts(horizon).get("reward_range", (0.0, 1.0))
+    return list(_pairs(table, environment.room, horizon, unit, rounds, limit, ends))
 
 
 def _adoptions(table: Any) -> list[Neighbours]:
@@ -240,7 +243,13 @@ def _adoptions(table: Any) -> list[Neighbours]:
 
 
 def _pairs(
-    table: Any, room: str, horizon: int, unit: str, rounds: list[int], limit: int
+    table: Any,
+    room: str,
+    horizon: int,
+    unit: str,
+    rounds: list[int],
+    limit: int,
+    ends: tuple[float, float],
 ) -> Iterator[Neighbours]:
     width, what, put, worlds = _editing(table, room, horizon)
     single = unit == "reward" and room != "agents"
@@ -252,9 +261,9 @@ def _pairs(
     chosen = [*range(early), *np.linspace(early, len(places) - 1, later, dtype=int)]
     for t, (words, world), entries in map(places.__getitem__, chosen):
         name = f"{what} {entries[0]}" if single else whole
-        left = put(world, [(t, j, 0.0) for j in entries])
-        right = put(world, [(t, j, 1.0) for j in entries])
-        yield Neighbours(left, right, f"round {t}, {name}: 0 against 1{words}")
+        left, right = (put(world, [(t, j, end) for j in entries]) for end in ends)
+        change = "{:g} against {:g}".format(*ends)
+        yield Neighbours(left, right, f"round {t}, {name}: {change}{words}")
 
 
 def _editing(table: Any, room: str, horizon: int) -> tuple[int, str, Any, list[tuple[str, Any]]]:
