@@ -1,4 +1,4 @@
-"""What every policy and environment offers, whatever its room.
+"""What every policy and environment offers, whatever its setting.
 
 A policy is a frozen description; its state is a ``NamedTuple`` of arrays; its kernel is one compiled
 function. An environment makes the table a repetition is played on and the trace it is written to.
@@ -7,7 +7,6 @@ The simulator, the battery, the audit and the command line know nothing more tha
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -15,12 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import require
 from tacit.tapes import Tape
 
 if TYPE_CHECKING:
     from tacit.privacy import Guarantee
 
-__all__ = ["Environment", "Policy", "Program", "require", "require_secure"]
+__all__ = ["Environment", "Policy", "Program", "require_secure"]
 
 #: A kernel and all its arguments but the last two, the rounds to play.
 Program = tuple[Callable[..., None], tuple[Any, ...]]
@@ -31,7 +31,7 @@ class Policy(ABC):
 
     name: ClassVar[str]
     """What the command line and study files call it."""
-    room: ClassVar[str]
+    setting: ClassVar[str]
     """The setting: ``arms``, ``users`` or ``agents``."""
     summary: ClassVar[str]
     """One line for ``tacit policies``."""
@@ -39,8 +39,8 @@ class Policy(ABC):
     """The paper's number and algorithm, or a reference."""
     protects: ClassVar[str] = "nothing"
     """What is private, in a few words; `guarantee` says it exactly."""
-    home: ClassVar[str]
-    """A small world to try it in, written as on the command line."""
+    example_environment: ClassVar[str]
+    """A small environment to try it in, written as on the command line."""
 
     @property
     def rewards_per_round(self) -> int:
@@ -75,10 +75,10 @@ class Policy(ABC):
 
 
 class Environment(ABC):
-    """A frozen description of a world; subclasses are keyword-only frozen dataclasses."""
+    """A frozen description of an environment; subclasses are keyword-only frozen dataclasses."""
 
     name: ClassVar[str]
-    room: ClassVar[str]
+    setting: ClassVar[str]
     summary: ClassVar[str]
     measures: ClassVar[tuple[str, ...]]
     """Names of the columns of `Trace.measures`; the first is the one to plot."""
@@ -95,22 +95,8 @@ class Environment(ABC):
         """
 
     @abstractmethod
-    def facts(self, horizon: int) -> Mapping[str, Any]:
-        """Return public facts (number of arms, horizon, ...) that fill a policy's parameters."""
-
-
-def require(owner: Any, parameter: str, rule: str, holds: bool, value: Any) -> None:
-    """Raise ``ValueError`` in the one sentence shape every error of a parameter has.
-
-    Examples
-    --------
-    >>> require("GAP", "epsilon", "> 0", False, -1.0)
-    Traceback (most recent call last):
-    ValueError: GAP: expected epsilon > 0, got -1.0
-    """
-    if not holds or (isinstance(value, float) and math.isnan(value)):
-        name = owner if isinstance(owner, str) else type(owner).__name__
-        raise ValueError(f"{name}: expected {parameter} {rule}, got {value!r}")
+    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
+        """Return what is public (number of arms, horizon, ...) that fill a policy's parameters."""
 
 
 def require_secure(policy: Policy) -> None:

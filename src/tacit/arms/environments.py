@@ -1,7 +1,7 @@
-"""What every world of the arms room is: a reward distribution, and a schedule of its means.
+"""What every environment of the arms setting is: a reward distribution, and a schedule of its means.
 
-A world is virtual unless recorded: it costs no memory, whatever the horizon. Rewards lie in [0, 1].
-Regret is measured against the best mean of each round, for a recorded world against the best fixed arm
+An environment is virtual unless recorded: it costs no memory, whatever the horizon. Rewards lie in [0, 1].
+Regret is measured against the best mean of each round, for a recorded environment against the best fixed arm
 in hindsight.
 """
 
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.tables import BERNOULLI, BETA, MEASURES, NORMAL, Table, Trace, new_trace
+from tacit.checks import require
 from tacit.generator import key_of
-from tacit.policy import Environment, require
+from tacit.policy import Environment
 
 __all__ = ["ArmsEnvironment", "Schedule", "checked_means", "table_of"]
 
@@ -34,9 +35,9 @@ class Schedule(NamedTuple):
 
 
 class ArmsEnvironment(Environment):
-    """A world of `n_arms` arms whose rewards scatter around a schedule of means."""
+    """An environment of `n_arms` arms whose rewards scatter around a schedule of means."""
 
-    room: ClassVar[str] = "arms"
+    setting: ClassVar[str] = "arms"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
     @property
@@ -74,8 +75,8 @@ class ArmsEnvironment(Environment):
         """Return an empty trace."""
         return new_trace(self.n_arms, horizon, checkpoints, record=record)
 
-    def facts(self, horizon: int) -> Mapping[str, Any]:
-        """Return the number of arms, the horizon and how many pieces the world has."""
+    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
+        """Return the number of arms, the horizon and how many pieces the environment has."""
         return {"n_arms": self.n_arms, "horizon": horizon, "n_segments": self.n_segments(horizon)}
 
     def n_segments(self, horizon: int) -> int:

@@ -1,4 +1,4 @@
-"""What every policy of the arms room offers: the same kernels for a simulation and for one step."""
+"""What every policy of the arms setting offers: the same kernels for a simulation and for one step."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ArmsPolicy(Policy):
     ``run(rule, state, table, tape, trace, first, last)`` does both for many rounds.
     """
 
-    room: ClassVar[str] = "arms"
-    home: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
+    setting: ClassVar[str] = "arms"
+    example_environment: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
     n_arms: int
     act: ClassVar[Callable[..., Any]]
     learn: ClassVar[Callable[..., Any]]

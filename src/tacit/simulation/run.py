@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import Environment, Policy, require
+from tacit.checks import require
+from tacit.policy import Environment, Policy
 from tacit.simulation.result import Result
 from tacit.tapes import seeded_tape
 
@@ -30,20 +31,20 @@ def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
 
 
 def require_match(policy: Policy, environment: Environment, horizon: int) -> None:
-    """Raise ``ValueError`` unless `policy` was made for a world of this kind and size.
+    """Raise ``ValueError`` unless `policy` was made for an environment of this kind and size.
 
     Kernels trust the sizes they are given, so nothing plays before this was asked.
     """
-    if policy.room != environment.room:
+    if policy.setting != environment.setting:
         raise ValueError(
-            f"{policy.name} plays in the room {policy.room!r}, "
-            f"{environment.name} is a world of the room {environment.room!r}"
+            f"{policy.name} plays in the setting {policy.setting!r}, "
+            f"{environment.name} is an environment of the setting {environment.setting!r}"
         )
-    facts = environment.facts(horizon)
-    for size in sorted(_SIZES & facts.keys()):
-        mine = getattr(policy, size, facts[size])
-        rule = f"to be {facts[size]} as in {environment.name}"
-        require(policy, size, rule, mine == facts[size], mine)
+    public = environment.public_parameters(horizon)
+    for size in sorted(_SIZES & public.keys()):
+        mine = getattr(policy, size, public[size])
+        rule = f"to be {public[size]} as in {environment.name}"
+        require(policy, size, rule, mine == public[size], mine)
 
 
 def simulate(
@@ -65,7 +66,7 @@ def simulate(
     ----------
     policy : Policy
     environment : Environment
-        Of the same room as the policy.
+        Of the same setting as the policy.
     horizon : int
         Number of rounds T.
     repetitions : int or iterable of int, default 1
@@ -91,8 +92,8 @@ def simulate(
     --------
     >>> import tacit
     >>> from tacit.arms import KLUCBCF, Bernoulli
-    >>> world = Bernoulli(means=(0.3, 0.7))
-    >>> result = tacit.simulate(KLUCBCF(n_arms=2, epsilon=1.0), world, horizon=2000, repetitions=4)
+    >>> environment = Bernoulli(means=(0.3, 0.7))
+    >>> result = tacit.simulate(KLUCBCF(n_arms=2, epsilon=1.0), environment, horizon=2000, repetitions=4)
     >>> result.measures["regret"].shape
     (4, 100)
     """
