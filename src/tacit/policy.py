@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,46 @@ from tacit.checks import require
 from tacit.tapes import Tape
 
 if TYPE_CHECKING:
-    from tacit.privacy import Guarantee
+    from tacit.privacy import Guarantee, Mechanism, Neighbours
 
-__all__ = ["Environment", "Policy", "Program", "require_secure"]
+__all__ = [
+    "AnyEnvironment",
+    "AnyPolicy",
+    "AnyTrace",
+    "Environment",
+    "Policy",
+    "Program",
+    "require_secure",
+]
 
 #: A kernel and all its arguments but the last two, the rounds to play.
 Program = tuple[Callable[..., None], tuple[Any, ...]]
 
 
-class Policy(ABC):
+class AnyTrace(Protocol):
+    """What every trace has; the settings add to it."""
+
+    @property
+    def measures(self) -> NDArray[np.float64]:
+        """Shape (checkpoints, measures)."""
+
+    @property
+    def decisions(self) -> NDArray[Any]:
+        """What was decided, first axis rounds; empty unless recorded."""
+
+
+Table = TypeVar("Table")
+State = TypeVar("State")
+Trace = TypeVar("Trace", bound=AnyTrace)
+
+
+class Policy(ABC, Generic[Table, State, Trace]):
     """A frozen description of how to decide; subclasses are keyword-only frozen dataclasses."""
 
     name: ClassVar[str]
     """What the command line and study files call it."""
     setting: ClassVar[str]
-    """The setting: ``arms``, ``users`` or ``agents``."""
+    """Which tables it plays on: ``arms``, ``users``, ``diffusion``, ``dynamics`` or one's own."""
     summary: ClassVar[str]
     """One line for ``tacit policies``."""
     paper: ClassVar[str] = ""
@@ -43,39 +68,47 @@ class Policy(ABC):
     """A small environment to try it in, written as on the command line."""
 
     @property
+    def mechanisms(self) -> tuple[Mechanism, ...] | None:
+        """The mechanisms that add its noise: none where it adds none, None where that is unknown."""
+        return None
+
+    @property
     def rewards_per_round(self) -> int:
         """How many rewards of one round may enter what is released."""
         return 1
 
     @property
     def secure(self) -> bool:
-        """Whether its noise has an exact sampler, so that it can run on a secure tape."""
-        return True
+        """Whether all its noise has an exact sampler, so that it can run on a secure tape."""
+        held = self.mechanisms
+        return held is not None and all(mechanism.secure for mechanism in held)
 
     @abstractmethod
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected when this policy runs for `horizon` rounds."""
 
     @abstractmethod
-    def start(self, table: Any) -> Any:
+    def start(self, table: Table) -> State:
         """Return a fresh state, sized for `table`."""
 
     @abstractmethod
-    def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
+    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel that plays, and its arguments.
 
         ``kernel(*arguments, first, last)`` plays rounds `first` to `last` - 1 in compiled code and
         changes `state`, `tape` and `trace`. A tape the policy cannot run on is refused here.
         """
 
-    def play(self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int) -> None:
+    def play(
+        self, state: State, table: Table, tape: Tape, trace: Trace, first: int, last: int
+    ) -> None:
         """Play rounds `first` to `last` - 1 in compiled code, changing `state` and `trace`."""
         kernel, arguments = self.program(state, table, tape, trace)
         kernel(*arguments, first, last)
 
 
-class Environment(ABC):
-    """A frozen description of an environment; subclasses are keyword-only frozen dataclasses."""
+class Environment(ABC, Generic[Table, Trace]):
+    """A frozen description of what is played on; subclasses are keyword-only frozen dataclasses."""
 
     name: ClassVar[str]
     setting: ClassVar[str]
@@ -83,23 +116,52 @@ class Environment(ABC):
     measures: ClassVar[tuple[str, ...]]
     """Names of the columns of `Trace.measures`; the first is the one to plot."""
 
+    @property
     @abstractmethod
-    def table(self, seed: int, repetition: int, horizon: int) -> Any:
+    def sizes(self) -> Mapping[str, int]:
+        """What a policy must agree with: ``n_arms``, ``n_users`` and the like."""
+
+    @abstractmethod
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition, the same for every policy."""
 
     @abstractmethod
-    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Any:
+    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
         """Return an empty trace with a row of ``measures`` for each checkpoint.
 
         A checkpoint is a number of rounds played. With `record`, every decision is kept too.
         """
 
-    @abstractmethod
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
-        """Return what is public (number of arms, horizon, ...) that fill a policy's parameters."""
+        """Return what is public and may fill a policy's parameters: sizes, horizon and more."""
+        return {**self.sizes, "horizon": horizon}
+
+    def neighbours(
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+    ) -> list[Neighbours]:
+        """Return pairs of tables that differ in all that one `unit` contains, for the audit.
+
+        Parameters
+        ----------
+        unit : str
+            What a guarantee protects, such as ``"reward"``, ``"round"`` or ``"user"``.
+        horizon : int
+        seed : int
+            Chooses the table.
+        limit : int
+            At most so many pairs, the most telling ones first.
+        """
+        raise ValueError(
+            f"{self.name}: expected pairs of tables for the unit {unit!r}, got none; "
+            "give them as neighbours="
+        )
 
 
-def require_secure(policy: Policy) -> None:
+AnyPolicy = Policy[Any, Any, Any]
+AnyEnvironment = Environment[Any, Any]
+
+
+def require_secure(policy: AnyPolicy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
     rule = "seeded, because its noise has no exact sampler on a secure tape"
     require(policy, "tape", rule, policy.secure, "secure")

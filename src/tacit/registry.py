@@ -13,20 +13,20 @@ from tacit.arms.corruption import Corruption, RandomizedResponse
 from tacit.networks import generators
 from tacit.networks.classics import CLASSICS
 from tacit.parameters import described
-from tacit.policy import Environment, Policy
+from tacit.policy import AnyEnvironment, AnyPolicy, Environment, Policy
 
 __all__ = ["build", "build_both", "environment_named", "environments", "policies", "policy_named"]
 
 SETTINGS = ("arms", "users", "diffusion", "dynamics")
-D = TypeVar("D", bound=Policy | Environment)
+D = TypeVar("D", bound=AnyPolicy | AnyEnvironment)
 
 
-def policies() -> dict[str, type[Policy]]:
+def policies() -> dict[str, type[AnyPolicy]]:
     """Return every policy by its name, setting by setting."""
     return _members(Policy)
 
 
-def environments() -> dict[str, type[Environment]]:
+def environments() -> dict[str, type[AnyEnvironment]]:
     """Return every environment by its name, setting by setting."""
     return _members(Environment)
 
@@ -43,12 +43,12 @@ def _members(kind: type[D]) -> dict[str, type[D]]:
     return found
 
 
-def policy_named(name: str) -> type[Policy]:
+def policy_named(name: str) -> type[AnyPolicy]:
     """Return the policy called `name`, or say which ones there are."""
     return _named(policies(), "policy", name)
 
 
-def environment_named(name: str) -> type[Environment]:
+def environment_named(name: str) -> type[AnyEnvironment]:
     """Return the environment called `name`, or say which ones there are."""
     return _named(environments(), "environment", name)
 
@@ -78,7 +78,7 @@ def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any
 
 def build_both(
     policy: Mapping[str, Any], environment: Mapping[str, Any], horizon: int
-) -> tuple[Policy, Environment]:
+) -> tuple[AnyPolicy, AnyEnvironment]:
     """Return a policy and the environment it plays in; each is ``name`` and parameters.
 
     Examples

@@ -113,7 +113,7 @@ def outputs(policy, environment, rounds, log, seen):
 
 
 def decisions(trace):
-    return np.ravel(trace.decisions if hasattr(trace, "decisions") else trace.choices)
+    return np.ravel(trace.decisions)
 
 
 @every_case

@@ -93,7 +93,7 @@ def test_kernel_equals_oracle(name, data):
         beliefs, choices = algorithm(
             data["A"], data["signals"], data["losses"], data["tape"], **settings
         )
-    np.testing.assert_array_equal(trace.choices, choices)
+    np.testing.assert_array_equal(trace.decisions, choices)
     np.testing.assert_allclose(trace.beliefs, beliefs, rtol=1e-9, atol=1e-12)
 
 
@@ -154,7 +154,7 @@ def test_measures_follow_their_definitions(data):
     np.testing.assert_allclose(trace.measures[:, 1], in_best.mean(axis=(1, 2)))
     apart = np.abs(trace.beliefs - trace.beliefs.mean(axis=1, keepdims=True)).sum(axis=2) / 2
     np.testing.assert_allclose(trace.measures[:, 2], apart.mean(axis=1))
-    suffered = np.take_along_axis(losses, trace.choices[:, :, None].astype(int), axis=2)
+    suffered = np.take_along_axis(losses, trace.decisions[:, :, None].astype(int), axis=2)
     np.testing.assert_allclose(trace.choice_loss, suffered.sum(axis=(0, 2)))
     named = suffered[:, :, 0].cumsum(axis=0)
     np.testing.assert_allclose(trace.measures[:, 5], (named - least).mean(axis=1))

@@ -57,7 +57,7 @@ def test_repetitions_are_plain_runs(policy, environment, secure):
         tape.key[:words] = key[:words]
         trace = environment.trace(ROUNDS, np.array([ROUNDS]), record=True)
         policy.play(policy.start(table), table, tape, trace, 0, ROUNDS)
-        decided = trace.choices if hasattr(trace, "choices") else trace.decisions
+        decided = trace.decisions
         np.testing.assert_array_equal(row, np.concatenate([tape.log, np.ravel(decided)]))
     assert len(run.names) == outputs.shape[1]
     assert len(np.unique(outputs, axis=0)) > 1

@@ -34,7 +34,7 @@ class Schedule(NamedTuple):
     linear: bool = False
 
 
-class ArmsEnvironment(Environment):
+class ArmsEnvironment(Environment[Table, Trace]):
     """An environment of `n_arms` arms whose rewards scatter around a schedule of means."""
 
     setting: ClassVar[str] = "arms"
@@ -54,6 +54,11 @@ class ArmsEnvironment(Environment):
     @abstractmethod
     def n_arms(self) -> int:
         """Number of arms K."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The number of arms."""
+        return {"n_arms": self.n_arms}
 
     @abstractmethod
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
@@ -77,7 +82,7 @@ class ArmsEnvironment(Environment):
 
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return the number of arms, the horizon and how many pieces the environment has."""
-        return {"n_arms": self.n_arms, "horizon": horizon, "n_segments": self.n_segments(horizon)}
+        return {**super().public_parameters(horizon), "n_segments": self.n_segments(horizon)}
 
     def n_segments(self, horizon: int) -> int:
         """Return in how many pieces the means are constant."""

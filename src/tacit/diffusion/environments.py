@@ -34,7 +34,7 @@ _LARGEST_EXACT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class _TruthEnvironment(Environment):
+class _TruthEnvironment(Environment[Table, Trace]):
     setting: ClassVar[str] = "diffusion"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
@@ -108,9 +108,14 @@ class _TruthEnvironment(Environment):
         shape = (self.n_agents, self.n_groups, rows, self.state_count)
         return new_trace(shape, horizon, checkpoints, threshold=self.threshold, record=record)
 
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of agents and of states."""
+        return {"n_agents": self.n_agents, "n_states": self.state_count}
+
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return the numbers of agents and states, the horizon, and alpha for smaller networks."""
-        public = {"n_agents": self.n_agents, "n_states": self.state_count, "horizon": horizon}
+        public = dict(super().public_parameters(horizon))
         if self.n_agents <= _LARGEST_EXACT:
             graph = self.combination.graph().undirected()
             public["independence_number"] = independence_number(graph).upper

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import require
-from tacit.diffusion.tables import Table
+from tacit.diffusion.tables import Table, Trace
 from tacit.policy import Policy
 
 __all__ = ["BanditPolicy", "DiffusionPolicy"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffusionPolicy(Policy):
+class DiffusionPolicy(Policy[Table, Any, Trace]):
     """A policy of agents who name one of `n_states` states and share what they believe.
 
     Parameters
@@ -33,6 +33,11 @@ class DiffusionPolicy(Policy):
 
     def __post_init__(self) -> None:
         require(self, "n_states", ">= 1", self.n_states >= 1, self.n_states)
+
+    @property
+    def secure(self) -> bool:
+        """Whether all its noise has an exact sampler."""
+        return True
 
     def _uniform(self, table: Table) -> NDArray[np.float64]:
         same = table.n_states == self.n_states

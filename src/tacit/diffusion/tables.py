@@ -96,7 +96,7 @@ class Trace(NamedTuple):
     """Shape (N,): sum over rounds of the loss suffered."""
     beliefs: NDArray[np.float64]
     """Shape (C, N, M), or (0, N, M) when not recorded."""
-    choices: NDArray[np.int32]
+    decisions: NDArray[np.int32]
     """Shape (T, N), or (0, N) when not recorded."""
     truth: NDArray[np.int64]
     """Shape (G,): the true state of each group in the round being played."""
@@ -235,9 +235,9 @@ def charge(table: Any, trace: Any, t: Any, mu: Any, choices: Any) -> None:
             expected += mu[k, state] * loss_at(table, t, k, state, true_state)
         trace.belief_loss[k] += expected
         trace.choice_loss[k] += loss_at(table, t, k, choices[k], true_state)
-    if trace.choices.shape[0] > 0:
+    if trace.decisions.shape[0] > 0:
         for k in range(mu.shape[0]):
-            trace.choices[t, k] = choices[k]
+            trace.decisions[t, k] = choices[k]
 
 
 @kernel

@@ -34,7 +34,7 @@ from tacit.dynamics.rounds import (
     run_crowd,
 )
 from tacit.dynamics.stages import Rule, State
-from tacit.dynamics.tables import OptionTable
+from tacit.dynamics.tables import Table, Trace
 from tacit.dynamics.tuning import recommend, release_of
 from tacit.networks import Graph
 from tacit.networks.walks import Walk
@@ -52,7 +52,7 @@ _FACES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningDynamics(Policy):
+class LearningDynamics(Policy[Table, Any, Trace]):
     """Agents that adopt what is popular and good, and tell each other through noise.
 
     Guarantee: corrected, an agent's message of a round is epsilon-private, whatever it adopts or
@@ -138,6 +138,11 @@ class LearningDynamics(Policy):
     loss: float = 0.0
     delay: int = 0
     sample_pairs: int = 64
+
+    @property
+    def secure(self) -> bool:
+        """Whether all its noise has an exact sampler."""
+        return True
 
     def __post_init__(self) -> None:
         require(self, "n_options", "in 1..63", 1 <= self.n_options <= 63, self.n_options)
@@ -267,7 +272,7 @@ class LearningDynamics(Policy):
             pairs=int(self.sample_pairs),
         )
 
-    def start(self, table: OptionTable) -> State:
+    def start(self, table: Table) -> State:
         """Return a population that adopts all options equally often."""
         N, M, W = self.n_agents, self.n_options, self.delay + 1
         require(self, "n_agents", f"the table's {table.n_agents}", table.n_agents == N, N)
@@ -305,7 +310,7 @@ class LearningDynamics(Policy):
             public=np.array([_leaving(table.indptr, table.indices), 0.0, 0.0]),
         )
 
-    def program(self, state: State, table: OptionTable, tape: Tape, trace: Any) -> Program:
+    def program(self, state: State, table: Table, tape: Tape, trace: Any) -> Program:
         """Return the kernel and its arguments."""
         require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
         run = run_crowd if self.engine == "crowd" else run_agents

@@ -20,13 +20,13 @@ from tacit.generator import key_of, philox, to_unit
 from tacit.networks import Graph
 from tacit.policy import Environment
 
-__all__ = ["OptionTable", "OptionTrace", "SocialOptions", "edit_adoption", "signal"]
+__all__ = ["SocialOptions", "Table", "Trace", "edit_adoption", "signal"]
 
 MEASURES = ("regret", "best_popularity", "adopting", "messages", "bits")
 _TABLE_STREAM = 0
 
 
-class OptionTable(NamedTuple):
+class Table(NamedTuple):
     """Quality signals of M options for N agents on a network of E edges."""
 
     key0: np.uint64
@@ -43,7 +43,7 @@ class OptionTable(NamedTuple):
     """Shape (X,) each: agents that begin with another option than their number modulo M."""
 
 
-class OptionTrace(NamedTuple):
+class Trace(NamedTuple):
     """What is kept of a run: C checkpoints, and all R = T rounds if asked for."""
 
     checkpoints: NDArray[np.int64]
@@ -62,7 +62,7 @@ class OptionTrace(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SocialOptions(Environment):
+class SocialOptions(Environment[Table, Trace]):
     """Options of constant quality and a population that chooses among them.
 
     Parameters
@@ -104,13 +104,13 @@ class SocialOptions(Environment):
             object.__setattr__(self, "n_agents", nodes)
         require(self, "n_agents", ">= 1", self.n_agents >= 1, self.n_agents)
 
-    def table(self, seed: int, repetition: int, horizon: int) -> OptionTable:
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition."""
         key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
         indptr, indices = np.empty(0, np.int64), np.empty(0, np.int32)
         if self.network is not None:
             indptr, indices = self.network.csr
-        return OptionTable(
+        return Table(
             key0=np.uint64(key0),
             key1=np.uint64(key1),
             qualities=np.array(self.qualities),
@@ -121,12 +121,10 @@ class SocialOptions(Environment):
             edit_options=np.empty(0, np.int64),
         )
 
-    def trace(
-        self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False
-    ) -> OptionTrace:
+    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
         """Return an empty trace."""
         n_options = len(self.qualities)
-        return OptionTrace(
+        return Trace(
             np.ascontiguousarray(checkpoints, np.int64),
             np.zeros((len(checkpoints), len(MEASURES))),
             np.zeros(3),
@@ -135,16 +133,13 @@ class SocialOptions(Environment):
             np.zeros((horizon if record else 0, n_options), np.int64),
         )
 
-    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
-        """Return the numbers of options, of agents and of rounds."""
-        return {
-            "n_options": len(self.qualities),
-            "n_agents": self.n_agents,
-            "horizon": horizon,
-        }
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of options and of agents."""
+        return {"n_options": len(self.qualities), "n_agents": self.n_agents}
 
 
-def edit_adoption(table: OptionTable, agent: int, option: int) -> OptionTable:
+def edit_adoption(table: Table, agent: int, option: int) -> Table:
     """Return the neighbouring table in which `agent` begins with `option`, or with none (-1)."""
     M = table.qualities.size
     require("edit_adoption", "agent", "a new agent", agent not in table.edit_agents, agent)

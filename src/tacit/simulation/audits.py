@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.checks import require
 from tacit.compiled import address_of, call, kernel
-from tacit.policy import Environment, Policy, require_secure
+from tacit.policy import AnyEnvironment, AnyPolicy, require_secure
 from tacit.privacy import Neighbours, SearchResult, search
 from tacit.simulation.run import require_match
 from tacit.tapes import SECURE, SEEDED, Tape
@@ -57,8 +57,8 @@ class PolicyRun:
     (5, 26)
     """
 
-    policy: Policy
-    environment: Environment
+    policy: AnyPolicy
+    environment: AnyEnvironment
     horizon: int
     released: int = 16
     decisions: bool = True
@@ -108,8 +108,8 @@ class PolicyRun:
 
 
 def audit_policy(
-    policy: Policy,
-    environment: Environment,
+    policy: AnyPolicy,
+    environment: AnyEnvironment,
     *,
     horizon: int,
     epsilon: float | None = None,
@@ -188,7 +188,7 @@ def audit_policy(
 
 
 def neighbours_of(
-    environment: Environment,
+    environment: AnyEnvironment,
     horizon: int,
     *,
     unit: str = "reward",
@@ -296,7 +296,7 @@ def _editing(table: Any, setting: str, horizon: int) -> tuple[int, str, Any, lis
 
 
 def _decisions(trace: Any) -> NDArray[Any]:
-    return np.asarray(trace.choices if hasattr(trace, "choices") else trace.decisions)
+    return np.asarray(trace.decisions)
 
 
 @kernel

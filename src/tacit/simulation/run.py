@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import require
-from tacit.policy import Environment, Policy
+from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.simulation.result import Result
 from tacit.tapes import seeded_tape
 
 __all__ = ["checkpoints_of", "require_match", "simulate"]
 
 _CHUNK = 1 << 20
-_SIZES = {"n_arms", "n_users", "dimension", "n_options", "n_agents", "n_states"}
 
 
 def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
@@ -30,7 +29,7 @@ def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
     return np.unique(np.maximum(1, np.arange(1, count + 1) * horizon // count))
 
 
-def require_match(policy: Policy, environment: Environment, horizon: int) -> None:
+def require_match(policy: AnyPolicy, environment: AnyEnvironment, horizon: int) -> None:
     """Raise ``ValueError`` unless `policy` was made for an environment of this kind and size.
 
     Kernels trust the sizes they are given, so nothing plays before this was asked.
@@ -40,16 +39,14 @@ def require_match(policy: Policy, environment: Environment, horizon: int) -> Non
             f"{policy.name} plays in the setting {policy.setting!r}, "
             f"{environment.name} is an environment of the setting {environment.setting!r}"
         )
-    public = environment.public_parameters(horizon)
-    for size in sorted(_SIZES & public.keys()):
-        mine = getattr(policy, size, public[size])
-        rule = f"to be {public[size]} as in {environment.name}"
-        require(policy, size, rule, mine == public[size], mine)
+    for size, value in sorted(environment.sizes.items()):
+        mine = getattr(policy, size, value)
+        require(policy, size, f"to be {value} as in {environment.name}", mine == value, mine)
 
 
 def simulate(
-    policy: Policy,
-    environment: Environment,
+    policy: AnyPolicy,
+    environment: AnyEnvironment,
     *,
     horizon: int,
     repetitions: int | Iterable[int] = 1,

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.checks import require
-from tacit.policy import Environment, Policy
+from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.registry import build_both, policy_named
 
 __all__ = ["Cell", "Study"]
@@ -51,8 +51,8 @@ class Cell:
     """One policy in one environment for one horizon."""
 
     label: str
-    policy: Policy
-    environment: Environment
+    policy: AnyPolicy
+    environment: AnyEnvironment
     horizon: int
     varied: Mapping[str, Any]
     """The grid's values here, by the names the study file uses."""

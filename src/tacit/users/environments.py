@@ -25,7 +25,7 @@ _TABLE_STREAM, _WORLD_STREAM = 0, 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Synthetic(Environment):
+class Synthetic(Environment[Table, Trace]):
     """Users with similar preferences, joined by how similar they are: the paper as written.
 
     Users come in turn. A reward is linear in the item's features, with the mixture of all users'
@@ -107,12 +107,15 @@ class Synthetic(Environment):
         """Return an empty trace."""
         return new_trace(horizon, checkpoints, record=record)
 
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of users and of features."""
+        return {"n_users": self.n_users, "dimension": self.dimension}
+
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return the sizes, the rounds of one user and the range of rewards."""
         return {
-            "n_users": self.n_users,
-            "dimension": self.dimension,
-            "horizon": horizon,
+            **super().public_parameters(horizon),
             "visits": -(-horizon // self.n_users),
             "reward_range": self.reward_range,
         }

@@ -42,6 +42,7 @@ from tacit.users.noise import (
     scalar_variance,
     toeplitz_coefficients,
 )
+from tacit.users.tables import Table, Trace
 
 __all__ = ["CollaborativePolicy"]
 
@@ -49,7 +50,7 @@ _QUIET_RIDGE = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollaborativePolicy(Policy):
+class CollaborativePolicy(Policy[Table, State, Trace]):
     """Ridge regression for all users together; a subclass says how they are joined.
 
     Parameters

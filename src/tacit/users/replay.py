@@ -56,7 +56,7 @@ class Prepared(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Replay(Environment):
+class _Replay(Environment[Table, Trace]):
     """What the data sets have in common."""
 
     setting: ClassVar[str] = "users"
@@ -94,6 +94,11 @@ class _Replay(Environment):
         """Return an empty trace."""
         return new_trace(horizon, checkpoints, record=record)
 
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of groups and of features."""
+        return {"n_users": self.n_groups, "dimension": self.dimension}
+
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return the sizes and the range of rewards.
 
@@ -101,9 +106,7 @@ class _Replay(Environment):
         sums of a group is calibrated for three times its fair share of the rounds.
         """
         return {
-            "n_users": self.n_groups,
-            "dimension": self.dimension,
-            "horizon": horizon,
+            **super().public_parameters(horizon),
             "visits": -(-3 * horizon // self.n_groups),
             "reward_range": (0.0, 1.0),
         }

@@ -94,7 +94,7 @@ def losses_read(runs: int, noise_bound: float, seed: int = 7) -> dict[str, int]:
         seen = tape.log.reshape(HORIZON, environment.n_agents)[:, 0]
         zero = (np.abs(seen - b / 2) < 1e-9) | (seen < 1 - b)
         one = (np.abs(seen - b / 2 - 1) < 1e-9) | (seen > b)
-        loss = trace.choices[:, 0] != states
+        loss = trace.decisions[:, 0] != states
         read += int(zero.sum() + one.sum())
         right += int((zero & ~loss).sum() + (one & loss).sum())
         runs_read += bool((zero | one).any())
