@@ -85,7 +85,7 @@ def test_help_waits_for_no_heavy_import(words):
         "from tacit.cli import app\n"
         "app(sys.argv[1:], standalone_mode=False)\n"
         "heavy = {'numba', 'numpy', 'scipy', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
-        "sys.exit(', '.join(sorted(heavy)))\n"
+        "sys.exit(', '.join(sorted(heavy)) or 0)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
