@@ -27,6 +27,8 @@ __all__ = ["MAX_EPSILON", "Channel"]
 
 MAX_EPSILON = 30.0
 WORD = 2**53
+# No integer may reach 2^53, so that a double can tell when it would be exceeded.
+MAX_WEIGHT = WORD - 1
 WORD_BYTES = 7
 MAX_LEVELS = 2**16 + 1
 MAX_LIST = 1024
@@ -307,16 +309,19 @@ def _weighted(answer: Any, most: int) -> tuple[int, int, int, int, int]:
     weights = answer["weights"]
     two = isinstance(weights, list) and len(weights) == 2
     _require(two, "answer.weights", "to be two, of a cell inside and of one outside", weights)
-    inside, outside = (_whole("answer.weights", weight, 1, WORD) for weight in weights)
+    inside, outside = (_whole("answer.weights", weight, 1, MAX_WEIGHT) for weight in weights)
     total = width * inside + (cells - width) * outside
-    rule = "to have width * inside + (cells - width) * outside <= 2^53"
-    _require(total <= WORD, "answer.weights", rule, total)
+    rule = "to have width * inside + (cells - width) * outside < 2^53"
+    _require(total <= MAX_WEIGHT, "answer.weights", rule, total)
     return cells, width, inside, outside, total
 
 
 def _rows(value: Any, n_rows: int) -> list[list[int]]:
     rows = [
-        [_whole("answer.rows", weight, 1, WORD) for weight in _list("answer.rows", row, MAX_ROWS)]
+        [
+            _whole("answer.rows", weight, 1, MAX_WEIGHT)
+            for weight in _list("answer.rows", row, MAX_ROWS)
+        ]
         for row in _list("answer.rows", value, MAX_ROWS)
     ]
     _require(len(rows) == n_rows, "answer.rows", f"to be {n_rows} rows", len(rows))
@@ -324,8 +329,8 @@ def _rows(value: Any, n_rows: int) -> list[list[int]]:
     alike = len(columns) == 1 and min(columns) >= 2
     _require(alike, "answer.rows", "to have one length, 2 or more", sorted(columns))
     sums = sorted({sum(row) for row in rows})
-    alike = len(sums) == 1 and sums[0] <= WORD
-    _require(alike, "answer.rows", "to have one sum, at most 2^53", sums)
+    alike = len(sums) == 1 and sums[0] <= MAX_WEIGHT
+    _require(alike, "answer.rows", "to have one sum, below 2^53", sums)
     return rows
 
 
@@ -351,8 +356,10 @@ def _list(name: str, value: Any, most: int = MAX_LIST) -> list[Any]:
 
 def _number(name: str, value: Any) -> float:
     # Bounded, so that no sum or product of these numbers can overflow.
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= WORD
-    _require(fits, name, "to be a number of size at most 2^53", value)
+    fits = (
+        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_WEIGHT
+    )
+    _require(fits, name, "to be a number of size below 2^53", value)
     return float(value)
 
 
@@ -363,7 +370,7 @@ def _is_whole(value: Any, least: int, most: int) -> bool:
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:
-    rule = f"to be a whole number from {least} to {'2^53' if most == WORD else most}"
+    rule = f"to be a whole number from {least} to {'2^53 - 1' if most == MAX_WEIGHT else most}"
     _require(_is_whole(value, least, most), name, rule, value)
     return int(value)
 

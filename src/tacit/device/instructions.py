@@ -80,13 +80,14 @@ def asymmetric_response(
 ) -> Instructions:
     """Ask for a bit that stays 0 with probability `keep_zero` and 1 with `keep_one`.
 
-    The probabilities are rounded to multiples of 2^-53 in the direction that lowers epsilon.
+    The probabilities are rounded to multiples of 2^-52 in the direction that lowers epsilon.
     """
     for name, keep in (("keep_zero", keep_zero), ("keep_one", keep_one)):
         _require("asymmetric_response", f"{name} in (0, 1)", 0 < keep < 1, keep)
     rounded = math.floor if keep_zero + keep_one >= 1 else math.ceil
-    zero, one = rounded(keep_zero * WORD), rounded(keep_one * WORD)
-    answer = {"kind": "table", "rows": [[zero, WORD - zero], [WORD - one, one]]}
+    total = 2**52
+    zero, one = rounded(keep_zero * total), rounded(keep_one * total)
+    answer = {"kind": "table", "rows": [[zero, total - zero], [total - one, one]]}
     return _made("asymmetric_response", _levels(low, high, 2), answer, default)
 
 
@@ -407,7 +408,7 @@ def _window(owner: str, epsilon: float, cells: int, width: int) -> dict[str, Any
 
 
 def _weights(epsilon: float, inside: int, outside: int) -> tuple[int, int]:
-    """Return large a and b with a / b <= e^epsilon and inside a + outside b <= 2^53."""
+    """Return large a and b with a / b <= e^epsilon and inside a + outside b < 2^53."""
     growth = math.expm1(epsilon * _DOWN)
     b = int(WORD / (inside + outside + inside * growth)) - 1
     return b + int(b * growth), b
