@@ -27,6 +27,7 @@ class Stream:
         self.name, self.first, self.used, self.counter = name, bytes.fromhex(first), b"", 0
 
     def __call__(self, n: int) -> bytes:
+        """Return the next n bytes."""
         drawn, self.first = self.first[:n], self.first[n:]
         if len(drawn) < n:
             word = f"{self.name} {self.counter}".encode()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from itertools import combinations, product
 
-from tacit.device.channel import MAX_EPSILON, WORD, Channel
+from tacit.device.channel import MAX_EPSILON, MAX_LEVELS, WORD, Channel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def k_ary(epsilon: float, symbols: int, *, default: int = 0) -> Instructions:
 
     The symbol itself has probability e^epsilon / (e^epsilon + symbols - 1).
     """
+    symbols = _count("k_ary", "symbols", symbols, 2)
     answer = _window("k_ary", epsilon, symbols, 1)
     return _made("k_ary", _levels(0, symbols - 1, symbols), answer, default)
 
@@ -158,6 +159,7 @@ def unary(
     default : int
         The reward that stands for a missing one.
     """
+    options = _count("unary", "options", options, 1 if none else 2)
     symbols = options + (1 if none else 0)
     _epsilon("unary", epsilon)
     if optimised:
@@ -191,8 +193,10 @@ def subset(
         The reward that stands for a missing one.
     """
     _epsilon("subset", epsilon)
+    symbols = _count("subset", "symbols", symbols, 2)
     best = max(1, round(symbols / (math.exp(epsilon) + 1)))
-    answer = _window("subset", epsilon, symbols, best if size is None else size)
+    width = best if size is None else _count("subset", "size", size, 1, symbols - 1)
+    answer = _window("subset", epsilon, symbols, width)
     answer["kind"] = "subset"
     return _made("subset", _levels(0, symbols - 1, symbols), answer, default)
 
@@ -210,6 +214,7 @@ def discrete_laplace(
     The scale of the noise is that of steps / epsilon, rounded up to whole steps.
     """
     _epsilon("discrete_laplace", epsilon)
+    steps = _count("discrete_laplace", "steps", steps, 1)
     scale = math.floor(steps / (epsilon * _DOWN)) + 1
     answer = {"kind": "noise", "scale": scale}
     return _made("discrete_laplace", _levels(low, high, steps + 1), answer, default)
@@ -229,6 +234,7 @@ def piecewise(
     e^epsilon times as likely as one outside; the window is 1 / (e^(epsilon / 2) + 1) of all cells.
     """
     _epsilon("piecewise", epsilon)
+    cells = _count("piecewise", "cells", cells, 2)
     width = max(1, round(cells / (math.exp(epsilon / 2) + 1)))
     answer = _window("piecewise", epsilon, cells, width)
     return _made("piecewise", _levels(low, high, cells - width + 1), answer, default)
@@ -299,8 +305,7 @@ def bit_probabilities(instructions: Instructions) -> tuple[Fraction, Fraction]:
 def estimator(instructions: Instructions) -> tuple[Fraction, Fraction]:
     """Return (slope, intercept) such that slope * value + intercept estimates the reward unbiased.
 
-    Exact for rewards at the levels of the range; between two levels the random rounding adds at
-    most 2^-53 of a level.
+    Exact for the symbols; a reward is placed among them in doubles, to about 2^-51 of the range.
 
     Parameters
     ----------
@@ -401,7 +406,6 @@ def _few(outputs: int) -> None:
 
 
 def _window(owner: str, epsilon: float, cells: int, width: int) -> dict[str, Any]:
-    _require(owner, "width >= 1 and < cells", 1 <= width < cells, f"{width} of {cells}")
     _epsilon(owner, epsilon)
     weights = list(_weights(epsilon, width, cells - width))
     return {"kind": "window", "cells": cells, "width": width, "weights": weights}
@@ -437,6 +441,11 @@ def _made(
 def _epsilon(owner: str, epsilon: float) -> None:
     rule = f"epsilon between {MIN_EPSILON:g} and {MAX_EPSILON:g}"
     _require(owner, rule, MIN_EPSILON <= epsilon <= MAX_EPSILON, epsilon)
+
+
+def _count(owner: str, name: str, n: int, least: int, most: int = MAX_LEVELS - 1) -> int:
+    _require(owner, f"{name} between {least} and {most}", least <= n <= most, n)
+    return int(n)
 
 
 def _require(owner: str, rule: str, holds: bool, got: object) -> None:
