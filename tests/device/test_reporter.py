@@ -62,16 +62,24 @@ def test_the_reward_is_not_kept():
 
 def test_what_was_stored_does_not_raise_the_bound():
     text = reporter().to_json()
-    with pytest.raises(ValueError, match="expected epsilon <= max_epsilon = 0.5"):
+    with pytest.raises(ValueError, match=r"expected epsilon <= max_epsilon = 0.5"):
         Reporter.from_json(text, max_epsilon=0.5)
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"v": 1}', "nonsense"])
 def test_what_was_not_stored_is_refused(text):
-    with pytest.raises(ValueError, match="Expecting value|what to_json returned"):
+    with pytest.raises(ValueError, match=r"Expecting value|what to_json returned"):
         Reporter.from_json(text, max_epsilon=None)
-    with pytest.raises(ValueError, match="Expecting value|what to_json returned"):
+    with pytest.raises(ValueError, match=r"Expecting value|what to_json returned"):
         Budget.from_json(text, 1.0)
+
+
+def test_a_stored_value_is_one_that_could_be_reported():
+    one = reporter("k-ary")
+    one.report(1)
+    kept = json.loads(one.to_json()) | {"value": 9}
+    with pytest.raises(ValueError, match="expected a value that the instructions allow, got 9"):
+        Reporter.from_json(json.dumps(kept), max_epsilon=None)
 
 
 def test_no_copy_can_draw_another_report():

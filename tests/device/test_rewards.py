@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device.exactness import CHANNELS, seeded
@@ -35,14 +35,16 @@ class Hostile:
 
 
 UNUSABLE = [
-    None, math.nan, math.inf, -math.inf, "1", "", b"1", bytearray(b"1"), [], [1.0], {}, {"reward": 1}, (1,), set(),
-    object(), int, Hostile(), 10**400, -(10**400), 1j, Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"),
-    Decimal("1e400"), Fraction(10**400), np.nan, np.float32("inf"), np.array(1.0), np.array([1.0]), np.ma.masked,
-    np.complex128(1j), np.datetime64("2026-01-01"), lambda: 1,
+    None, math.nan, math.inf, -math.inf, "1", "", b"1", bytearray(b"1"), [], [1.0], {}, {"reward": 1},
+    (1,), set(), object(), int, Hostile(), 10**400, -(10**400), 1j, lambda: 1,
+    Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e400"), Fraction(10**400),
+    np.nan, np.float32("inf"), np.array(1.0), np.array([1.0]), np.ma.masked,
+    np.complex128(1j), np.datetime64("2026-01-01"),
 ]  # fmt: skip
 USABLE = [
-    (True, 1.0), (False, 0.0), (-0.0, 0.0), (5e-324, 5e-324), (10**300, 1e300), (Decimal("0.5"), 0.5), (Fraction(1, 4), 0.25),
-    (np.float64(0.5), 0.5), (np.float32(0.5), 0.5), (np.int8(1), 1.0), (np.bool_(True), 1.0), (np.float16(0.25), 0.25),
+    (True, 1.0), (False, 0.0), (-0.0, 0.0), (5e-324, 5e-324), (10**300, 1e300),
+    (Decimal("0.5"), 0.5), (Fraction(1, 4), 0.25), (np.float64(0.5), 0.5), (np.float32(0.5), 0.5),
+    (np.float16(0.25), 0.25), (np.int8(1), 1.0), (np.bool_(True), 1.0),
 ]  # fmt: skip
 SEEDS = range(20)
 ALL = CHANNELS | {"identity": instructions.identity(default=0.5)}
@@ -89,12 +91,14 @@ REWARDS = st.one_of(
 
 
 @pytest.mark.parametrize("name", ALL)
+@settings(deadline=None)
 @given(reward=REWARDS, seed=st.integers(0, 2**32))
 def test_no_reward_raises_or_costs_other_bytes(name, reward, seed):
     value, asked = drawn(ALL[name], reward, seed)
     assert asked == drawn(ALL[name], 0, seed)[1]
     report = Reporter(ALL[name], id="d", max_epsilon=None, random=seeded(seed)).report(reward)
     assert report == {"v": 1, "id": "d", "value": value}
+    assert Channel(ALL[name]).possible(value)
 
 
 @pytest.mark.parametrize("name", ["randomized-response", "piecewise", "discrete-laplace"])
@@ -104,6 +108,7 @@ def test_rewards_are_clipped(name):
         assert drawn(ALL[name], -1e308, seed) == drawn(ALL[name], 0, seed)
 
 
+@settings(deadline=None)
 @given(
     low=st.floats(-(2.0**52), 2.0**52),
     width=st.floats(0, 2.0**52),
@@ -146,3 +151,24 @@ def test_cuts_count_those_below():
 def test_a_source_that_gives_too_little_is_refused():
     with pytest.raises(ValueError, match="random: expected 7 bytes, got 3"):
         Channel(ALL["k-ary"]).draw(1, lambda n: b"abc")
+
+
+IMPOSSIBLE = [
+    None, "1", True, -1, 0.5, 99, math.nan, 10**400, [], [0], [2, 0, 0], [0, 0, 0.5], [True, False, True],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANNELS)
+def test_what_no_device_reports_is_told(name):
+    channel = Channel(CHANNELS[name])
+    allowed = [value for value in IMPOSSIBLE if channel.possible(value)]
+    assert allowed == {"discrete-laplace": [-1, 99], "unary-one": [[0]]}.get(name, [])
+    # A list of bits cannot stand for a number, nor a set of another size for a subset.
+    assert channel.possible([1, 0, 1, 0, 0]) == (name == "subset")
+    assert not channel.possible([1, 1, 1, 0, 0])
+
+
+def test_a_reward_outside_the_range_is_not_reported():
+    channel = Channel(ALL["identity"])
+    assert channel.possible(0.25)
+    assert not any(map(channel.possible, (-0.1, 1.1, math.nan, True, "1", [1])))

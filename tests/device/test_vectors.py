@@ -103,7 +103,7 @@ def test_what_a_schema_refuses_a_device_refuses_too():
     for one in VECTORS["refused.json"]:
         fits = validator("instructions.schema.json").is_valid(one["instructions"])
         told_by_schema += not fits
-        with pytest.raises(ValueError, match="^instructions: "):
+        with pytest.raises(ValueError, match=r"^instructions: "):
             Channel(one["instructions"])
     # The rest are rules between numbers.
     assert told_by_schema >= 40

@@ -3,7 +3,7 @@
 Instructions have two halves. The *question* turns a reward into one of k symbols: the nearest
 levels of a range, by a random choice that keeps the mean, or the bin between sorted cuts. The
 *answer* turns the symbol into what is reported, with probabilities that are ratios of integers, so
-that epsilon follows from these integers alone. Both are closed under one primitive, a uniform
+that epsilon follows from these integers alone. Both draw by one primitive, a uniform
 integer below n from 53 random bits, which any language with doubles can repeat bit for bit.
 """
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:  # The module typing takes longer to import than all of this.
     Value: TypeAlias = int | float | list[int]
     Below: TypeAlias = Callable[[int], int]
     Place: TypeAlias = Callable[[float], float]
-    Answer: TypeAlias = tuple[float, Callable[[int, Below], Value]]
+    Fits: TypeAlias = Callable[[Any], bool]
+    Answer: TypeAlias = tuple[float, Callable[[int, Below], Value], Fits]
 
 __all__ = ["MAX_EPSILON", "Channel"]
 
@@ -68,7 +69,7 @@ class Channel:
     ValueError: instructions: expected default to be in [0, 1], got 2.0
     """
 
-    __slots__ = ("_answer", "_place", "default", "epsilon", "symbols", "trust")
+    __slots__ = ("_answer", "_fits", "_place", "default", "epsilon", "symbols", "trust")
 
     def __init__(self, instructions: Instructions) -> None:
         _fields("it", instructions, ("v", "trust", "question", "answer", "default"))
@@ -88,12 +89,12 @@ class Channel:
         )  # fmt: skip
         if kind == "identity":
             _fields("answer", answer, ("kind",))
-            self.symbols, self._place = 0, _range(question, self.default)
-            self.epsilon, self._answer = math.inf, None
+            self._place, self._fits = _range(question, self.default)
+            self.symbols, self.epsilon, self._answer = 0, math.inf, None
             return
         ask = _cuts if isinstance(question, dict) and "cuts" in question else _levels
         self.symbols, self._place = ask(question, self.default)
-        self.epsilon, self._answer = _ANSWERS[kind](answer, self.symbols)
+        self.epsilon, self._answer, self._fits = _ANSWERS[kind](answer, self.symbols)
         _require(self.epsilon <= MAX_EPSILON, "epsilon", f"<= {MAX_EPSILON:g}", self.epsilon)
 
     def position(self, reward: object) -> float:
@@ -126,6 +127,10 @@ class Channel:
         symbol += below(WORD) < (position - symbol) * WORD
         return self._answer(symbol, below)
 
+    def possible(self, value: object) -> bool:
+        """Return whether a device that follows these instructions can report this value."""
+        return self._fits(value)
+
 
 def _uniform(random: Callable[[int], bytes]) -> Below:
     def below(n: int) -> int:
@@ -150,11 +155,15 @@ def _usable(reward: object, default: float) -> float:
     return value if math.isfinite(value) else default
 
 
-def _range(question: Any, default: float) -> Place:
+def _range(question: Any, default: float) -> tuple[Place, Fits]:
     _fields("question", question, ("low", "high"))
     low, high = _ends(question, default)
-    # To add 0.0 makes -0.0 a plain zero.
-    return lambda reward: min(max(reward, low), high) + 0.0
+
+    def place(reward: float) -> float:
+        # To add 0.0 makes -0.0 a plain zero.
+        return min(max(reward, low), high) + 0.0
+
+    return place, lambda value: is_number(value) and low <= value <= high
 
 
 def _levels(question: Any, default: float) -> tuple[int, Place]:
@@ -199,7 +208,7 @@ def _table(answer: Any, symbols: int) -> Answer:
         word = below(total)
         return sum([word >= end for end in ends[symbol]])
 
-    return epsilon * _UP, value
+    return epsilon * _UP, value, _number_below(len(rows[0]))
 
 
 def _window(answer: Any, symbols: int) -> Answer:
@@ -213,7 +222,7 @@ def _window(answer: Any, symbols: int) -> Answer:
         offset = word // inside if beyond < 0 else width + beyond // outside
         return (symbol + offset) % cells
 
-    return _log_ratio(inside, outside) * _UP, value
+    return _log_ratio(inside, outside) * _UP, value, _number_below(cells)
 
 
 def _subset(answer: Any, symbols: int) -> Answer:
@@ -230,7 +239,7 @@ def _subset(answer: Any, symbols: int) -> Answer:
             missing -= taken
         return bits
 
-    return _log_ratio(inside, outside) * _UP, value
+    return _log_ratio(inside, outside) * _UP, value, _bits(cells, width, width)
 
 
 def _unary(answer: Any, symbols: int) -> Answer:
@@ -248,7 +257,7 @@ def _unary(answer: Any, symbols: int) -> Answer:
     def value(symbol: int, below: Below) -> Value:
         return [int(below(total) >= (cold[0], hot[0])[bit == symbol]) for bit in range(bits)]
 
-    return epsilon * _UP, value
+    return epsilon * _UP, value, _bits(bits, 0, bits)
 
 
 def _noise(answer: Any, symbols: int) -> Answer:
@@ -258,7 +267,10 @@ def _noise(answer: Any, symbols: int) -> Answer:
     def value(symbol: int, below: Below) -> Value:
         return max(-MAX_NOISE, min(symbol + _discrete_laplace(scale, below), MAX_NOISE))
 
-    return (symbols - 1) / scale * _UP, value
+    def fits(value: Any) -> bool:
+        return _is_whole(value, -MAX_NOISE, MAX_NOISE)
+
+    return (symbols - 1) / scale * _UP, value, fits
 
 
 _ANSWERS = {
@@ -296,6 +308,19 @@ def _happens_exp(a: int, b: int, below: Below) -> bool:
     while below(b) < a and below(i) == 0:
         i += 1
     return i % 2 == 1
+
+
+def _number_below(n: int) -> Fits:
+    return lambda value: _is_whole(value, 0, n - 1)
+
+
+def _bits(n: int, least: int, most: int) -> Fits:
+    return lambda value: (
+        isinstance(value, list)
+        and len(value) == n
+        and all(_is_whole(bit, 0, 1) for bit in value)
+        and least <= sum(value) <= most
+    )
 
 
 def _log_ratio(a: int, b: int) -> float:
@@ -356,17 +381,20 @@ def _list(name: str, value: Any, most: int = MAX_LIST) -> list[Any]:
 
 def _number(name: str, value: Any) -> float:
     # Bounded, so that no sum or product of these numbers can overflow.
-    fits = (
-        isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_WEIGHT
-    )
+    fits = is_number(value) and abs(value) <= MAX_WEIGHT
     _require(fits, name, "to be a number of size below 2^53", value)
     return float(value)
 
 
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number to JSON, which a truth value is not."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _is_whole(value: Any, least: int, most: int) -> bool:
     # 3.0 is the integer 3 to JSON Schema and to JavaScript.
-    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-    return whole and not isinstance(value, bool) and least <= value <= most
+    whole = is_number(value) and (isinstance(value, int) or value.is_integer())
+    return whole and least <= value <= most
 
 
 def _whole(name: str, value: Any, least: int, most: int) -> int:
@@ -377,9 +405,15 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
 
 def _require(holds: bool, name: str, rule: str, got: Any) -> None:
     if not holds:
+        require("instructions", f"{name} {rule}", False, got)
+
+
+def require(owner: str, rule: str, holds: bool, got: object) -> None:
+    """Raise ``ValueError`` with one sentence unless the rule holds."""
+    if not holds:
         try:
             shown = repr(got)
         except Exception:
             shown = type(got).__name__
         shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
-        raise ValueError(f"instructions: expected {name} {rule}, got {shown}")
+        raise ValueError(f"{owner}: expected {rule}, got {shown}")

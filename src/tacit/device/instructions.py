@@ -2,21 +2,19 @@
 
 Every function returns a plain dict for JSON. What is rounded is rounded against the spender: the
 epsilon that a device computes from the integers is at most the one asked for, which must lie
-between 1e-9 and 30. `probabilities`, `bit_probabilities` and `estimator` say exactly what the
-integers do, so that a server can debias what it receives.
+between 1e-9 and 30. What the integers do exactly, so that a server can debias what it receives,
+is in `tacit.device.facts`.
 """
 
 from __future__ import annotations
 
 import math
-from itertools import combinations, product
 
-from tacit.device.channel import MAX_EPSILON, MAX_LEVELS, WORD, Channel
+from tacit.device.channel import MAX_EPSILON, MAX_LEVELS, WORD, Channel, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from fractions import Fraction
+    from collections.abc import Sequence
     from typing import Any
 
     from tacit.device.channel import Instructions
@@ -24,21 +22,17 @@ if TYPE_CHECKING:
 __all__ = [
     "MIN_EPSILON",
     "asymmetric_response",
-    "bit_probabilities",
     "cuts",
     "discrete_laplace",
-    "estimator",
     "identity",
     "k_ary",
     "piecewise",
-    "probabilities",
     "randomized_response",
     "subset",
     "unary",
 ]
 
 MIN_EPSILON = 1e-9
-MAX_OUTPUTS = 2**16
 
 # Leaves room for the rounding of exp here and for the device's own upward rounding.
 _DOWN = 1 - 2.0**-40
@@ -63,8 +57,9 @@ def randomized_response(
     >>> asked = randomized_response(1.0)
     >>> asked["question"], asked["answer"]["cells"], asked["answer"]["width"]
     ({'low': 0.0, 'high': 1.0, 'levels': 2}, 2, 1)
-    >>> probabilities(asked, 1)[1] <= 0.7310585786300049
-    True
+    >>> a, b = asked["answer"]["weights"]
+    >>> round(a / (a + b), 9)
+    0.731058579
     """
     answer = _window("randomized_response", epsilon, 2, 1)
     return _made("randomized_response", _levels(low, high, 2), answer, default)
@@ -83,7 +78,7 @@ def asymmetric_response(
     The probabilities are rounded to multiples of 2^-52 in the direction that lowers epsilon.
     """
     for name, keep in (("keep_zero", keep_zero), ("keep_one", keep_one)):
-        _require("asymmetric_response", f"{name} in (0, 1)", 0 < keep < 1, keep)
+        require("asymmetric_response", f"{name} in (0, 1)", 0 < keep < 1, keep)
     rounded = math.floor if keep_zero + keep_one >= 1 else math.ceil
     total = 2**52
     zero, one = rounded(keep_zero * total), rounded(keep_one * total)
@@ -125,9 +120,8 @@ def cuts(
     --------
     Is the reward within 0.25 of 0.5?
 
-    >>> near = cuts(1.0, [0.25, 0.75], labels=[0, 1, 0])
-    >>> probabilities(near, 0.6) == probabilities(near, 0.3)
-    True
+    >>> cuts(1.0, [0.25, 0.75], labels=[0, 1, 0])["question"]
+    {'cuts': [0.25, 0.75], 'labels': [0, 1, 0]}
     """
     bins = list(range(len(cuts) + 1)) if labels is None else [int(label) for label in labels]
     question = {"cuts": [float(cut) for cut in cuts], "labels": bins}
@@ -246,165 +240,6 @@ def identity(*, low: float = 0.0, high: float = 1.0, default: float | None = Non
     return _made("identity", question, {"kind": "identity"}, default, trust="central")
 
 
-def probabilities(
-    instructions: Instructions, reward: float
-) -> dict[int | tuple[int, ...], Fraction]:
-    """Return the exact probability of every value that a device may report for a reward.
-
-    Parameters
-    ----------
-    instructions : dict
-        With an answer of finitely many values, at most 65,536.
-    reward : float
-        As the device sees it.
-
-    Examples
-    --------
-    >>> probabilities(asymmetric_response(0.75, 0.5), 1.0)
-    {0: Fraction(1, 2), 1: Fraction(1, 2)}
-    """
-    from fractions import Fraction
-
-    channel, answer = Channel(instructions), instructions["answer"]
-    _require("probabilities", "an answer of finitely many values",
-             answer["kind"] not in ("noise", "identity"), answer["kind"])  # fmt: skip
-    position = channel.position(reward)
-    symbol = math.floor(position)
-    up = Fraction(math.ceil((position - symbol) * WORD), WORD)
-    told: dict[int | tuple[int, ...], Fraction] = {}
-    for truth, share in ((symbol, 1 - up), (symbol + 1, up)):
-        if share:
-            for value, chance in _outputs(answer, truth):
-                told[value] = told.get(value, Fraction(0)) + share * chance
-    return told
-
-
-def bit_probabilities(instructions: Instructions) -> tuple[Fraction, Fraction]:
-    """Return the probabilities of a 1 at the true symbol's place, and at any other's.
-
-    For answers of bits (`unary`, `subset`): with these, p and q, the count c of a symbol among n
-    reports is estimated by (c - n q) / (p - q).
-
-    Examples
-    --------
-    >>> p, q = bit_probabilities(subset(1.0, 5))
-    >>> round(float(p), 3), round(float(q), 3)
-    (0.405, 0.149)
-    """
-    Channel(instructions)
-    answer = instructions["answer"]
-    kind = answer["kind"]
-    _require("bit_probabilities", "an answer of bits", kind in ("unary", "subset"), kind)
-    if kind == "unary":
-        return _unary_ones(answer)
-    p, _ = _shares(answer)
-    # The other places hold width ones, or one less if the true symbol has one.
-    return p, (answer["width"] - p) / (answer["cells"] - 1)
-
-
-def estimator(instructions: Instructions) -> tuple[Fraction, Fraction]:
-    """Return (slope, intercept) such that slope * value + intercept estimates the reward unbiased.
-
-    Exact for the symbols; a reward is placed among them in doubles, to about 2^-51 of the range.
-
-    Parameters
-    ----------
-    instructions : dict
-        With a question of levels and an answer whose mean is linear in the symbol: a window, a
-        table of two rows, or noise.
-
-    Examples
-    --------
-    >>> slope, intercept = estimator(asymmetric_response(0.75, 0.5))
-    >>> slope * 1 + intercept, slope * 0 + intercept
-    (Fraction(3, 1), Fraction(-1, 1))
-    """
-    from fractions import Fraction
-
-    channel = Channel(instructions)
-    question, answer = instructions["question"], instructions["answer"]
-    kind = answer["kind"]
-    linear = kind in ("window", "noise") or (kind == "table" and channel.symbols == 2)
-    _require("estimator", "a question of levels and an answer linear in them",
-             linear and "levels" in question, kind)  # fmt: skip
-    low, high = Fraction(question["low"]), Fraction(question["high"])
-    top = channel.symbols - 1
-    first, last = (_mean(answer, symbol) for symbol in (0, top))
-    _require("estimator", "an answer that depends on the reward", first != last, answer)
-    slope = (high - low) / (last - first)
-    return slope, low - slope * first
-
-
-def _mean(answer: dict[str, Any], symbol: int) -> Fraction:
-    from fractions import Fraction
-
-    if answer["kind"] == "noise":
-        return Fraction(symbol)
-    if answer["kind"] == "table":
-        row = answer["rows"][symbol]
-        return Fraction(int(sum(i * weight for i, weight in enumerate(row))), int(sum(row)))
-    cells, width = int(answer["cells"]), int(answer["width"])
-    p, _ = _shares(answer)
-    inside = width * symbol + Fraction(width * (width - 1), 2)
-    outside = Fraction(cells * (cells - 1), 2) - inside
-    return p * inside / width + (1 - p) * outside / (cells - width)
-
-
-def _shares(answer: dict[str, Any]) -> tuple[Fraction, Fraction]:
-    """Return the probability of the window (or of holding the symbol) and of the rest."""
-    from fractions import Fraction
-
-    cells, width = int(answer["cells"]), int(answer["width"])
-    inside, outside = (int(weight) for weight in answer["weights"])
-    p = Fraction(width * inside, width * inside + (cells - width) * outside)
-    return p, 1 - p
-
-
-def _outputs(
-    answer: dict[str, Any], symbol: int
-) -> Iterator[tuple[int | tuple[int, ...], Fraction]]:
-    """Yield (value, probability) of every report of a symbol."""
-    from fractions import Fraction
-
-    if answer["kind"] == "table":
-        row = [int(weight) for weight in answer["rows"][symbol]]
-        for value, weight in enumerate(row):
-            yield value, Fraction(weight, sum(row))
-    elif answer["kind"] == "unary":
-        bits, (p, q) = int(answer["bits"]), _unary_ones(answer)
-        _few(2**bits)
-        for told in product((0, 1), repeat=bits):
-            chance = Fraction(1)
-            for place, bit in enumerate(told):
-                one = p if place == symbol else q
-                chance *= one if bit else 1 - one
-            yield told, chance
-    else:
-        cells, width = int(answer["cells"]), int(answer["width"])
-        p, rest = _shares(answer)
-        if answer["kind"] == "window":
-            for value in range(cells):
-                within = (value - symbol) % cells < width
-                yield value, p / width if within else rest / (cells - width)
-        else:
-            _few(math.comb(cells, width))
-            holding = math.comb(cells - 1, width - 1)
-            for chosen in combinations(range(cells), width):
-                told = tuple(int(place in chosen) for place in range(cells))
-                yield told, p / holding if told[symbol] else rest / math.comb(cells - 1, width)
-
-
-def _unary_ones(answer: dict[str, Any]) -> tuple[Fraction, Fraction]:
-    from fractions import Fraction
-
-    cold, hot = ([int(weight) for weight in row] for row in answer["rows"])
-    return Fraction(hot[1], sum(hot)), Fraction(cold[1], sum(cold))
-
-
-def _few(outputs: int) -> None:
-    _require("probabilities", f"at most {MAX_OUTPUTS} values", outputs <= MAX_OUTPUTS, outputs)
-
-
 def _window(owner: str, epsilon: float, cells: int, width: int) -> dict[str, Any]:
     _epsilon(owner, epsilon)
     weights = list(_weights(epsilon, width, cells - width))
@@ -440,14 +275,9 @@ def _made(
 
 def _epsilon(owner: str, epsilon: float) -> None:
     rule = f"epsilon between {MIN_EPSILON:g} and {MAX_EPSILON:g}"
-    _require(owner, rule, MIN_EPSILON <= epsilon <= MAX_EPSILON, epsilon)
+    require(owner, rule, MIN_EPSILON <= epsilon <= MAX_EPSILON, epsilon)
 
 
 def _count(owner: str, name: str, n: int, least: int, most: int = MAX_LEVELS - 1) -> int:
-    _require(owner, f"{name} between {least} and {most}", least <= n <= most, n)
+    require(owner, f"{name} between {least} and {most}", least <= n <= most, n)
     return int(n)
-
-
-def _require(owner: str, rule: str, holds: bool, got: object) -> None:
-    if not holds:
-        raise ValueError(f"{owner}: expected {rule}, got {got!r}")

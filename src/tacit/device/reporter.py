@@ -6,7 +6,7 @@ import math
 import os
 from _thread import allocate_lock
 
-from tacit.device.channel import Channel
+from tacit.device.channel import Channel, is_number, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,13 +76,13 @@ class Reporter:
     ) -> None:
         self._channel = Channel(instructions)
         named = isinstance(id, str) and 1 <= len(id) <= 128
-        _require("Reporter", "id of 1 to 128 characters", named, id)
-        bounded = max_epsilon is None or (_is_number(max_epsilon) and max_epsilon > 0)
-        _require("Reporter", "max_epsilon > 0 or None", bounded, max_epsilon)
+        require("Reporter", "id of 1 to 128 characters", named, id)
+        bounded = max_epsilon is None or (is_number(max_epsilon) and max_epsilon > 0)
+        require("Reporter", "max_epsilon > 0 or None", bounded, max_epsilon)
         within = max_epsilon is None or self.epsilon <= max_epsilon
-        _require("Reporter", f"epsilon <= max_epsilon = {max_epsilon}", within, self.epsilon)
-        timed = report_at is None or (_is_number(report_at) and math.isfinite(report_at))
-        _require("Reporter", "report_at a finite number or None", timed, report_at)
+        require("Reporter", f"epsilon <= max_epsilon = {max_epsilon}", within, self.epsilon)
+        timed = report_at is None or (is_number(report_at) and math.isfinite(report_at))
+        require("Reporter", "report_at a finite number or None", timed, report_at)
         self.id, self.instructions, self.report_at = id, instructions, report_at
         self.charged = False
         self._random, self._lock = random, allocate_lock()
@@ -162,7 +162,7 @@ class Reporter:
         kept = json.loads(text)
         names = {"v", "id", "instructions", "report_at", "charged", "value"}
         whole = isinstance(kept, dict) and set(kept) == names and kept["v"] == 1
-        _require("Reporter", "what to_json returned", whole, text[:80])
+        require("Reporter", "what to_json returned", whole, text)
         reporter = cls(
             kept["instructions"],
             id=kept["id"],
@@ -171,6 +171,8 @@ class Reporter:
             random=random,
         )
         reporter.charged = kept["charged"] is True
+        possible = kept["value"] is None or reporter._channel.possible(kept["value"])
+        require("Reporter", "a value that the instructions allow", possible, kept["value"])
         reporter._value = kept["value"]
         return reporter
 
@@ -208,8 +210,8 @@ class Budget:
 
     def __init__(self, max_epsilon: float | None) -> None:
         most = _MOST / _UNIT
-        fits = max_epsilon is None or (_is_number(max_epsilon) and 0 <= max_epsilon <= most)
-        _require("Budget", "max_epsilon between 0 and 8192, or None", fits, max_epsilon)
+        fits = max_epsilon is None or (is_number(max_epsilon) and 0 <= max_epsilon <= most)
+        require("Budget", "max_epsilon between 0 and 8192, or None", fits, max_epsilon)
         self._limit = None if max_epsilon is None else math.floor(max_epsilon * _UNIT)
         self._units = 0
         self._lock = allocate_lock()
@@ -251,7 +253,7 @@ class Budget:
         kept = json.loads(text)
         whole = isinstance(kept, dict) and set(kept) == {"v", "units"} and kept["v"] == 1
         whole = whole and type(kept["units"]) is int and kept["units"] >= 0
-        _require("Budget", "what to_json returned", whole, text[:80])
+        require("Budget", "what to_json returned", whole, text)
         budget = cls(max_epsilon)
         budget._units = kept["units"]
         return budget
@@ -259,12 +261,3 @@ class Budget:
     def __repr__(self) -> str:
         limit = "None" if self._limit is None else f"{self._limit / _UNIT:g}"
         return f"Budget({limit}, spent={self.spent:g})"
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _require(owner: str, rule: str, holds: bool, got: object) -> None:
-    if not holds:
-        raise ValueError(f"{owner}: expected {rule}, got {got!r}")
