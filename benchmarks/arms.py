@@ -1,4 +1,4 @@
-"""The arms room: speed beside its peers, regret beside the speed, start-up time and memory.
+"""The arms setting: speed beside its peers, regret beside the speed, start-up time and memory.
 
     python benchmarks/arms.py [--json FILE] [--cache FOLDER]
 
@@ -32,7 +32,7 @@ from tacit.tapes import seeded_tape, uniform
 
 K, T, REPETITIONS, WINDOW = 10, 20_000, 10, 1_000
 MEANS = tuple(np.linspace(0.9, 0.1, K).tolist())
-WORLD = Bernoulli(means=MEANS)
+ENVIRONMENT = Bernoulli(means=MEANS)
 IDLE = 0.5  # load below which a missed figure cannot be blamed on other people's work
 
 
@@ -102,7 +102,7 @@ def threads(busy: str) -> list[Row]:
 
     def take(n: int) -> tuple[float, float]:
         wall, cpu = time.perf_counter(), time.process_time()
-        tacit.simulate(policy, WORLD, horizon=10 * T, repetitions=4, threads=n)
+        tacit.simulate(policy, ENVIRONMENT, horizon=10 * T, repetitions=4, threads=n)
         rounds = 40 * T
         return rounds / (time.perf_counter() - wall), rounds / (time.process_time() - cpu)
 
@@ -119,7 +119,7 @@ def speed(cache: Path) -> list[Row]:
     """Rounds a second of whole runs and of single steps, beside the peers'."""
     size = (str(K), str(T))
     river = peers.measure("river", "river_ucb.py", *size, str(REPETITIONS), cache=cache)
-    table, tape = WORLD.table(0, 0, T), seeded_tape(0)
+    table, tape = ENVIRONMENT.table(0, 0, T), seeded_tape(0)
     floor = fastest(lambda: touch(table, tape, REPETITIONS * T))
     rows = [Row("floor: a reward and a uniform", floor)]
 
@@ -164,7 +164,7 @@ def speed(cache: Path) -> list[Row]:
 
 
 def simulate(policy: Policy) -> tacit.Result:
-    return tacit.simulate(policy, WORLD, horizon=T, repetitions=REPETITIONS, threads=1)
+    return tacit.simulate(policy, ENVIRONMENT, horizon=T, repetitions=REPETITIONS, threads=1)
 
 
 def fastest(play: Any) -> float:
@@ -196,7 +196,7 @@ def steps() -> float:
 
 def start(busy: str) -> list[Row]:
     """How long the command line takes to answer, and what a second process still compiles."""
-    command = [sys.executable, "-m", "tacit.cli", "policies"]
+    command = [sys.executable, "-m", "tacit", "policies"]
     wall, cpu = [], []
     with tempfile.TemporaryDirectory() as folder:
         # Python keeps bytecode, as it does unless told otherwise; the first call writes it.
@@ -225,9 +225,9 @@ import json, time
 begin = time.process_time()
 import tacit
 from tacit.arms import SWKLUCBCF, UCB1, Bernoulli
-world = Bernoulli(means={MEANS})
+environment = Bernoulli(means={MEANS})
 for policy in (UCB1(n_arms={K}), SWKLUCBCF(n_arms={K}, horizon=100, epsilon=1.0)):
-    tacit.simulate(policy, world, horizon=100)
+    tacit.simulate(policy, environment, horizon=100)
 seconds = time.process_time() - begin
 misses = [kind.run.stats.cache_misses for kind in (UCB1, SWKLUCBCF)]
 print(json.dumps({{"seconds": seconds, "compiled": sum(len(m) for m in misses)}}))

@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.agents import ChangingTruth, LearningDynamics, OutsiderPrivateDiffusion, SocialOptions
 from tacit.arms import KLUCBCF, UCB1, Bernoulli
+from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
+from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.policy import Environment, Policy
 from tacit.privacy import audit
 from tacit.privacy.mechanisms import (
@@ -146,7 +147,7 @@ ROWS = [
 @dataclass(frozen=True)
 class Game:
     policy: Policy
-    world: Environment
+    environment: Environment
     rounds: int
     secure: bool = False
 
@@ -157,22 +158,25 @@ class Game:
 
     def compiled(self, games: int) -> float:
         """Return the microseconds of a game in an audit."""
-        table = self.world.table(0, 0, self.rounds)
+        table = self.environment.table(0, 0, self.rounds)
         run = PolicyRun(
-            policy=self.policy, environment=self.world, horizon=self.rounds, secure=self.secure
+            policy=self.policy,
+            environment=self.environment,
+            horizon=self.rounds,
+            secure=self.secure,
         )
         run(table, 2, 0)
         return min(self._timed(lambda: run(table, games, 1), games) for _ in range(3))
 
     def plain(self, games: int) -> float:
         """Return the microseconds of a game started and played from Python."""
-        table = self.world.table(0, 0, self.rounds)
+        table = self.environment.table(0, 0, self.rounds)
         checkpoints = np.array([self.rounds])
 
         def play() -> None:
             for i in range(games):
                 tape = secure_tape(log=16) if self.secure else seeded_tape(1, i, log=16)
-                trace = self.world.trace(self.rounds, checkpoints, record=True)
+                trace = self.environment.trace(self.rounds, checkpoints, record=True)
                 state = self.policy.start(table)
                 self.policy.play(state, table, tape, trace, 0, self.rounds)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 
 import tacit
-from tacit.agents import (
+from tacit.diffusion import (
     ChangingTruth,
     DiffusionBandit,
     OutsiderPrivateDiffusion,
@@ -112,13 +112,15 @@ def pictures() -> None:
         ChangingTruth(dominant=3),
         ChangingTruth(dominant=3, network=barabasi_albert(200, 3, seed=1)),
     )
-    for name, policy, world in (
+    for name, policy, environment in (
         ("algorithm-3", DiffusionBandit(n_states=M), small),
         ("published-1", SHOWN["1 published"](0.1), small),
         ("corrected-1", SHOWN["1 corrected"](1.0), small),
         ("corrected-1-of-200", SHOWN["1 corrected"](1.0), large),
     ):
-        result = tacit.simulate(policy, world, horizon=500, seed=2, checkpoints=rounds, record=True)
+        result = tacit.simulate(
+            policy, environment, horizon=500, seed=2, checkpoints=rounds, record=True
+        )
         draw_beliefs(result, folder / f"beliefs-{name}")
         draw_network_beliefs(result, folder / f"network-{name}", rounds=(1, 50, 150, 500))
 
@@ -160,22 +162,22 @@ def scale() -> None:
 
 def _one_run(label, graph, horizon=500):
     policy = OutsiderPrivateDiffusion(n_states=M, epsilon=1.0)
-    world = ChangingTruth(network=Combination.uniform(graph), connectivity="weak")
+    environment = ChangingTruth(network=Combination.uniform(graph), connectivity="weak")
     begin, processor = time.perf_counter(), time.process_time()
-    result = tacit.simulate(policy, world, horizon=horizon, seed=1, threads=1, checkpoints=5)
+    result = tacit.simulate(policy, environment, horizon=horizon, seed=1, threads=1, checkpoints=5)
     taken, used = time.perf_counter() - begin, time.process_time() - processor
-    arcs = world.combination.weights.size
+    arcs = environment.combination.weights.size
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{label:22s} {world.n_agents:7d} agents {arcs:8d} weights {horizon} rounds: "
+    print(f"{label:22s} {environment.n_agents:7d} agents {arcs:8d} weights {horizon} rounds: "
           f"{taken:6.2f} s, {used:6.2f} s of processor, {memory:5.2f} GB at most so far, "
           f"regret {result.final('regret')[0]:.1f}", flush=True)  # fmt: skip
     return arcs, used
 
 
 def _runs(policy, *, q=0.8, horizon=500, repetitions=1000, checkpoints=1):
-    world = ChangingTruth(n_states=M, dominance=q)
+    environment = ChangingTruth(n_states=M, dominance=q)
     return tacit.simulate(
-        policy, world, horizon=horizon, repetitions=repetitions, seed=7,
+        policy, environment, horizon=horizon, repetitions=repetitions, seed=7,
         checkpoints=checkpoints, threads=1,
     )  # fmt: skip
 

@@ -17,15 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.agents import (
-    LearningDynamics,
-    SocialOptions,
-    published_regret,
-    recommend,
-    regret_map,
-)
-from tacit.agents.dynamics_studies import regret_of
+from tacit.dynamics import LearningDynamics, SocialOptions, recommend
 from tacit.networks import erdos_renyi, largest_component, read_edges
+from tacit.papers.p001.regret_maps import published_regret, regret_map, regret_of
 from tacit.tapes import seeded_tape
 
 EVEN = tuple(np.linspace(1.0, 0.0, 20).tolist())
@@ -35,11 +29,11 @@ TOKENS = math.ceil(485 * math.log(10**4) ** 2)
 
 def seconds(policy, qualities, rounds, network=None):
     """Return CPU seconds, trace and state of a run, after one round to compile (but for tokens)."""
-    world = SocialOptions(qualities=qualities, n_agents=policy.n_agents, network=network)
+    environment = SocialOptions(qualities=qualities, n_agents=policy.n_agents, network=network)
     warm = [] if policy.engine == "tokens" else [1]
     for horizon in (*warm, rounds):
-        table, tape = world.table(0, 0, horizon), seeded_tape(0)
-        state, trace = policy.start(table), world.trace(horizon, np.array([horizon]))
+        table, tape = environment.table(0, 0, horizon), seeded_tape(0)
+        state, trace = policy.start(table), environment.trace(horizon, np.array([horizon]))
         begun = time.process_time()
         policy.play(state, table, tape, trace, 0, horizon)
         spent = time.process_time() - begun
@@ -71,7 +65,7 @@ def walk():
     policy = published("tokens", network.n_nodes, tokens=TOKENS // 8)
     spent, trace, state = seconds(policy, EVEN, 1, network)
     print(f"tokens {spent:8.1f} s for {network.n_nodes} x {TOKENS // 8} tokens, {policy.hops} hops")
-    print(f"       {state.facts[2]:.0f} slots, {trace.measures[0, 3]:.3g} messages an agent")
+    print(f"       {state.public[2]:.0f} slots, {trace.measures[0, 3]:.3g} messages an agent")
     print(f"       {spent / mixed:,.0f} rounds of mixed with all tokens, before scaling by 8:")
     print(f"       all tokens take {8 * spent / mixed:,.0f} rounds of mixed  (at least 10,000)")
 
@@ -165,7 +159,7 @@ def memo():
         setting = {"n_options": 10, "n_agents": 2_000, "epsilon": 1.0, "tokens": 2_000}
         policy = LearningDynamics(**setting, memoised=variant == "memoised")
         _, trace, state = seconds(policy, WIDE, 500)
-        changes = state.facts[1] / 500 / 2_000
+        changes = state.public[1] / 500 / 2_000
         print(f"{variant:>9}  regret {trace.measures[0, 0]:.3f}  changes a round {changes:.2f}")
 
 

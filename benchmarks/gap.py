@@ -21,14 +21,14 @@ from tacit.networks import complete, read_edges
 MEANS = (0.9, 0.9, *(0.8 - 0.05 * k for k in range(8)))
 
 
-def rounds_a_second(world: GraphFeedback, horizon: int, repetitions: int) -> float:
+def rounds_a_second(environment: GraphFeedback, horizon: int, repetitions: int) -> float:
     """Return rounds a second of CPU time, the best of three, compilation aside."""
-    policy = GAP(n_arms=world.n_arms, epsilon=0.1, horizon=horizon)
-    tacit.simulate(policy, world, horizon=horizon, threads=1)
+    policy = GAP(n_arms=environment.n_arms, epsilon=0.1, horizon=horizon)
+    tacit.simulate(policy, environment, horizon=horizon, threads=1)
     seconds = []
     for _ in range(3):
         begun = time.process_time()
-        tacit.simulate(policy, world, horizon=horizon, repetitions=repetitions, threads=1)
+        tacit.simulate(policy, environment, horizon=horizon, repetitions=repetitions, threads=1)
         seconds.append(time.process_time() - begun)
     return repetitions * horizon / min(seconds)
 
@@ -40,8 +40,8 @@ def ten_arms() -> None:
             *((f"ER(10, {p})", {"edge_prob": p}) for p in (0.1, 0.2, 0.3)),
             ("clique", {"graph": complete(10)}),
         ):
-            world = GraphFeedback(world=rewards, **graph)
-            speed = rounds_a_second(world, 100_000, 20)
+            environment = GraphFeedback(environment=rewards, **graph)
+            speed = rounds_a_second(environment, 100_000, 20)
             print(f"{rewards.name:17s} {label:11s} {speed / 1e6:6.1f} million rounds/s")
 
 
@@ -50,11 +50,11 @@ def facebook(horizon: int) -> None:
     data = Path(os.environ["TACIT_DATA"])
     graph = read_edges(data / "graphs" / "facebook_combined.txt.gz")
     means = np.random.default_rng(0).uniform(0.1, 0.9, graph.n_nodes)
-    world = GraphFeedback(world=Bernoulli(means=tuple(means)), graph=graph)
+    environment = GraphFeedback(environment=Bernoulli(means=tuple(means)), graph=graph)
     policy = GAP(n_arms=graph.n_nodes, epsilon=1.0, horizon=horizon)
-    tacit.simulate(policy, world, horizon=1000, threads=1)
+    tacit.simulate(policy, environment, horizon=1000, threads=1)
     begun, cpu = time.perf_counter(), time.process_time()
-    result = tacit.simulate(policy, world, horizon=horizon, threads=1)
+    result = tacit.simulate(policy, environment, horizon=horizon, threads=1)
     wall, cpu = time.perf_counter() - begun, time.process_time() - cpu
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(

@@ -8,8 +8,9 @@ from __future__ import annotations
 import argparse
 
 import tacit
-from tacit.arms import AAE, DPSE, GAP, GAPU, TSN, UCBN, AlphaSample, GraphSetting, graph_settings
+from tacit.arms import AAE, DPSE, GAP, GAPU, TSN, UCBN, AlphaSample
 from tacit.arms.policy import ArmsPolicy
+from tacit.papers.p002.settings import GraphSetting, graph_settings
 
 HORIZON = 100_000
 
@@ -34,7 +35,7 @@ if __name__ == "__main__":
         cells = []
         for policy in policies_for(setting):
             result = tacit.simulate(
-                policy, setting.world, horizon=HORIZON, repetitions=runs, checkpoints=1
+                policy, setting.environment, horizon=HORIZON, repetitions=runs, checkpoints=1
             )
             cells.append(f"{result.final('regret').mean():.0f}")
         label = f"{setting.gap:g}, {setting.edge_prob:g}, {setting.epsilon:g}"

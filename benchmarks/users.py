@@ -1,4 +1,4 @@
-"""The users room beside the naive update in NumPy, beside obp and river, and LastFM as a whole.
+"""The users setting beside the naive update in NumPy, beside obp and river, and LastFM as a whole.
 
     python benchmarks/users.py [naive|peers|lastfm ...]
 
@@ -28,7 +28,7 @@ from tacit.users.tables import new_trace
 LAMBDA, ALPHA = 0.3, 0.3
 
 
-def world(n_users, d, n_shown, horizon, seed=0):
+def environment(n_users, d, n_shown, horizon, seed=0):
     rng = np.random.default_rng(seed)
     contexts = rng.standard_normal((horizon, n_shown, d))
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
@@ -79,7 +79,7 @@ def ours(policy, table, rounds):
 def against_naive():
     print("against the naive update in NumPy, d = 25, N = 100, rounds per CPU second")
     for n_shown in (10, 25):
-        table = world(100, 25, n_shown, 4000)
+        table = environment(100, 25, n_shown, 4000)
         for kind in (CoLin, GOBLin):
             policy = kind(n_users=100, dimension=25, regularisation=LAMBDA, exploration=ALPHA)
             B = policy.basis(table.weights, table.adjacency)
@@ -92,7 +92,7 @@ def against_naive():
 
 def against_peers():
     print("LinUCB, d = 25, K = 25, rounds per CPU second")
-    table = world(1, 25, 25, 20_000)
+    table = environment(1, 25, 25, 20_000)
     policy = LinUCB(n_users=1, dimension=25, regularisation=LAMBDA, exploration=ALPHA)
     _, rate = ours(policy, table, 20_000)
     for peer, script, rounds, required in (
@@ -106,18 +106,21 @@ def against_peers():
 
 def lastfm():
     print("LastFM, 100 groups, 10,000 rounds, five repetitions, two threads")
-    world, horizon = LastFM(), 10_000
-    facts = world.facts(horizon)
+    environment, horizon = LastFM(), 10_000
+    public = environment.public_parameters(horizon)
     begin, cpu = time.perf_counter(), time.process_time()
 
     def one(job):
         kind, epsilon, repetition = job
-        policy = kind(**facts, epsilon=epsilon)
-        table, trace = world.table(0, repetition, horizon), world.trace(horizon, [horizon])
+        policy = kind(**public, epsilon=epsilon)
+        table, trace = (
+            environment.table(0, repetition, horizon),
+            environment.trace(horizon, [horizon]),
+        )
         policy.play(policy.start(table), table, seeded_tape(0, repetition), trace, 0, horizon)
         return trace.measures[-1, 1] / trace.measures[-1, 2]
 
-    world.prepared()
+    environment.prepared()
     for kind in (LinUCB, CoLin, GOBLin):
         for epsilon in (None, 2.0):
             with ThreadPoolExecutor(2) as pool:

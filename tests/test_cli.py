@@ -8,7 +8,7 @@ import pytest
 
 
 def tacit(*words, cwd):
-    command = [sys.executable, "-m", "tacit.cli", *words]
+    command = [sys.executable, "-m", "tacit", *words]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
@@ -38,7 +38,7 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
     ("words", "complaint"),
     [
         (["compare", "ucb9"], "no policy is called 'ucb9'"),
-        (["compare", "ucb1", "--world", "mars"], "no world is called 'mars'"),
+        (["compare", "ucb1", "--environment", "mars"], "no environment is called 'mars'"),
         (["compare", "ucb1:exploration"], "expected NAME:parameter=value"),
         (["compare", "klucb-cf:epsilon=-1"], "expected epsilon > 0, got -1"),
         (["compare", "ucb1", "--horizon", "0"], "--horizon"),
@@ -52,12 +52,18 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         (["compare", "klucb-cf:epsilon=1,epsilon=2"], "epsilon is written twice"),
         (["compare", "klucb-cf:epsilon=1", "--epsilon", "2"], "not both"),
         (["compare", "ucb1:n_arms=50"], "expected n_arms to be 2 as in bernoulli, got 50"),
-        (["compare", "ucb1", "--world", "bernoulli"], "bernoulli needs means"),
-        (["compare", "ucb1", "--world", "fitted-users"], "a world of the room 'users'"),
-        (["compare", "gap", "--world", "bernoulli:means=[a]"], "inside brackets words need quotes"),
+        (["compare", "ucb1", "--environment", "bernoulli"], "bernoulli needs means"),
+        (
+            ["compare", "ucb1", "--environment", "fitted-users"],
+            "an environment of 'users'",
+        ),
+        (
+            ["compare", "gap", "--environment", "bernoulli:means=[a]"],
+            "inside brackets words need quotes",
+        ),
         (["compare", "ucb1", "--name", ".."], "expected name"),
         (["guarantee", "klucb-cf", "--picture", "a.xyz"], "expected a .png, .svg or .pdf file"),
-        (["audit", "laplace:epsilon=1", "--world", "riser"], "needs no world"),
+        (["audit", "laplace:epsilon=1", "--environment", "riser"], "needs no environment"),
         (["audit", "laplace"], "laplace needs epsilon"),
         (["audit", "laplace:epsilon=1,size=2"], "laplace has no parameter 'size'"),
         (["audit", "laplace:epsilon=x"], "expected epsilon to be a number, got 'x'"),
@@ -123,7 +129,7 @@ def test_policies_and_worlds_list_everything(tmp_path):
 
     listed = json.loads(tacit("policies", "--json", cwd=tmp_path).stdout)
     assert {row["name"] for row in listed} == set(policies())
-    listed = json.loads(tacit("worlds", "--json", cwd=tmp_path).stdout)
+    listed = json.loads(tacit("environments", "--json", cwd=tmp_path).stdout)
     assert {row["name"] for row in listed} == set(environments())
 
 
@@ -167,6 +173,6 @@ def test_help_does_not_wait_for_the_compiler(tmp_path):
 
 
 def test_a_closed_pipe_is_no_mistake(tmp_path):
-    command = f"{sys.executable} -m tacit.cli policies | true"
+    command = f"{sys.executable} -m tacit policies | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""

@@ -24,12 +24,12 @@ EXAMPLE = re.compile(r"^\s*Example: `([^`]+)`$", re.MULTILINE)
 
 
 def run(words, cwd):
-    command = [sys.executable, "-m", "tacit.cli", *words]
+    command = [sys.executable, "-m", "tacit", *words]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 def test_the_commands_are_known():
-    assert {"policies", "worlds", "run", "compare", "guarantee", "audit"} <= COMMANDS.keys()
+    assert {"policies", "environments", "run", "compare", "guarantee", "audit"} <= COMMANDS.keys()
 
 
 @pytest.mark.parametrize("name", COMMANDS)

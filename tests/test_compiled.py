@@ -93,10 +93,10 @@ def test_kernels_and_the_loop_of_an_audit_are_cached_for_the_next_process():
     code = (
         "import tacit; from tacit.arms import UCB1, Bernoulli\n"
         "from tacit.simulation import audits\n"
-        "policy, world = UCB1(n_arms=2), Bernoulli(means=(0.2, 0.8))\n"
-        "tacit.simulate(policy, world, horizon=10)\n"
-        "run = audits.PolicyRun(policy=policy, environment=world, horizon=10)\n"
-        "run(world.table(0, 0, 10), 5, seed=0)\n"
+        "policy, environment = UCB1(n_arms=2), Bernoulli(means=(0.2, 0.8))\n"
+        "tacit.simulate(policy, environment, horizon=10)\n"
+        "run = audits.PolicyRun(policy=policy, environment=environment, horizon=10)\n"
+        "run(environment.table(0, 0, 10), 5, seed=0)\n"
         "for stats in (UCB1.run.stats, audits._play_all.stats):\n"
         "    print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))"
     )

@@ -89,7 +89,7 @@ def test_examples_are_found_in_every_package():
         if name.count(".")
         and ">>>" in Path(importlib.import_module(name).__file__ or "").read_text()
     }
-    assert packages - {"report", "studies"} <= with_examples
+    assert packages - {"cli", "papers", "report"} <= with_examples
 
 
 def test_every_policy_has_an_example():
@@ -116,7 +116,7 @@ def test_a_command_prints_what_is_shown(command, shown, tmp_path):
     words = shlex.split(command)
     assert words[0] == "tacit"
     done = subprocess.run(
-        [sys.executable, "-m", "tacit.cli", *words[1:]],
+        [sys.executable, "-m", "tacit", *words[1:]],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -176,7 +176,7 @@ def test_every_page_is_in_the_contents():
 
 def test_every_package_has_a_reference_page():
     packages = {info.name for info in pkgutil.iter_modules(tacit.__path__) if info.ispkg}
-    assert packages <= {path.stem for path in (DOCS / "reference").glob("*.md")}
+    assert packages - {"cli"} <= {path.stem for path in (DOCS / "reference").glob("*.md")}
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda path: path.name)

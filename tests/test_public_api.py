@@ -13,17 +13,18 @@ PUBLIC = {
     "tacit": """
         Result __version__ simulate
     """,
-    "tacit.agents": """
-        ChangingTruth DiffusionBandit DiffusionLearning LearningDynamics
-        OutsiderPrivateDiffusion Recommendation RecordedTruth RegretMap SocialOptions
-        SpyPrivateDiffusion THREE_AGENTS edit_adoption edit_losses edit_signals popularity_noise
-        published_regret recommend regret_map
-    """,
     "tacit.arms": """
         AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback GraphSetting KLUCB KLUCBCF Learner Piecewise RandomizedResponse
-        Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal TwinRuns UCB1 UCBN Uniform
-        edit graph_settings twin_runs
+        GAPU GraphFeedback KLUCB KLUCBCF Learner Piecewise RandomizedResponse
+        Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal UCB1 UCBN Uniform
+        edit
+    """,
+    "tacit.diffusion": """
+        ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
+        SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals
+    """,
+    "tacit.dynamics": """
+        LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend
     """,
     "tacit.networks": """
         Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
@@ -51,7 +52,7 @@ PUBLIC = {
     "tacit.simulation": """
         CellResult Result Study StudyResult read run_study simulate
     """,
-    "tacit.studies": """
+    "tacit.papers": """
         Figure Findings Finished Job Panel Reproduction Row Series last_findings reproduce
         reproductions
     """,
@@ -94,7 +95,8 @@ def loaded(code: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "package", ["tacit", "tacit.arms", "tacit.users", "tacit.agents", "tacit.registry"]
+    "package",
+    ["tacit", "tacit.arms", "tacit.users", "tacit.diffusion", "tacit.dynamics", "tacit.registry"],
 )
 def test_importing_loads_nothing_heavy(package):
     modules = loaded(f"import {package}")

@@ -1,4 +1,4 @@
-"""Inside river's environment: its UCB on a Bernoulli world, one JSON line.
+"""Inside river's environment: its UCB on a Bernoulli environment, one JSON line.
 
 Arguments: arms, rounds, repetitions.
 """

@@ -1,4 +1,4 @@
-"""Inside SMPyBandits' environment: one of its policies on a Bernoulli world, one JSON line.
+"""Inside SMPyBandits' environment: one of its policies on a Bernoulli environment, one JSON line.
 
 Arguments: policy, arms, rounds, repetitions, "released" or "numba". SMPyBandits looks for numba in a
 place that numba left in 2020, so the release runs as plain Python; "numba" puts it back in that place.

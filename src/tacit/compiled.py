@@ -9,7 +9,8 @@ without ``fastmath``. Three things numba does by default are mended here:
   inlined where it is called. A kernel that must allocate says ``@kernel(allocates=True)``.
 - It invalidates a cached kernel when its own file changes, but not when a kernel it calls, in
   another file, does. The cache is stamped with every file involved.
-- It fails where the cache names a type that the code no longer has. Such a cache counts as empty.
+- It fails where the cache names a type that the code no longer has, or was cut short. Such a
+  cache counts as empty.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
+import pickle
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -178,7 +180,7 @@ class _Index(caching.IndexDataCacheFile):
     def _load_index(self) -> Any:
         try:
             return super()._load_index()  # type: ignore[no-untyped-call]
-        except (AttributeError, ImportError):
+        except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
             return {}
 
 

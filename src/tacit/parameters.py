@@ -9,7 +9,7 @@ import typing
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from tacit.policy import require
+from tacit.checks import require
 
 __all__ = ["described"]
 
@@ -17,9 +17,9 @@ D = TypeVar("D")
 
 
 def described(
-    kind: type[D], name: str, parameters: Mapping[str, Any], facts: Mapping[str, Any] | None = None
+    kind: type[D], name: str, parameters: Mapping[str, Any], public: Mapping[str, Any] | None = None
 ) -> D:
-    """Return the frozen dataclass `kind` with `parameters`, and with `facts` where it has none.
+    """Return the frozen dataclass `kind` with `parameters`, and with `public` where it has none.
 
     An unknown, missing or wrongly typed parameter raises ``ValueError`` that says what to write;
     types are those of the annotations.
@@ -32,7 +32,7 @@ def described(
         What a command line calls it.
     parameters : mapping
         What was written; every one must be a field.
-    facts : mapping, optional
+    public : mapping, optional
         What is known anyway; those that are no field are passed over.
 
     Examples
@@ -51,7 +51,7 @@ def described(
     hints = typing.get_type_hints(kind)
     for key, value in parameters.items():
         require(kind.__name__, key, f"to be {_words(hints[key])}", _fits(value, hints[key]), value)
-    known = {key: value for key, value in (facts or {}).items() if key in fields}
+    known = {key: value for key, value in (public or {}).items() if key in fields}
     given = {**known, **parameters}
     missing = [key for key, field in fields.items() if key not in given and _required(field)]
     if missing:

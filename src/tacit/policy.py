@@ -1,4 +1,4 @@
-"""What every policy and environment offers, whatever its room.
+"""What every policy and environment offers, whatever its setting.
 
 A policy is a frozen description; its state is a ``NamedTuple`` of arrays; its kernel is one compiled
 function. An environment makes the table a repetition is played on and the trace it is written to.
@@ -7,40 +7,70 @@ The simulator, the battery, the audit and the command line know nothing more tha
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import require
 from tacit.tapes import Tape
 
 if TYPE_CHECKING:
-    from tacit.privacy import Guarantee
+    from tacit.privacy import Guarantee, Mechanism, Neighbours
 
-__all__ = ["Environment", "Policy", "Program", "require", "require_secure"]
+__all__ = [
+    "AnyEnvironment",
+    "AnyPolicy",
+    "AnyTrace",
+    "Environment",
+    "Policy",
+    "Program",
+    "require_secure",
+]
 
 #: A kernel and all its arguments but the last two, the rounds to play.
 Program = tuple[Callable[..., None], tuple[Any, ...]]
 
 
-class Policy(ABC):
+class AnyTrace(Protocol):
+    """What every trace has; the settings add to it."""
+
+    @property
+    def measures(self) -> NDArray[np.float64]:
+        """Shape (checkpoints, measures)."""
+
+    @property
+    def decisions(self) -> NDArray[Any]:
+        """What was decided, first axis rounds; empty unless recorded."""
+
+
+Table = TypeVar("Table")
+State = TypeVar("State")
+Trace = TypeVar("Trace", bound=AnyTrace)
+
+
+class Policy(ABC, Generic[Table, State, Trace]):
     """A frozen description of how to decide; subclasses are keyword-only frozen dataclasses."""
 
     name: ClassVar[str]
     """What the command line and study files call it."""
-    room: ClassVar[str]
-    """The setting: ``arms``, ``users`` or ``agents``."""
+    setting: ClassVar[str]
+    """Which tables it plays on: ``arms``, ``users``, ``diffusion``, ``dynamics`` or one's own."""
     summary: ClassVar[str]
     """One line for ``tacit policies``."""
     paper: ClassVar[str] = ""
     """The paper's number and algorithm, or a reference."""
     protects: ClassVar[str] = "nothing"
     """What is private, in a few words; `guarantee` says it exactly."""
-    home: ClassVar[str]
-    """A small world to try it in, written as on the command line."""
+    example_environment: ClassVar[str]
+    """A small environment to try it in, written as on the command line."""
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...] | None:
+        """The mechanisms that add its noise: none where it adds none, None where that is unknown."""
+        return None
 
     @property
     def rewards_per_round(self) -> int:
@@ -49,71 +79,89 @@ class Policy(ABC):
 
     @property
     def secure(self) -> bool:
-        """Whether its noise has an exact sampler, so that it can run on a secure tape."""
-        return True
+        """Whether all its noise has an exact sampler, so that it can run on a secure tape."""
+        held = self.mechanisms
+        return held is not None and all(mechanism.secure for mechanism in held)
 
     @abstractmethod
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected when this policy runs for `horizon` rounds."""
 
     @abstractmethod
-    def start(self, table: Any) -> Any:
+    def start(self, table: Table) -> State:
         """Return a fresh state, sized for `table`."""
 
     @abstractmethod
-    def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
+    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel that plays, and its arguments.
 
         ``kernel(*arguments, first, last)`` plays rounds `first` to `last` - 1 in compiled code and
         changes `state`, `tape` and `trace`. A tape the policy cannot run on is refused here.
         """
 
-    def play(self, state: Any, table: Any, tape: Tape, trace: Any, first: int, last: int) -> None:
+    def play(
+        self, state: State, table: Table, tape: Tape, trace: Trace, first: int, last: int
+    ) -> None:
         """Play rounds `first` to `last` - 1 in compiled code, changing `state` and `trace`."""
         kernel, arguments = self.program(state, table, tape, trace)
         kernel(*arguments, first, last)
 
 
-class Environment(ABC):
-    """A frozen description of a world; subclasses are keyword-only frozen dataclasses."""
+class Environment(ABC, Generic[Table, Trace]):
+    """A frozen description of what is played on; subclasses are keyword-only frozen dataclasses."""
 
     name: ClassVar[str]
-    room: ClassVar[str]
+    setting: ClassVar[str]
     summary: ClassVar[str]
     measures: ClassVar[tuple[str, ...]]
     """Names of the columns of `Trace.measures`; the first is the one to plot."""
 
+    @property
     @abstractmethod
-    def table(self, seed: int, repetition: int, horizon: int) -> Any:
+    def sizes(self) -> Mapping[str, int]:
+        """What a policy must agree with: ``n_arms``, ``n_users`` and the like."""
+
+    @abstractmethod
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition, the same for every policy."""
 
     @abstractmethod
-    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Any:
+    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
         """Return an empty trace with a row of ``measures`` for each checkpoint.
 
         A checkpoint is a number of rounds played. With `record`, every decision is kept too.
         """
 
-    @abstractmethod
-    def facts(self, horizon: int) -> Mapping[str, Any]:
-        """Return public facts (number of arms, horizon, ...) that fill a policy's parameters."""
+    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
+        """Return what is public and may fill a policy's parameters: sizes, horizon and more."""
+        return {**self.sizes, "horizon": horizon}
+
+    def neighbours(
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+    ) -> list[Neighbours]:
+        """Return pairs of tables that differ in all that one `unit` contains, for the audit.
+
+        Parameters
+        ----------
+        unit : str
+            What a guarantee protects, such as ``"reward"``, ``"round"`` or ``"user"``.
+        horizon : int
+        seed : int
+            Chooses the table.
+        limit : int
+            At most so many pairs, the most telling ones first.
+        """
+        raise ValueError(
+            f"{self.name}: expected pairs of tables for the unit {unit!r}, got none; "
+            "give them as neighbours="
+        )
 
 
-def require(owner: Any, parameter: str, rule: str, holds: bool, value: Any) -> None:
-    """Raise ``ValueError`` in the one sentence shape every error of a parameter has.
-
-    Examples
-    --------
-    >>> require("GAP", "epsilon", "> 0", False, -1.0)
-    Traceback (most recent call last):
-    ValueError: GAP: expected epsilon > 0, got -1.0
-    """
-    if not holds or (isinstance(value, float) and math.isnan(value)):
-        name = owner if isinstance(owner, str) else type(owner).__name__
-        raise ValueError(f"{name}: expected {parameter} {rule}, got {value!r}")
+AnyPolicy = Policy[Any, Any, Any]
+AnyEnvironment = Environment[Any, Any]
 
 
-def require_secure(policy: Policy) -> None:
+def require_secure(policy: AnyPolicy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
     rule = "seeded, because its noise has no exact sampler on a secure tape"
     require(policy, "tape", rule, policy.secure, "secure")

@@ -1,4 +1,4 @@
-"""What there is: every policy and every world of the three rooms, by name."""
+"""What there is: every policy and every environment of the three settings, by name."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from tacit.arms.corruption import Corruption, RandomizedResponse
 from tacit.networks import generators
 from tacit.networks.classics import CLASSICS
 from tacit.parameters import described
-from tacit.policy import Environment, Policy
+from tacit.policy import AnyEnvironment, AnyPolicy, Environment, Policy
 
 __all__ = ["build", "build_both", "environment_named", "environments", "policies", "policy_named"]
 
-ROOMS = ("arms", "users", "agents")
-D = TypeVar("D", bound=Policy | Environment)
+SETTINGS = ("arms", "users", "diffusion", "dynamics")
+D = TypeVar("D", bound=AnyPolicy | AnyEnvironment)
 
 
-def policies() -> dict[str, type[Policy]]:
-    """Return every policy by its name, room by room."""
+def policies() -> dict[str, type[AnyPolicy]]:
+    """Return every policy by its name, setting by setting."""
     return _members(Policy)
 
 
-def environments() -> dict[str, type[Environment]]:
-    """Return every world by its name, room by room."""
+def environments() -> dict[str, type[AnyEnvironment]]:
+    """Return every environment by its name, setting by setting."""
     return _members(Environment)
 
 
 @cache
 def _members(kind: type[D]) -> dict[str, type[D]]:
     found: dict[str, type[D]] = {}
-    for room in ROOMS:
-        module = importlib.import_module(f"tacit.{room}")
+    for setting in SETTINGS:
+        module = importlib.import_module(f"tacit.{setting}")
         for public in module.__all__:
             value = getattr(module, public)
             if isinstance(value, type) and issubclass(value, kind) and hasattr(value, "name"):
@@ -43,14 +43,14 @@ def _members(kind: type[D]) -> dict[str, type[D]]:
     return found
 
 
-def policy_named(name: str) -> type[Policy]:
+def policy_named(name: str) -> type[AnyPolicy]:
     """Return the policy called `name`, or say which ones there are."""
     return _named(policies(), "policy", name)
 
 
-def environment_named(name: str) -> type[Environment]:
-    """Return the world called `name`, or say which ones there are."""
-    return _named(environments(), "world", name)
+def environment_named(name: str) -> type[AnyEnvironment]:
+    """Return the environment called `name`, or say which ones there are."""
+    return _named(environments(), "environment", name)
 
 
 def _named(known: Mapping[str, type[D]], what: str, name: Any) -> type[D]:
@@ -63,8 +63,8 @@ def _named(known: Mapping[str, type[D]], what: str, name: Any) -> type[D]:
     raise ValueError(f"no {what} is called {name!r}; {hint}")
 
 
-def build(kind: type[D], facts: Mapping[str, Any], parameters: Mapping[str, Any]) -> D:
-    """Return the description `kind` with `parameters`, and with `facts` where it has none.
+def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any]) -> D:
+    """Return the description `kind` with `parameters`, and with `public` where it has none.
 
     Examples
     --------
@@ -73,35 +73,35 @@ def build(kind: type[D], facts: Mapping[str, Any], parameters: Mapping[str, Any]
     UCB1(n_arms=3, exploration=1.0)
     """
     written = {name: _object(name, value) for name, value in parameters.items()}
-    return described(kind, kind.name, written, facts)
+    return described(kind, kind.name, written, public)
 
 
 def build_both(
-    policy: Mapping[str, Any], world: Mapping[str, Any], horizon: int
-) -> tuple[Policy, Environment]:
-    """Return a policy and the world it plays in; each is ``name`` and parameters.
+    policy: Mapping[str, Any], environment: Mapping[str, Any], horizon: int
+) -> tuple[AnyPolicy, AnyEnvironment]:
+    """Return a policy and the environment it plays in; each is ``name`` and parameters.
 
     Examples
     --------
     >>> build_both({"name": "ucb1"}, {"name": "bernoulli", "means": [0.3, 0.7]}, horizon=10)[0]
     UCB1(n_arms=2, exploration=2.0)
     """
-    chosen, place = dict(policy), dict(world)
+    chosen, place = dict(policy), dict(environment)
     kind = policy_named(chosen.pop("name", None))
     where = environment_named(place.pop("name", None))
-    if kind.room != where.room:
+    if kind.setting != where.setting:
         raise ValueError(
-            f"{kind.name} plays in the room {kind.room!r}, {where.name} is a world of the room "
-            f"{where.room!r}; `tacit worlds` lists them by room"
+            f"{kind.name} is a policy of the setting {kind.setting!r}, {where.name} an environment "
+            f"of {where.setting!r}; `tacit environments` lists them by setting"
         )
-    environment = build(where, {}, place)
-    return build(kind, environment.facts(horizon), chosen), environment
+    built = build(where, {}, place)
+    return build(kind, built.public_parameters(horizon), chosen), built
 
 
 def _object(parameter: str, value: Any) -> Any:
     """Turn what a study file can write into what a parameter takes.
 
-    A network is a file's name or ``{name = "ring", n_nodes = 10}``; a world inside a world is
+    A network is a file's name or ``{name = "ring", n_nodes = 10}``; an environment inside an environment is
     ``{name = "bernoulli", means = [0.3, 0.7]}``; a corruption is ``{p00 = 0.8, p11 = 0.9}`` or
     ``{values = [0.9, 0.2]}``. Anything else is already what it is.
     """
@@ -110,7 +110,7 @@ def _object(parameter: str, value: Any) -> Any:
             return networks.read_edges(value)
         if isinstance(value, Mapping):
             return _network(dict(value))
-    if parameter == "world" and isinstance(value, Mapping):
+    if parameter == "environment" and isinstance(value, Mapping):
         inner = dict(value)
         return build(environment_named(inner.pop("name", None)), {}, inner)
     if parameter == "corruption" and isinstance(value, Mapping):

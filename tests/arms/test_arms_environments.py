@@ -1,4 +1,4 @@
-"""Worlds of the arms room: schedules, recorded files, and what is refused."""
+"""Environments of the arms setting: schedules, recorded files, and what is refused."""
 
 from __future__ import annotations
 
@@ -33,36 +33,38 @@ WORLDS = [
     Adversarial(n_arms=3),
     Recorded(data=np.random.default_rng(0).random((200, 3))),
 ]
-every_world = pytest.mark.parametrize("world", WORLDS, ids=lambda w: f"{w.name}-{w.rewards}")
+every_world = pytest.mark.parametrize("environment", WORLDS, ids=lambda w: f"{w.name}-{w.rewards}")
 
 
 @every_world
-def test_rewards_lie_in_the_unit_interval_and_repeat(world):
-    table, again = world.table(4, 2, 150), world.table(4, 2, 150)
-    values = [reward(table, t, a) for t in range(150) for a in range(world.n_arms)]
+def test_rewards_lie_in_the_unit_interval_and_repeat(environment):
+    table, again = environment.table(4, 2, 150), environment.table(4, 2, 150)
+    values = [reward(table, t, a) for t in range(150) for a in range(environment.n_arms)]
     assert all(0.0 <= value <= 1.0 for value in values)
-    assert values == [reward(again, t, a) for t in range(150) for a in range(world.n_arms)]
+    assert values == [reward(again, t, a) for t in range(150) for a in range(environment.n_arms)]
 
 
 @every_world
-def test_repetitions_differ_unless_recorded(world):
-    tables = [world.table(4, repetition, 150) for repetition in (0, 1)]
+def test_repetitions_differ_unless_recorded(environment):
+    tables = [environment.table(4, repetition, 150) for repetition in (0, 1)]
     one, two = ([reward(t, i, 1) for i in range(150)] for t in tables)
-    assert (one == two) == isinstance(world, Recorded)
+    assert (one == two) == isinstance(environment, Recorded)
 
 
 @every_world
-def test_regret_is_never_negative_against_the_best_mean(world):
-    result = tacit.simulate(UCB1(n_arms=world.n_arms), world, horizon=150, repetitions=2)
-    if not isinstance(world, Recorded):
+def test_regret_is_never_negative_against_the_best_mean(environment):
+    result = tacit.simulate(
+        UCB1(n_arms=environment.n_arms), environment, horizon=150, repetitions=2
+    )
+    if not isinstance(environment, Recorded):
         assert (np.diff(result.measures["regret"], axis=1) >= -1e-12).all()
     assert result.measures["regret"].shape == result.measures["reward"].shape
 
 
 def test_rewards_scatter_around_the_schedule():
     # 5 standard errors of a mean of 6,000 bits: false alarm 6e-7.
-    world = Drifting(n_arms=2, variation=1.2, knots=3)
-    table = world.table(0, 0, 6000)
+    environment = Drifting(n_arms=2, variation=1.2, knots=3)
+    table = environment.table(0, 0, 6000)
     values = np.array([reward(table, t, 0) for t in range(6000)])
     means = np.array([mean_of(table, t, 0) for t in range(6000)])
     error = np.sqrt((means * (1 - means)).sum()) / 6000
@@ -79,8 +81,8 @@ def test_a_drifting_world_spends_its_budget_exactly():
 
 
 def test_drawn_breakpoints_differ_and_stay_inside():
-    world = Piecewise(means=((0.2,), (0.4,), (0.6,)), breakpoints="drawn")
-    starts = {tuple(world.table(0, r, 50).starts) for r in range(20)}
+    environment = Piecewise(means=((0.2,), (0.4,), (0.6,)), breakpoints="drawn")
+    starts = {tuple(environment.table(0, r, 50).starts) for r in range(20)}
     assert len(starts) > 10
     assert all(s[0] == 0 and 0 < s[1] < s[2] < 50 for s in starts)
 
@@ -122,10 +124,10 @@ def test_files_hold_the_same_table(tmp_path):
     np.savetxt(tmp_path / "head.csv", data, delimiter=",", fmt="%.17g", header="a,b,c", comments="")
     pq.write_table(pa.table({f"a{i}": data[:, i] for i in range(3)}), tmp_path / "r.parquet")
     for name in ("r.npy", "bare.csv", "head.csv", "r.parquet"):
-        world = Recorded(file=tmp_path / name)
-        table = world.table(0, 0, 30)
+        environment = Recorded(file=tmp_path / name)
+        table = environment.table(0, 0, 30)
         assert [[reward(table, t, a) for a in range(3)] for t in range(30)] == data.tolist()
-        result = tacit.simulate(UCB1(n_arms=3), world, horizon=30)
+        result = tacit.simulate(UCB1(n_arms=3), environment, horizon=30)
         assert result.final("reward").shape == (1,)
 
 

@@ -1,4 +1,4 @@
-"""The kernels of the arms room against slow policies written from the papers."""
+"""The kernels of the arms setting against slow policies written from the papers."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ WORLDS = {
     "all alike": Bernoulli(means=(0.5,) * 5),
     "hopeless": Bernoulli(means=(0.0, 0.0, 0.02)),
 }
-every_world = pytest.mark.parametrize("world", WORLDS.values(), ids=WORLDS)
+every_world = pytest.mark.parametrize("environment", WORLDS.values(), ids=WORLDS)
 seeds = pytest.mark.parametrize("seed", [0, 1])
 
 
-def decisions(policy, world, seed):
-    table, tape = world.table(seed, 0, T), seeded_tape(seed, 0)
-    trace = world.trace(T, np.array([T]), record=True)
+def decisions(policy, environment, seed):
+    table, tape = environment.table(seed, 0, T), seeded_tape(seed, 0)
+    trace = environment.trace(T, np.array([T]), record=True)
     policy.play(policy.start(table), table, tape, trace, 0, T)
     return trace.decisions.tolist()
 
 
-def reading(world, seed):
-    table, tape = world.table(seed, 0, T), seeded_tape(seed, 0)
+def reading(environment, seed):
+    table, tape = environment.table(seed, 0, T), seeded_tape(seed, 0)
 
     def draw(t, j):
         return noise_uniform(tape, t, j) if j == 2 else uniform(tape, t, j)
@@ -52,35 +52,39 @@ def reading(world, seed):
 
 @every_world
 @seeds
-def test_ucb1(world, seed):
-    pays, _ = reading(world, seed)
-    expected = oracle.ucb1(world.n_arms, T, pays)
-    assert decisions(UCB1(n_arms=world.n_arms), world, seed) == expected
+def test_ucb1(environment, seed):
+    pays, _ = reading(environment, seed)
+    expected = oracle.ucb1(environment.n_arms, T, pays)
+    assert decisions(UCB1(n_arms=environment.n_arms), environment, seed) == expected
 
 
 @every_world
 @seeds
 @pytest.mark.parametrize("window", [1, 7, 60, 1000])
-def test_sw_ucb(world, seed, window):
-    pays, _ = reading(world, seed)
-    policy = SWUCB(n_arms=world.n_arms, horizon=T, window=window)
-    assert decisions(policy, world, seed) == oracle.sw_ucb(world.n_arms, T, pays, window)
+def test_sw_ucb(environment, seed, window):
+    pays, _ = reading(environment, seed)
+    policy = SWUCB(n_arms=environment.n_arms, horizon=T, window=window)
+    assert decisions(policy, environment, seed) == oracle.sw_ucb(
+        environment.n_arms, T, pays, window
+    )
 
 
 @every_world
 @seeds
-def test_exp3(world, seed):
-    pays, draw = reading(world, seed)
-    policy = EXP3(n_arms=world.n_arms, horizon=T, exploration_prob=0.2)
-    assert decisions(policy, world, seed) == oracle.exp3(world.n_arms, T, pays, draw, 0.2)
+def test_exp3(environment, seed):
+    pays, draw = reading(environment, seed)
+    policy = EXP3(n_arms=environment.n_arms, horizon=T, exploration_prob=0.2)
+    assert decisions(policy, environment, seed) == oracle.exp3(
+        environment.n_arms, T, pays, draw, 0.2
+    )
 
 
 @every_world
 @seeds
-def test_kl_ucb(world, seed):
-    pays, draw = reading(world, seed)
-    expected = oracle.sw_klucb_cf(world.n_arms, T, pays, draw)
-    assert decisions(KLUCB(n_arms=world.n_arms), world, seed) == expected
+def test_kl_ucb(environment, seed):
+    pays, draw = reading(environment, seed)
+    expected = oracle.sw_klucb_cf(environment.n_arms, T, pays, draw)
+    assert decisions(KLUCB(n_arms=environment.n_arms), environment, seed) == expected
 
 
 CURVE = Corruption.from_function(lambda x: 0.2 + 0.6 * x * x, points=33)
@@ -100,55 +104,55 @@ def functions_of(corruption, n_arms):
 
 @every_world
 @pytest.mark.parametrize("name", CORRUPTIONS)
-def test_klucb_cf(world, name):
-    pays, draw = reading(world, 1)
+def test_klucb_cf(environment, name):
+    pays, draw = reading(environment, 1)
     corruption = CORRUPTIONS[name]
-    functions = functions_of(corruption, world.n_arms)
-    expected = oracle.sw_klucb_cf(world.n_arms, T, pays, draw, functions=functions)
-    policy = KLUCBCF(n_arms=world.n_arms, epsilon=None, corruption=corruption)
-    assert decisions(policy, world, 1) == expected
+    functions = functions_of(corruption, environment.n_arms)
+    expected = oracle.sw_klucb_cf(environment.n_arms, T, pays, draw, functions=functions)
+    policy = KLUCBCF(n_arms=environment.n_arms, epsilon=None, corruption=corruption)
+    assert decisions(policy, environment, 1) == expected
 
 
 @every_world
 @pytest.mark.parametrize("window", [1, 5, 40, 1000])
-def test_sw_klucb_cf_with_a_corruption_for_each_arm(world, window):
-    pays, draw = reading(world, 2)
-    K = world.n_arms
+def test_sw_klucb_cf_with_a_corruption_for_each_arm(environment, window):
+    pays, draw = reading(environment, 2)
+    K = environment.n_arms
     ends = [(0.9, 0.2), (0.1, 0.6), (0.3, 0.8), (0.7, 0.1), (0.25, 0.75)][:K]
     corruption = Corruption(values=tuple(ends))
     functions = functions_of(corruption, K)
     expected = oracle.sw_klucb_cf(K, T, pays, draw, functions=functions, window=window)
     policy = SWKLUCBCF(n_arms=K, horizon=T, corruption=corruption, window=window)
-    assert decisions(policy, world, 2) == expected
+    assert decisions(policy, environment, 2) == expected
 
 
 @every_world
 @seeds
-def test_sw_klucb_cf_by_epsilon(world, seed):
-    pays, draw = reading(world, seed)
-    K, keep = world.n_arms, 1 / (1 + np.exp(-1.5))
+def test_sw_klucb_cf_by_epsilon(environment, seed):
+    pays, draw = reading(environment, seed)
+    K, keep = environment.n_arms, 1 / (1 + np.exp(-1.5))
     functions = [lambda x: (1 - keep) + (2 * keep - 1) * x] * K
     expected = oracle.sw_klucb_cf(K, T, pays, draw, functions=functions, window=30)
     policy = SWKLUCBCF(n_arms=K, horizon=T, epsilon=1.5, window=30)
-    assert decisions(policy, world, seed) == expected
+    assert decisions(policy, environment, seed) == expected
 
 
 @seeds
 def test_sw_klucb_cf_draws_among_indices_of_zero(seed):
     """In a window of two rounds f is 0, and feedback 0 is below that of any reward."""
-    world = Bernoulli(means=(0.0, 0.0))
-    pays, draw = reading(world, seed)
+    environment = Bernoulli(means=(0.0, 0.0))
+    pays, draw = reading(environment, seed)
     functions = [lambda x: 0.2 + 0.6 * x] * 2
     expected = oracle.sw_klucb_cf(2, T, pays, draw, functions=functions, window=2)
     policy = SWKLUCBCF(
         n_arms=2, horizon=T, corruption=RandomizedResponse.of(p00=0.8, p11=0.8), window=2
     )
-    assert decisions(policy, world, seed) == expected
+    assert decisions(policy, environment, seed) == expected
 
 
 def test_the_oracle_notices_a_window_that_is_one_round_short():
-    world = WORLDS["changing"]
-    pays, draw = reading(world, 1)
+    environment = WORLDS["changing"]
+    pays, draw = reading(environment, 1)
     policy = SWKLUCBCF(n_arms=2, horizon=T, window=40)
-    assert decisions(policy, world, 1) == oracle.sw_klucb_cf(2, T, pays, draw, window=40)
-    assert decisions(policy, world, 1) != oracle.sw_klucb_cf(2, T, pays, draw, window=39)
+    assert decisions(policy, environment, 1) == oracle.sw_klucb_cf(2, T, pays, draw, window=40)
+    assert decisions(policy, environment, 1) != oracle.sw_klucb_cf(2, T, pays, draw, window=39)

@@ -1,4 +1,4 @@
-"""The table of the arms room: distributions, edits, and what a trace keeps."""
+"""The table of the arms setting: distributions, edits, and what a trace keeps."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tacit.tapes import seeded_tape
 N = 8000
 
 
-def draws(world, arm=0, seed=3):
-    table = world.table(seed, 0, N)
+def draws(environment, arm=0, seed=3):
+    table = environment.table(seed, 0, N)
     return np.array([reward(table, t, arm) for t in range(N)])
 
 
@@ -71,9 +71,9 @@ def test_an_entry_is_philox_at_its_position():
 
 def test_arms_rounds_and_repetitions_are_uncorrelated():
     # A correlation of N independent pairs has sd 1/sqrt(N); 5 sd: false alarm 6e-7 each.
-    world = TruncatedNormal(means=(0.5, 0.5))
-    one, two = draws(world, 0), draws(world, 1)
-    others = [two, np.roll(one, 1), np.roll(one, 4), draws(world, 0, seed=4)]
+    environment = TruncatedNormal(means=(0.5, 0.5))
+    one, two = draws(environment, 0), draws(environment, 1)
+    others = [two, np.roll(one, 1), np.roll(one, 4), draws(environment, 0, seed=4)]
     for other in others:
         assert abs(np.corrcoef(one, other)[0, 1]) < 5 / math.sqrt(N)
     assert abs(np.corrcoef(one, 0.1 * one + two)[0, 1]) > 5 / math.sqrt(N)
@@ -117,12 +117,15 @@ def test_means_of_a_piecewise_and_of_a_drifting_table():
 
 
 def test_a_trace_adds_up_what_it_saw():
-    world = Bernoulli(means=(0.2, 0.7, 0.5))
-    table, trace = world.table(0, 0, 30), world.trace(30, np.array([1, 12, 30]), record=True)
+    environment = Bernoulli(means=(0.2, 0.7, 0.5))
+    table, trace = (
+        environment.table(0, 0, 30),
+        environment.trace(30, np.array([1, 12, 30]), record=True),
+    )
     pulled = np.random.default_rng(0).integers(0, 3, 30)
     for t, a in enumerate(pulled):
         assert observe(table, trace, t, a) == reward(table, t, a)
-    regret = np.cumsum(0.7 - np.array(world.means)[pulled])
+    regret = np.cumsum(0.7 - np.array(environment.means)[pulled])
     earned = np.cumsum([reward(table, t, a) for t, a in enumerate(pulled)])
     rounds = np.array([1, 12, 30]) - 1
     assert np.allclose(trace.measures, np.stack([regret[rounds], earned[rounds]], axis=1))
@@ -132,9 +135,9 @@ def test_a_trace_adds_up_what_it_saw():
 
 def test_regret_of_a_recorded_table_is_against_the_best_fixed_arm():
     data = np.random.default_rng(0).random((40, 3))
-    world = Recorded(data=data)
-    trace = world.trace(40, np.array([40]), record=True)
-    policy, table = UCB1(n_arms=3), world.table(0, 0, 40)
+    environment = Recorded(data=data)
+    trace = environment.trace(40, np.array([40]), record=True)
+    policy, table = UCB1(n_arms=3), environment.table(0, 0, 40)
     policy.play(policy.start(table), table, seeded_tape(0), trace, 0, 40)
     mine = data[np.arange(40), trace.decisions].sum()
     assert trace.measures[0, 0] == pytest.approx(data.sum(axis=0).max() - mine)

@@ -1,13 +1,14 @@
-"""Worlds with a feedback graph: the graph changes what is shown and nothing else."""
+"""Environments with a feedback graph: the graph changes what is shown and nothing else."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tacit.arms import Bernoulli, GraphFeedback, Recorded, TruncatedNormal, graph_settings
+from tacit.arms import Bernoulli, GraphFeedback, Recorded, TruncatedNormal
 from tacit.arms.tables import reward
 from tacit.networks import Graph, complete, erdos_renyi, path, star
+from tacit.papers.p002.settings import graph_settings
 
 FOUR = Bernoulli(means=(0.1, 0.2, 0.3, 0.4))
 
@@ -19,45 +20,47 @@ def rows(table, graph=0):
 
 
 @pytest.mark.parametrize(
-    "world",
+    "environment",
     [FOUR, TruncatedNormal(means=(0.5, 0.9)), Recorded(data=[[0.1, 0.2], [0.3, 1.0]])],
-    ids=lambda world: world.name,
+    ids=lambda environment: environment.name,
 )
-def test_rewards_are_those_of_the_world(world):
-    table = GraphFeedback(world=world, graph=complete(world.n_arms)).table(3, 1, 2)
-    plain = world.table(3, 1, 2)
+def test_rewards_are_those_of_the_world(environment):
+    table = GraphFeedback(environment=environment, graph=complete(environment.n_arms)).table(
+        3, 1, 2
+    )
+    plain = environment.table(3, 1, 2)
     for t in range(2):
-        for a in range(world.n_arms):
+        for a in range(environment.n_arms):
             assert reward(table, t, a) == reward(plain, t, a)
-    assert rows(table) == [set(range(world.n_arms))] * world.n_arms
-    assert rows(plain) == [{a} for a in range(world.n_arms)]
+    assert rows(table) == [set(range(environment.n_arms))] * environment.n_arms
+    assert rows(plain) == [{a} for a in range(environment.n_arms)]
 
 
 def test_every_repetition_draws_its_own_graph():
-    world = GraphFeedback(world=Bernoulli(means=(0.5,) * 10), edge_prob=0.3)
+    environment = GraphFeedback(environment=Bernoulli(means=(0.5,) * 10), edge_prob=0.3)
     for repetition in range(3):
         graph = erdos_renyi(10, 0.3, seed=4, repetition=repetition)
         expected = [{a, *graph.neighbours(a).tolist()} for a in range(10)]
-        assert rows(world.table(4, repetition, 5)) == expected
-    assert rows(world.table(4, 0, 5)) != rows(world.table(4, 1, 5))
+        assert rows(environment.table(4, repetition, 5)) == expected
+    assert rows(environment.table(4, 0, 5)) != rows(environment.table(4, 1, 5))
 
 
 def test_graphs_take_over_in_their_rounds():
-    world = GraphFeedback(world=FOUR, graph=(path(4), star(4)), changes=(10,))
-    table = world.table(0, 0, 20)
+    environment = GraphFeedback(environment=FOUR, graph=(path(4), star(4)), changes=(10,))
+    table = environment.table(0, 0, 20)
     assert table.graph_starts.tolist() == [0, 10]
     assert rows(table, 0)[1] == {0, 1, 2}
     assert rows(table, 1) == [{0, 1, 2, 3}, {0, 1}, {0, 2}, {0, 3}]
-    drawn = GraphFeedback(world=FOUR, edge_prob=0.5, changes=(10,))
+    drawn = GraphFeedback(environment=FOUR, edge_prob=0.5, changes=(10,))
     every = [rows(drawn.table(0, r, 20), g) for r in range(2) for g in range(2)]
     assert len({str(one) for one in every}) > 1
 
 
 def test_a_study_file_may_name_the_world():
-    named = GraphFeedback(world={"name": "bernoulli", "means": [0.1, 0.9]}, edge_prob=0.0)
-    assert named == GraphFeedback(world=Bernoulli(means=(0.1, 0.9)), edge_prob=0.0)
-    with pytest.raises(ValueError, match="expected world named one of"):
-        GraphFeedback(world={"name": "nowhere"}, edge_prob=0.1)
+    named = GraphFeedback(environment={"name": "bernoulli", "means": [0.1, 0.9]}, edge_prob=0.0)
+    assert named == GraphFeedback(environment=Bernoulli(means=(0.1, 0.9)), edge_prob=0.0)
+    with pytest.raises(ValueError, match="expected environment named one of"):
+        GraphFeedback(environment={"name": "nowhere"}, edge_prob=0.1)
 
 
 @pytest.mark.parametrize(
@@ -74,13 +77,19 @@ def test_a_study_file_may_name_the_world():
 )
 def test_bad_worlds_name_themselves(given, message):
     with pytest.raises(ValueError, match=f"GraphFeedback: expected {message}"):
-        GraphFeedback(world=FOUR, **given)
+        GraphFeedback(environment=FOUR, **given)
 
 
 def test_the_nine_settings_of_the_paper():
     settings = graph_settings()
     assert len({s[1:] for s in settings}) == 9
     assert [s.figure for s in settings] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
-    world = settings[4].world
-    np.testing.assert_allclose(world.world.means, [0.9, 0.9, *(0.8 - 0.05 * k for k in range(8))])
-    assert (world.edge_prob, settings[4].epsilon, world.world.spread) == (0.2, 0.1, 0.1)
+    environment = settings[4].environment
+    np.testing.assert_allclose(
+        environment.environment.means, [0.9, 0.9, *(0.8 - 0.05 * k for k in range(8))]
+    )
+    assert (environment.edge_prob, settings[4].epsilon, environment.environment.spread) == (
+        0.2,
+        0.1,
+        0.1,
+    )

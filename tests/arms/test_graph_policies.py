@@ -41,9 +41,9 @@ def near(graph: Graph):
     return [{a, *graph.neighbours(a).tolist()} for a in range(graph.n_nodes)]
 
 
-def played(policy, world, horizon, *, tape=None, first=0):
-    table = world.table(0, 0, horizon)
-    trace = world.trace(horizon, np.array([horizon]), record=True)
+def played(policy, environment, horizon, *, tape=None, first=0):
+    table = environment.table(0, 0, horizon)
+    trace = environment.trace(horizon, np.array([horizon]), record=True)
     state = policy.start(table)
     policy.play(state, table, tape or seeded_tape(1), trace, first, horizon)
     return state, trace
@@ -68,7 +68,9 @@ GRAPHS = [
 def test_gap_is_algorithm_1(graph, unit, noise):
     data = rewards()
     policy = GAP(n_arms=K, epsilon=0.5, horizon=ROUNDS, failure_prob=0.9, unit=unit, noise=noise)
-    state, trace = played(policy, GraphFeedback(world=Recorded(data=data), graph=graph), ROUNDS)
+    state, trace = played(
+        policy, GraphFeedback(environment=Recorded(data=data), graph=graph), ROUNDS
+    )
     decisions, phases = oracle.gap(
         data, near(graph), 0.5, 0.9, laplace, unit=unit, tight=noise == "tight"
     )
@@ -79,12 +81,12 @@ def test_gap_is_algorithm_1(graph, unit, noise):
         assert state.means[a] == pytest.approx(mean, abs=1e-12)
 
 
-@pytest.mark.parametrize("world", [Bernoulli, TruncatedNormal])
-def test_gap_is_algorithm_1_on_virtual_tables(world):
+@pytest.mark.parametrize("environment", [Bernoulli, TruncatedNormal])
+def test_gap_is_algorithm_1_on_virtual_tables(environment):
     # Four rounds at a time: rounds that share an arm's random words are played together.
     for graph in GRAPHS[2:4]:
         rounds = 3_000 if INTERPRETED else 12_000
-        feedback = GraphFeedback(world=world(means=tuple(MEANS)), graph=graph)
+        feedback = GraphFeedback(environment=environment(means=tuple(MEANS)), graph=graph)
         table = feedback.table(0, 0, rounds)
         data = np.array([[reward(table, t, a) for a in range(K)] for t in range(rounds)])
         policy = GAP(n_arms=K, epsilon=0.5, horizon=rounds, failure_prob=0.9)
@@ -112,19 +114,19 @@ def test_a_round_costs_what_claims_say():
         data = np.full((60_000, 10), 0.5)
         _, phases = oracle.gap(data, near(graph), 1.0, 0.9, lambda t, a: 0.0, unit="round")
         assert phases[0]["factor"] == factor
-        world = GraphFeedback(world=Recorded(data=data[:20_000]), graph=graph)
+        environment = GraphFeedback(environment=Recorded(data=data[:20_000]), graph=graph)
         policy = GAP(n_arms=10, epsilon=1.0, horizon=20_000, failure_prob=0.9, unit="round")
-        state, _ = played(policy, world, 1)
+        state, _ = played(policy, environment, 1)
         assert state.now[WANTED] == phases[0]["L"]
 
 
 def test_gapu_plays_maximal_sets_and_is_gap_otherwise():
     graph, data = erdos_renyi(K, 0.4, seed=5), rewards()
-    world = GraphFeedback(world=Recorded(data=data), graph=graph)
+    environment = GraphFeedback(environment=Recorded(data=data), graph=graph)
     policy = GAPU(n_arms=K, epsilon=0.5, horizon=ROUNDS, failure_prob=0.9)
-    table, tape = world.table(0, 0, ROUNDS), seeded_tape(1)
+    table, tape = environment.table(0, 0, ROUNDS), seeded_tape(1)
     state = policy.start(table)
-    trace = world.trace(ROUNDS, np.array([ROUNDS]), record=True)
+    trace = environment.trace(ROUNDS, np.array([ROUNDS]), record=True)
     chosen = {}
     for first in range(0, ROUNDS, 500):
         policy.play(state, table, tape, trace, first, min(first + 500, ROUNDS))
@@ -156,7 +158,7 @@ def farthest(found, sets):
 def test_gapu_draws_uniformly():
     # 5 standard errors for each of 3 sets: a false alarm once in half a million runs.
     graph, n = path(4), 600 if INTERPRETED else 3000
-    table = GraphFeedback(world=Bernoulli(means=(0.5,) * 4), graph=graph).table(0, 0, 1)
+    table = GraphFeedback(environment=Bernoulli(means=(0.5,) * 4), graph=graph).table(0, 0, 1)
     sets = oracle.maximal_sets(range(4), near(graph))
     assert len(sets) == 3
     assert farthest(first_sets(GAPU(n_arms=4, horizon=1), table, n), sets) < 5
@@ -170,8 +172,10 @@ def test_gapu_draws_uniformly():
 
 def test_dpse_is_algorithm_2():
     data = rewards()
-    world = GraphFeedback(world=Recorded(data=data), graph=complete(K))
-    _, trace = played(DPSE(n_arms=K, epsilon=0.5, horizon=ROUNDS, failure_prob=0.9), world, ROUNDS)
+    environment = GraphFeedback(environment=Recorded(data=data), graph=complete(K))
+    _, trace = played(
+        DPSE(n_arms=K, epsilon=0.5, horizon=ROUNDS, failure_prob=0.9), environment, ROUNDS
+    )
     expected = oracle.dpse(data, 0.5, 0.9, laplace)
     np.testing.assert_array_equal(trace.decisions, expected)
     assert len(set(expected[-100:].tolist())) < K
@@ -190,8 +194,8 @@ def test_dpse_stops_noising_when_one_arm_is_left():
 
 def test_aae_is_successive_elimination():
     data = rewards()
-    world = GraphFeedback(world=Recorded(data=data), graph=complete(K))
-    state, trace = played(AAE(n_arms=K, horizon=ROUNDS, failure_prob=0.1), world, ROUNDS)
+    environment = GraphFeedback(environment=Recorded(data=data), graph=complete(K))
+    state, trace = played(AAE(n_arms=K, horizon=ROUNDS, failure_prob=0.1), environment, ROUNDS)
     np.testing.assert_array_equal(trace.decisions, oracle.aae(data, 0.1))
     assert 0 < state.active.sum() < K
 
@@ -199,7 +203,9 @@ def test_aae_is_successive_elimination():
 def test_alpha_sample_needs_no_graph():
     data, graph = rewards(), erdos_renyi(K, 0.4, seed=3)
     policy = AlphaSample(n_arms=K, horizon=ROUNDS, failure_prob=0.2)
-    state, trace = played(policy, GraphFeedback(world=Recorded(data=data), graph=graph), ROUNDS)
+    state, trace = played(
+        policy, GraphFeedback(environment=Recorded(data=data), graph=graph), ROUNDS
+    )
     expected = oracle.alpha_sample(
         data,
         near(graph),
@@ -213,11 +219,11 @@ def test_alpha_sample_needs_no_graph():
 
 def test_ucb_n_and_ts_n_learn_from_neighbours():
     data, graph = rewards(1500, seed=4), erdos_renyi(K, 0.4, seed=3)
-    world = GraphFeedback(world=Recorded(data=data), graph=graph)
-    _, trace = played(UCBN(n_arms=K), world, 1500)
+    environment = GraphFeedback(environment=Recorded(data=data), graph=graph)
+    _, trace = played(UCBN(n_arms=K), environment, 1500)
     np.testing.assert_array_equal(trace.decisions, oracle.ucb_n(data, near(graph)))
     draws = np.random.default_rng(8).random((1500, K))
-    _, trace = played(TSN(n_arms=K), world, 1500, tape=recorded_tape(draws))
+    _, trace = played(TSN(n_arms=K), environment, 1500, tape=recorded_tape(draws))
     expected = oracle.ts_n(data, near(graph), lambda t, a: draws[t, a])
     np.testing.assert_array_equal(trace.decisions, expected)
     alone = oracle.ts_n(data, [{a} for a in range(K)], lambda t, a: draws[t, a])
@@ -228,11 +234,11 @@ def test_ucb_n_and_ts_n_learn_from_neighbours():
 def test_one_step_at_a_time_equals_play(kind):
     rounds = 3000
     graph = erdos_renyi(K, 0.4, seed=3)
-    world = GraphFeedback(world=Bernoulli(means=tuple(MEANS)), graph=graph)
+    environment = GraphFeedback(environment=Bernoulli(means=tuple(MEANS)), graph=graph)
     given = {} if kind in (UCBN, TSN) else {"horizon": rounds, "failure_prob": 0.9}
     policy = kind(n_arms=K, **given)
-    whole, trace = played(policy, world, rounds)
-    table, tape = world.table(0, 0, rounds), seeded_tape(1)
+    whole, trace = played(policy, environment, rounds)
+    table, tape = environment.table(0, 0, rounds), seeded_tape(1)
     state = policy.start(table)
     for t in range(rounds):
         arm = policy.select(state, tape, t, np.arange(K))
@@ -291,8 +297,10 @@ def test_a_graph_that_changes_between_phases():
     policy = GAP(n_arms=K, epsilon=0.5, horizon=ROUNDS, failure_prob=0.9)
     _, phases = oracle.gap(data, near(before), 0.5, 0.9, laplace)
     end = phases[0]["L"] * len(phases[0]["omega"])
-    world = GraphFeedback(world=Recorded(data=data), graph=(before, after), changes=(end,))
-    _, trace = played(policy, world, ROUNDS)
+    environment = GraphFeedback(
+        environment=Recorded(data=data), graph=(before, after), changes=(end,)
+    )
+    _, trace = played(policy, environment, ROUNDS)
 
     class Near:
         now = near(before)
@@ -312,11 +320,11 @@ def test_a_graph_that_changes_between_phases():
 
 
 def test_a_graph_that_changes_within_a_phase_begins_it_again():
-    world = GraphFeedback(
-        world=Bernoulli(means=tuple(MEANS)), graph=(complete(K), path(K)), changes=(100,)
+    environment = GraphFeedback(
+        environment=Bernoulli(means=tuple(MEANS)), graph=(complete(K), path(K)), changes=(100,)
     )
     policy = GAP(n_arms=K, horizon=1000)
-    state, trace = played(policy, world, 101)
+    state, trace = played(policy, environment, 101)
     assert (state.now[PHASE], state.now[FIRST], state.counts.sum()) == (1, 100, 2)
     assert state.now[LACKING] == K
     assert np.flatnonzero(state.chosen).tolist() == [0, 2, 4]
@@ -341,6 +349,6 @@ def test_bad_parameters_name_themselves(kind, given, message):
 
 
 def test_a_table_of_other_arms_is_refused():
-    world = Bernoulli(means=(0.5, 0.5))
+    environment = Bernoulli(means=(0.5, 0.5))
     with pytest.raises(ValueError, match="GAP: expected n_arms the number of arms of the table"):
-        GAP(n_arms=3, horizon=10).start(world.table(0, 0, 10))
+        GAP(n_arms=3, horizon=10).start(environment.table(0, 0, 10))

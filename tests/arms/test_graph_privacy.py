@@ -26,12 +26,12 @@ def outputs(policy, rounds):
 
     def run(table, runs, seed):
         words = np.random.default_rng(seed).integers(2**64, size=(runs, 2), dtype=np.uint64)
-        world = Bernoulli(means=(0.5,) * K)
+        environment = Bernoulli(means=(0.5,) * K)
         rows = np.empty((runs, K + 1))
         for i in range(runs):
             tape = seeded_tape(0, log=K)
             tape.key[:2] = words[i]
-            trace = world.trace(rounds, np.array([rounds]), record=True)
+            trace = environment.trace(rounds, np.array([rounds]), record=True)
             policy.play(policy.start(table), table, tape, trace, 0, rounds)
             rows[i, :K], rows[i, K] = tape.log, trace.decisions[-1]
         return rows
@@ -41,7 +41,7 @@ def outputs(policy, rounds):
 
 def audited(policy, graph, changed, claim):
     """Audit one phase of `policy` on tables that differ in the rewards `changed` of round 0."""
-    table = GraphFeedback(world=Bernoulli(means=(0.5,) * K), graph=graph).table(1, 0, 2000)
+    table = GraphFeedback(environment=Bernoulli(means=(0.5,) * K), graph=graph).table(1, 0, 2000)
     left, right = (edit(table, [(0, a, value) for a in changed]) for value in (0.0, 1.0))
     state = policy.start(table)
     policy.select(state, seeded_tape(0), 0, np.arange(K))
@@ -75,7 +75,7 @@ def test_the_audit_refutes_a_whole_round_under_the_noise_of_a_reward():
 
 def shifts(policy, graph, changed):
     """Return by how much the means of the first phase move, in units of their noise's scale."""
-    table = GraphFeedback(world=Bernoulli(means=(0.5,) * K), graph=graph).table(1, 0, 2000)
+    table = GraphFeedback(environment=Bernoulli(means=(0.5,) * K), graph=graph).table(1, 0, 2000)
     means = []
     for u, value in ((0.5, 0.0), (0.5, 1.0), (0.25, 0.0)):
         state, t = policy.start(neighbour := edit(table, [(0, a, value) for a in changed])), 0
@@ -125,8 +125,8 @@ def test_the_guarantee_names_its_unit(unit):
 
 def test_secure_noise_runs_and_is_counted():
     policy, tape = GAP(epsilon=1.0, **SHORT), secure_tape(log=K)
-    world = GraphFeedback(world=Bernoulli(means=(0.5,) * K), graph=complete(K))
-    table, trace = world.table(0, 0, 500), world.trace(500, np.array([500]))
+    environment = GraphFeedback(environment=Bernoulli(means=(0.5,) * K), graph=complete(K))
+    table, trace = environment.table(0, 0, 500), environment.trace(500, np.array([500]))
     state = policy.start(table)
     policy.play(state, table, tape, trace, 0, 500)
     assert tape.reads[1] == K

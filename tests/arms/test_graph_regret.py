@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.arms import AAE, DPSE, GAP, GAPU, AlphaSample, GraphSetting, graph_settings
+from tacit.arms import AAE, DPSE, GAP, GAPU, AlphaSample
 from tacit.compiled import INTERPRETED
+from tacit.papers.p002.settings import GraphSetting, graph_settings
 
 T, RUNS, REFERENCE_RUNS = 100_000, 40, 200
 REFERENCE = {
@@ -43,7 +44,7 @@ def policy_of(name, epsilon):
 @cache
 def regrets(name, setting, factor=1.0):
     policy = policy_of(name, factor * setting.epsilon)
-    result = tacit.simulate(policy, setting.world, horizon=T, repetitions=RUNS, checkpoints=1)
+    result = tacit.simulate(policy, setting.environment, horizon=T, repetitions=RUNS, checkpoints=1)
     return result.final("regret")
 
 
@@ -88,5 +89,5 @@ def test_more_edges_and_more_epsilon_help_gap():
 def test_tighter_noise_is_no_worse():
     setting = GraphSetting(0, 0.1, 0.3, 0.1)
     tight = dataclasses.replace(policy_of("gap", 0.1), noise="tight")
-    result = tacit.simulate(tight, setting.world, horizon=T, repetitions=RUNS, checkpoints=1)
+    result = tacit.simulate(tight, setting.environment, horizon=T, repetitions=RUNS, checkpoints=1)
     assert result.final("regret").mean() < 1.02 * regrets("gap", setting).mean()

@@ -1,7 +1,7 @@
-"""Every policy of every room as a list of cases, and what a room must tell about itself.
+"""Every policy of every setting as a list of cases, and what a setting must tell about itself.
 
 A policy is found in the registry and nowhere else, so a new one is tested without a line here. What
-differs between rooms (an easy world, who is a neighbour, what plain means) is said by its `Room`.
+differs between settings (an easy environment, who is a neighbour, what plain means) is said by its `Setting`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.policy import Environment, Policy
-from tacit.registry import build, environments, policies
+from tacit.registry import build, policies
+from tacit.registry import environments as registered
 from tacit.simulation.run import checkpoints_of
 from tacit.tapes import Tape, recorded_tape, seeded_tape
 
@@ -34,7 +35,7 @@ class Run(NamedTuple):
 class Silent(NamedTuple):
     """A private policy whose noise is nought, its plain twin, and what both are played on."""
 
-    world: Environment
+    environment: Environment
     private: Policy
     plain: Policy
     tape: Tape
@@ -59,33 +60,35 @@ class Audited(NamedTuple):
 
 @dataclass(frozen=True)
 class Case:
-    """A policy with the parameters it is tested under; the world fills in the others."""
+    """A policy with the parameters it is tested under; the environment fills in the others."""
 
     kind: type[Policy]
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def room(self) -> Room:
-        return room_of(self.kind)
+    def setting(self) -> Setting:
+        return setting_of(self.kind)
 
     @property
     def name(self) -> str:
         return "-".join([self.kind.name, *(f"{k}={v}" for k, v in self.parameters.items())])
 
-    def build(self, world: Environment, horizon: int, /, **changes: Any) -> Policy:
-        return build(self.kind, world.facts(horizon), {**self.parameters, **changes})
+    def build(self, environment: Environment, horizon: int, /, **changes: Any) -> Policy:
+        return build(
+            self.kind, environment.public_parameters(horizon), {**self.parameters, **changes}
+        )
 
     @property
     def rounds(self) -> int:
-        return self.room.rounds(self.kind)
+        return self.setting.rounds(self.kind)
 
     def easy(self, horizon: int | None = None) -> tuple[Environment, Policy]:
-        world = self.room.easy(self.kind)
-        return world, self.build(world, horizon or self.rounds)
+        environment = self.setting.easy(self.kind)
+        return environment, self.build(environment, horizon or self.rounds)
 
 
-class Room(ABC):
-    """What the battery must know about a room."""
+class Setting(ABC):
+    """What the battery must know about a setting."""
 
     name: str
 
@@ -95,7 +98,7 @@ class Room(ABC):
 
     @abstractmethod
     def reading(self, kind: type[Policy]) -> int:
-        """Return after how many rounds a policy must have learned on the easy world."""
+        """Return after how many rounds a policy must have learned on the easy environment."""
 
     @abstractmethod
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
@@ -103,22 +106,24 @@ class Room(ABC):
 
     @abstractmethod
     def easy(self, kind: type[Policy]) -> Environment:
-        """Return a world that a learner masters quickly."""
+        """Return an environment that a learner masters quickly."""
 
     @abstractmethod
     def corners(self, kind: type[Policy]) -> dict[str, tuple[Environment, int]]:
-        """Return worlds as small, and as broken, as the room allows, with a horizon each."""
+        """Return environments as small, and as broken, as the setting allows, with a horizon each."""
 
     @abstractmethod
     def relabelled(self, kind: type[Policy]) -> tuple[Environment, Environment]:
-        """Return a world, and the same world with other labels."""
+        """Return an environment, and the same environment with other labels."""
 
     @abstractmethod
     def learned(self, case: Case, final: Mapping[str, np.ndarray]) -> bool:
-        """Return whether the final measures are what is known of the policy on the easy world."""
+        """Return whether the final measures are what is known of the policy on the easy environment."""
 
     @abstractmethod
-    def noise_draws(self, case: Case, policy: Policy, world: Environment, horizon: int) -> int:
+    def noise_draws(
+        self, case: Case, policy: Policy, environment: Environment, horizon: int
+    ) -> int:
         """Return how many draws of noise the declared releases of a run add up to."""
 
     @abstractmethod
@@ -130,27 +135,27 @@ class Room(ABC):
         """Yield what an adversary would try on the case."""
 
 
-def room_of(kind: type[Policy]) -> Room:
-    from battery.rooms import ROOMS
+def setting_of(kind: type[Policy]) -> Setting:
+    from battery.settings import SETTINGS
 
-    return ROOMS[kind.room]
+    return SETTINGS[kind.setting]
 
 
 def cases() -> list[Case]:
     return [
         Case(kind, parameters)
         for kind in policies().values()
-        for parameters in room_of(kind).variants(kind)
+        for parameters in setting_of(kind).variants(kind)
     ]
 
 
-def worlds() -> list[type[Environment]]:
-    return list(environments().values())
+def environments() -> list[type[Environment]]:
+    return list(registered().values())
 
 
 def play(
     policy: Policy,
-    world: Environment,
+    environment: Environment,
     horizon: int,
     *,
     table: Any = None,
@@ -159,10 +164,10 @@ def play(
     chunk: int | None = None,
 ) -> Run:
     """Play one repetition, recording everything, `chunk` rounds at a time."""
-    table = world.table(seed, 0, horizon) if table is None else table
+    table = environment.table(seed, 0, horizon) if table is None else table
     tape = seeded_tape(seed, 0) if tape is None else tape
     state = policy.start(table)
-    trace = world.trace(horizon, checkpoints_of(horizon, 10), record=True)
+    trace = environment.trace(horizon, checkpoints_of(horizon, 10), record=True)
     for first in range(0, horizon, chunk or horizon):
         last = min(first + (chunk or horizon), horizon)
         policy.play(state, table, tape, trace, first, last)
@@ -192,8 +197,8 @@ def assert_same(one: Any, other: Any) -> None:
 
 def digest(case: Case) -> str:
     """Return a fingerprint of everything a short run leaves behind."""
-    world, policy = case.easy()
-    run = play(policy, world, case.rounds)
+    environment, policy = case.easy()
+    run = play(policy, environment, case.rounds)
     total = hashlib.sha256()
     for name, array in (arrays(run.state) | arrays(run.trace, "trace")).items():
         total.update(name.encode() + array.tobytes())

@@ -15,17 +15,17 @@ REPETITIONS = 40
 
 @every_case
 def test_it_learns_on_an_easy_table(case):
-    rounds = case.room.reading(case.kind)
-    world, policy = case.easy(rounds)
-    result = tacit.simulate(policy, world, horizon=rounds, repetitions=4, seed=2)
+    rounds = case.setting.reading(case.kind)
+    environment, policy = case.easy(rounds)
+    result = tacit.simulate(policy, environment, horizon=rounds, repetitions=4, seed=2)
     final = {name: values[:, -1] for name, values in result.measures.items()}
-    assert case.room.learned(case, final), final
+    assert case.setting.learned(case, final), final
 
 
-def finals(case, world, seed):
+def finals(case, environment, seed):
     rounds = max(300, case.rounds)
-    policy = case.build(world, rounds)
-    result = tacit.simulate(policy, world, horizon=rounds, repetitions=REPETITIONS, seed=seed)
+    policy = case.build(environment, rounds)
+    result = tacit.simulate(policy, environment, horizon=rounds, repetitions=REPETITIONS, seed=seed)
     return result.final("regret")
 
 
@@ -38,8 +38,8 @@ def standard_errors(one, two):
 def test_labels_do_not_matter(case):
     # Means of 40 repetitions each, 5 standard errors: false alarm below 1e-4 with the heavy tails
     # of a t distribution with 78 degrees of freedom (4e-6).
-    world, other = case.room.relabelled(case.kind)
-    assert standard_errors(finals(case, world, 1), finals(case, other, 2)) < 5
+    environment, other = case.setting.relabelled(case.kind)
+    assert standard_errors(finals(case, environment, 1), finals(case, other, 2)) < 5
 
 
 class Favourite(UCB1):
@@ -54,5 +54,5 @@ class Favourite(UCB1):
 
 def test_a_favourite_label_is_noticed():
     case = Case(Favourite)
-    world, other = case.room.relabelled(case.kind)
-    assert standard_errors(finals(case, world, 1), finals(case, other, 2)) > 5
+    environment, other = case.setting.relabelled(case.kind)
+    assert standard_errors(finals(case, environment, 1), finals(case, other, 2)) > 5

@@ -37,9 +37,9 @@ def wrong_values() -> list[tuple[object, str, object]]:
     ids=lambda part: part.kind.name if hasattr(part, "kind") else str(part),
 )
 def test_a_bad_parameter_names_itself(case, parameter, value):
-    world = case.room.easy(case.kind)
+    environment = case.setting.easy(case.kind)
     with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: expected .*{parameter}"):
-        case.build(world, case.rounds, **{parameter: value})
+        case.build(environment, case.rounds, **{parameter: value})
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
@@ -58,9 +58,9 @@ def test_a_policy_is_frozen_keyword_only_and_says_what_it_is(case):
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_an_unknown_parameter_is_refused_with_the_known_ones(case):
-    world = case.room.easy(case.kind)
+    environment = case.setting.easy(case.kind)
     with pytest.raises(ValueError, match=r"has no parameter 'epsilonn'; it has .*n_"):
-        case.build(world, case.rounds, epsilonn=1.0)
+        case.build(environment, case.rounds, epsilonn=1.0)
 
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)

@@ -22,17 +22,17 @@ ALPHA = 1e-6
 
 @every_case
 def test_without_noise_it_is_the_plain_policy(case):
-    for world, private, plain, tape, plain_tape in case.room.silent(case):
-        one = play(private, world, case.rounds, tape=tape)
-        assert_same(one.trace, play(plain, world, case.rounds, tape=plain_tape).trace)
+    for environment, private, plain, tape, plain_tape in case.setting.silent(case):
+        one = play(private, environment, case.rounds, tape=tape)
+        assert_same(one.trace, play(plain, environment, case.rounds, tape=plain_tape).trace)
 
 
 @every_case
 def test_with_noise_it_is_not(case):
-    rounds = case.room.reading(case.kind)
-    for world, _, plain, _, _ in case.room.silent(case):
+    rounds = case.setting.reading(case.kind)
+    for environment, _, plain, _, _ in case.setting.silent(case):
         noisy, quiet = (
-            play(policy, world, rounds) for policy in (case.build(world, rounds), plain)
+            play(policy, environment, rounds) for policy in (case.build(environment, rounds), plain)
         )
         left, right = arrays(noisy), arrays(quiet)
         assert any(
@@ -44,41 +44,44 @@ def test_with_noise_it_is_not(case):
 
 @every_case
 def test_noise_drawn_is_noise_declared(case):
-    world, policy = case.easy()
-    declared = case.room.noise_draws(case, policy, world, case.rounds)
-    assert play(policy, world, case.rounds).tape.reads[1] == declared
-    result = tacit.simulate(policy, world, horizon=case.rounds, seed=5)
+    environment, policy = case.easy()
+    declared = case.setting.noise_draws(case, policy, environment, case.rounds)
+    assert play(policy, environment, case.rounds).tape.reads[1] == declared
+    result = tacit.simulate(policy, environment, horizon=case.rounds, seed=5)
     assert result.noise_draws.tolist() == [declared]
     assert declared > 0 or policy.guarantee(case.rounds).epsilon in (0.0, math.inf)
 
 
 @every_case
 def test_a_policy_without_noise_claims_nothing_it_cannot_have(case):
-    world, policy = case.easy()
+    environment, policy = case.easy()
     guarantee = policy.guarantee(case.rounds)
-    if case.room.noise_draws(case, policy, world, case.rounds) == 0 and guarantee.basis != "none":
+    if (
+        case.setting.noise_draws(case, policy, environment, case.rounds) == 0
+        and guarantee.basis != "none"
+    ):
         # Only a policy whose decisions do not depend on rewards may claim without noise.
-        left, right = (play(policy, w, case.rounds) for w in case.room.relabelled(case.kind))
+        left, right = (play(policy, w, case.rounds) for w in case.setting.relabelled(case.kind))
         assert guarantee.epsilon == 0.0
         assert (left.trace.decisions == right.trace.decisions).all()
 
 
-def undefined(policy, world, rounds):
+def undefined(policy, environment, rounds):
     """Return what is not a number after a run on a secure tape."""
-    run = play(policy, world, rounds, tape=secure_tape(log=500))
+    run = play(policy, environment, rounds, tape=secure_tape(log=500))
     return [name for name, array in arrays(run).items() if np.isnan(array).any()]
 
 
 @every_case
 def test_a_secure_tape_gives_numbers_or_is_refused(case):
-    world, policy = case.easy()
+    environment, policy = case.easy()
     if policy.secure:
-        assert undefined(policy, world, case.rounds) == []
+        assert undefined(policy, environment, case.rounds) == []
         return
     with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: .*secure tape"):
-        play(policy, world, case.rounds, tape=secure_tape())
+        play(policy, environment, case.rounds, tape=secure_tape())
     with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: .*secure tape"):
-        PolicyRun(policy=policy, environment=world, horizon=case.rounds, secure=True)
+        PolicyRun(policy=policy, environment=environment, horizon=case.rounds, secure=True)
 
 
 class Careless(CoLin):
@@ -89,11 +92,11 @@ class Careless(CoLin):
 
 def test_noise_without_an_exact_sampler_is_noticed():
     case = Case(Careless, {"epsilon": 2.0, "trust": "central", "mechanism": "ball"})
-    world, policy = case.easy()
-    assert undefined(policy, world, 10) != []
+    environment, policy = case.easy()
+    assert undefined(policy, environment, 10) != []
 
 
-def outputs(policy, world, rounds, log, seen):
+def outputs(policy, environment, rounds, log, seen):
     """Return what the audit runs: everything released and every decision, one row a run."""
 
     def run(table, runs, seed):
@@ -101,7 +104,7 @@ def outputs(policy, world, rounds, log, seen):
         rows = []
         for i in range(runs):
             tape = seeded_tape(seed, i, log=log)
-            trace = world.trace(rounds, checkpoints, record=True)
+            trace = environment.trace(rounds, checkpoints, record=True)
             policy.play(policy.start(table), table, tape, trace, 0, rounds)
             rows.append(np.concatenate([tape.log, decisions(trace)[seen]]))
         return np.array(rows, dtype=float)
@@ -110,18 +113,18 @@ def outputs(policy, world, rounds, log, seen):
 
 
 def decisions(trace):
-    return np.ravel(trace.decisions if hasattr(trace, "decisions") else trace.choices)
+    return np.ravel(trace.decisions)
 
 
 @every_case
 def test_the_audit_refutes_only_the_twin_with_half_the_noise(case):
-    world = case.room.easy(case.kind)
-    for left, right, policy, half_noise, rounds, log, seen, runs in case.room.audited(case):
+    environment = case.setting.easy(case.kind)
+    for left, right, policy, half_noise, rounds, log, seen, runs in case.setting.audited(case):
         claim = policy.guarantee(rounds)
         # Seeded noise is floating point and says so: its low bits are not part of the claim.
         terms = {"epsilon": claim.epsilon, "delta": claim.delta, "low_bits": False}
         terms |= {"runs": runs, "alpha": ALPHA}
-        honest = audit(outputs(policy, world, rounds, log, seen), left, right, **terms)
+        honest = audit(outputs(policy, environment, rounds, log, seen), left, right, **terms)
         assert not honest.refuted, honest.sentence()
-        cheat = audit(outputs(half_noise, world, rounds, log, seen), left, right, **terms)
+        cheat = audit(outputs(half_noise, environment, rounds, log, seen), left, right, **terms)
         assert cheat.refuted, cheat.sentence()

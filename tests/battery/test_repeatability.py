@@ -30,20 +30,20 @@ def test_there_are_cases_of_every_policy():
 
 @every_case
 def test_same_seed_same_run(case):
-    world, policy = case.easy()
-    assert_same(play(policy, world, case.rounds), play(policy, world, case.rounds))
+    environment, policy = case.easy()
+    assert_same(play(policy, environment, case.rounds), play(policy, environment, case.rounds))
 
 
 @every_case
 def test_a_new_tape_leaves_the_table_alone(case):
-    world, policy = case.easy()
-    table = world.table(1, 0, case.rounds)
+    environment, policy = case.easy()
+    table = environment.table(1, 0, case.rounds)
     before = {name: array.copy() for name, array in arrays(table).items()}
-    first = play(policy, world, case.rounds, table=table, tape=seeded_tape(1))
-    second = play(policy, world, case.rounds, table=table, tape=seeded_tape(2))
+    first = play(policy, environment, case.rounds, table=table, tape=seeded_tape(1))
+    second = play(policy, environment, case.rounds, table=table, tape=seeded_tape(2))
     for name, array in arrays(table).items():
         assert array.tobytes() == before[name].tobytes(), name
-    if case.room.noise_draws(case, policy, world, case.rounds) > 0:
+    if case.setting.noise_draws(case, policy, environment, case.rounds) > 0:
         differs = [
             name
             for name, array in arrays(first.state).items()
@@ -54,20 +54,20 @@ def test_a_new_tape_leaves_the_table_alone(case):
 
 @every_case
 def test_chunked_equals_whole(case):
-    world, policy = case.easy()
-    whole = play(policy, world, case.rounds)
+    environment, policy = case.easy()
+    whole = play(policy, environment, case.rounds)
     for chunk in (1, 7, case.rounds - 1):
-        assert_same(whole, play(policy, world, case.rounds, chunk=chunk))
+        assert_same(whole, play(policy, environment, case.rounds, chunk=chunk))
 
 
 @every_case
 def test_saved_and_restored_mid_run_continues_the_same(case, tmp_path):
-    world, policy = case.easy()
-    whole = play(policy, world, case.rounds)
-    table, half = world.table(5, 0, case.rounds), case.rounds // 2 + 1
+    environment, policy = case.easy()
+    whole = play(policy, environment, case.rounds)
+    table, half = environment.table(5, 0, case.rounds), case.rounds // 2 + 1
     state, trace = (
         policy.start(table),
-        world.trace(case.rounds, checkpoints_of(case.rounds, 10), record=True),
+        environment.trace(case.rounds, checkpoints_of(case.rounds, 10), record=True),
     )
     policy.play(state, table, seeded_tape(5), trace, 0, half)
     save(tmp_path / "state.npz", state, {"rounds": half})
@@ -75,17 +75,19 @@ def test_saved_and_restored_mid_run_continues_the_same(case, tmp_path):
     assert about["rounds"] == half
     for array in arrays(state).values():
         assert array.dtype != object
-    policy.play(restored, world.table(5, 0, case.rounds), seeded_tape(5), trace, half, case.rounds)
+    policy.play(
+        restored, environment.table(5, 0, case.rounds), seeded_tape(5), trace, half, case.rounds
+    )
     assert_same(restored, whole.state)
     assert_same(trace, whole.trace)
 
 
 @every_case
 def test_any_number_of_threads(case):
-    world, policy = case.easy()
+    environment, policy = case.easy()
     one, four = (
         tacit.simulate(
-            policy, world, horizon=case.rounds, repetitions=5, seed=9, threads=n, record=True
+            policy, environment, horizon=case.rounds, repetitions=5, seed=9, threads=n, record=True
         )
         for n in (1, 4)
     )
@@ -122,8 +124,11 @@ def test_compiled_equals_interpreted(case, interpreted):
 
 @every_case
 def test_the_fingerprint_notices_another_seed(case):
-    world, policy = case.easy()
-    one, two = play(policy, world, case.rounds, seed=5), play(policy, world, case.rounds, seed=6)
+    environment, policy = case.easy()
+    one, two = (
+        play(policy, environment, case.rounds, seed=5),
+        play(policy, environment, case.rounds, seed=6),
+    )
     assert any(
         not np.array_equal(array, arrays(two.trace)[name], equal_nan=True)
         for name, array in arrays(one.trace).items()

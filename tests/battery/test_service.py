@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from battery.arms_room import MEANS
+from battery.arms_setting import MEANS
 from battery.cases import assert_same, cases, play
 from tacit.arms import KLUCBCF, Bernoulli, Decision, Learner
 from tacit.arms.tables import reward
@@ -20,16 +20,16 @@ LOCAL = [
     for case in CASES
     if "epsilon" in case.parameters and case.easy()[1].guarantee(1).trust == "local"
 ]
-USERS = [case for case in cases() if case.kind.room == "users"]
+USERS = [case for case in cases() if case.kind.setting == "users"]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_local_case = pytest.mark.parametrize("case", LOCAL, ids=lambda case: case.name)
 every_users_case = pytest.mark.parametrize("case", USERS, ids=lambda case: case.name)
 
 
 def served(case, horizon=None):
-    """Return a world where every arm shows its own reward only, as a learner sees it."""
-    world = Bernoulli(means=MEANS)
-    return world, case.build(world, horizon or case.rounds)
+    """Return an environment where every arm shows its own reward only, as a learner sees it."""
+    environment = Bernoulli(means=MEANS)
+    return environment, case.build(environment, horizon or case.rounds)
 
 
 def test_there_are_cases():
@@ -40,10 +40,10 @@ def test_there_are_cases():
 
 @every_case
 def test_one_step_at_a_time_equals_play(case):
-    world, policy = served(case)
-    whole = play(policy, world, case.rounds, seed=5)
-    table, tape, state = world.table(5, 0, case.rounds), seeded_tape(5, 0), policy.start(None)
-    everyone, arms = np.arange(world.n_arms), []
+    environment, policy = served(case)
+    whole = play(policy, environment, case.rounds, seed=5)
+    table, tape, state = environment.table(5, 0, case.rounds), seeded_tape(5, 0), policy.start(None)
+    everyone, arms = np.arange(environment.n_arms), []
     for t in range(case.rounds):
         arms.append(policy.select(state, tape, t, everyone))
         policy.update(state, tape, t, arms[-1], reward(table, t, arms[-1]))
@@ -54,8 +54,11 @@ def test_one_step_at_a_time_equals_play(case):
 
 @every_case
 def test_a_learner_equals_play(case):
-    world, policy = served(case)
-    whole, table = play(policy, world, case.rounds, seed=5), world.table(5, 0, case.rounds)
+    environment, policy = served(case)
+    whole, table = (
+        play(policy, environment, case.rounds, seed=5),
+        environment.table(5, 0, case.rounds),
+    )
     learner = Learner(policy, seed=5)
     for t in range(case.rounds):
         decision = learner.select()
@@ -66,8 +69,8 @@ def test_a_learner_equals_play(case):
 
 @every_case
 def test_a_restored_learner_continues_the_same(case, tmp_path):
-    world, policy = served(case)
-    table = world.table(5, 0, case.rounds)
+    environment, policy = served(case)
+    table = environment.table(5, 0, case.rounds)
     arms: dict[bool, list[int]] = {}
     for restart in (False, True):
         learner, waiting, arms[restart] = Learner(policy, seed=5), [], []
@@ -85,8 +88,12 @@ def test_a_restored_learner_continues_the_same(case, tmp_path):
 
 @every_case
 def test_only_eligible_arms_are_chosen(case):
-    world, policy = served(case, 300)
-    table, learner, rng = world.table(5, 0, 300), Learner(policy, seed=5), np.random.default_rng(0)
+    environment, policy = served(case, 300)
+    table, learner, rng = (
+        environment.table(5, 0, 300),
+        Learner(policy, seed=5),
+        np.random.default_rng(0),
+    )
     for t in range(300):
         eligible = np.flatnonzero(rng.random(3) < 0.6).tolist() or [2]
         decision = learner.select(eligible)
@@ -96,17 +103,22 @@ def test_only_eligible_arms_are_chosen(case):
 
 @every_case
 def test_it_still_learns_when_rewards_come_late_and_in_batches(case):
-    rounds = case.room.reading(case.kind)
-    world, policy = served(case, rounds)
-    table, learner, waiting, regret = world.table(5, 0, rounds), Learner(policy, seed=5), [], 0.0
+    rounds = case.setting.reading(case.kind)
+    environment, policy = served(case, rounds)
+    table, learner, waiting, regret = (
+        environment.table(5, 0, rounds),
+        Learner(policy, seed=5),
+        [],
+        0.0,
+    )
     for t in range(rounds):
         decision = learner.select()
-        regret += max(world.means) - world.means[decision.arm]
+        regret += max(environment.means) - environment.means[decision.arm]
         waiting.append((decision, reward(table, t, decision.arm)))
         if t % 10 == 9:
             learner.update_many(reversed(waiting))
             waiting = []
-    assert case.room.learned(case, {"regret": np.array([regret])})
+    assert case.setting.learned(case, {"regret": np.array([regret])})
 
 
 @every_case
@@ -127,9 +139,9 @@ def test_a_reward_counts_once_and_must_be_one(case):
 
 @every_case
 def test_without_a_seed_two_learners_draw_their_own_noise(case):
-    world, policy = served(case)
+    environment, policy = served(case)
     learners = [Learner(policy), Learner(policy)]
-    table = world.table(0, 0, 200)
+    table = environment.table(0, 0, 200)
     states = []
     for learner in learners:
         assert learner.numerics == "secure"
@@ -154,8 +166,8 @@ def test_a_learner_without_a_seed_refuses_inexact_noise():
 
 @every_local_case
 def test_every_draw_of_noise_is_in_the_ledger(case, tmp_path):
-    world, policy = served(case)
-    table, learner = world.table(5, 0, 20), Learner(policy)
+    environment, policy = served(case)
+    table, learner = environment.table(5, 0, 20), Learner(policy)
     promise = policy.guarantee(20)
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
         ledger.allow(case.parameters["epsilon"])
@@ -194,8 +206,11 @@ def serve(policy, table, state, tape, first, last):
 
 @every_users_case
 def test_users_served_one_by_one_equal_play(case):
-    world, policy = case.easy()
-    whole, table = play(policy, world, case.rounds, seed=5), world.table(5, 0, case.rounds)
+    environment, policy = case.easy()
+    whole, table = (
+        play(policy, environment, case.rounds, seed=5),
+        environment.table(5, 0, case.rounds),
+    )
     state, tape = policy.start(table), seeded_tape(5, 0)
     slots = serve(policy, table, state, tape, 0, case.rounds)
     assert slots == whole.trace.decisions.tolist()
@@ -205,8 +220,11 @@ def test_users_served_one_by_one_equal_play(case):
 
 @every_users_case
 def test_users_restored_half_way_are_served_the_same(case, tmp_path):
-    world, policy = case.easy()
-    whole, table = play(policy, world, case.rounds, seed=5), world.table(5, 0, case.rounds)
+    environment, policy = case.easy()
+    whole, table = (
+        play(policy, environment, case.rounds, seed=5),
+        environment.table(5, 0, case.rounds),
+    )
     state, half = policy.start(table), case.rounds // 2
     slots = serve(policy, table, state, seeded_tape(5, 0), 0, half)
     save(tmp_path / "users.npz", state, {"rounds": half})

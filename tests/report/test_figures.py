@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from tacit.papers import Figure, Panel, Series
 from tacit.report.figures import colour_numbers, draw_figure
 from tacit.report.maps import contours, map_scale
-from tacit.studies import Figure, Panel, Series
 
 X = [1.0, 10.0, 100.0]
 SERIES = [

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tacit.papers import Figure, Findings, Finished, Panel, Reproduction, Row, Series
 from tacit.report.html import write_report
 from tacit.report.html_markup import fill, plain, prose, script_json, short
 from tacit.report.html_papers import PAPERS
-from tacit.studies import Figure, Findings, Finished, Panel, Reproduction, Row, Series
 
 NASTY = "</script><script>alert('x')</script> & \"quoted\" {braces}"
 VERDICTS = ("reproduced", "partly", "not reproduced", "cannot be decided")
@@ -37,7 +37,7 @@ def bar_figure():
     return Figure(
         "Bars", "", "regret",
         [Series("one", [0.0, 1.0], [3.0, 4.0]), Series("two", [1.0], [5.0], [4.5], [5.5])],
-        kind="bar", ticks=["first world", "second world"],
+        kind="bar", ticks=["first environment", "second environment"],
     )  # fmt: skip
 
 

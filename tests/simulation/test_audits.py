@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.agents import ChangingTruth, LearningDynamics, OutsiderPrivateDiffusion, SocialOptions
 from tacit.arms import KLUCBCF, UCB1, Bernoulli, Uniform
 from tacit.arms.tables import edit
 from tacit.compiled import INTERPRETED
+from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
+from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.privacy import Neighbours
 from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of
 from tacit.tapes import secure_tape, seeded_tape
@@ -18,7 +19,7 @@ slow_if_interpreted = pytest.mark.skipif(
     INTERPRETED,
     reason="thousands of games; compiled and interpreted kernels are compared elsewhere",
 )
-WORLD = Bernoulli(means=(0.3, 0.7))
+ENVIRONMENT = Bernoulli(means=(0.3, 0.7))
 HORIZON = 12
 GAMES, ROUNDS = (3, 4) if INTERPRETED else (20, 12)
 AGENTS = {"n_options": 3, "n_agents": 5, "epsilon": 1.0, "beta": 0.9, "mu": 0.01}
@@ -28,10 +29,10 @@ USERS = Synthetic(n_users=3, dimension=2)
 
 @pytest.mark.parametrize("secure", [False, True])
 @pytest.mark.parametrize(
-    ("policy", "world"),
+    ("policy", "environment"),
     [
-        (KLUCBCF(n_arms=2, epsilon=1.0), WORLD),
-        (Uniform(n_arms=2), WORLD),
+        (KLUCBCF(n_arms=2, epsilon=1.0), ENVIRONMENT),
+        (Uniform(n_arms=2), ENVIRONMENT),
         (CoLin(n_users=3, dimension=2, epsilon=1.0), USERS),
         (OutsiderPrivateDiffusion(n_states=5, epsilon=1.0), TRUTH),
         (OutsiderPrivateDiffusion(n_states=5, epsilon=1.0, variant="published"), TRUTH),
@@ -40,27 +41,29 @@ USERS = Synthetic(n_users=3, dimension=2)
     ],
     ids=lambda value: value.name,
 )
-def test_repetitions_are_plain_runs(policy, world, secure):
+def test_repetitions_are_plain_runs(policy, environment, secure):
     """Every bit is that of a game played by itself."""
     if secure and not policy.secure:
         pytest.skip("its noise has no exact sampler")
-    table = world.table(0, 0, ROUNDS)
-    run = PolicyRun(policy=policy, environment=world, horizon=ROUNDS, released=8, secure=secure)
+    table = environment.table(0, 0, ROUNDS)
+    run = PolicyRun(
+        policy=policy, environment=environment, horizon=ROUNDS, released=8, secure=secure
+    )
     outputs = run(table, GAMES, seed=5)
     keys = np.random.default_rng(5).integers(0, 2**64, (GAMES, 4), np.uint64)
     for row, key in zip(outputs, keys, strict=True):
         tape = secure_tape(log=8) if secure else seeded_tape(0, log=8)
         words = 4 if secure else 2
         tape.key[:words] = key[:words]
-        trace = world.trace(ROUNDS, np.array([ROUNDS]), record=True)
+        trace = environment.trace(ROUNDS, np.array([ROUNDS]), record=True)
         policy.play(policy.start(table), table, tape, trace, 0, ROUNDS)
-        decided = trace.choices if hasattr(trace, "choices") else trace.decisions
+        decided = trace.decisions
         np.testing.assert_array_equal(row, np.concatenate([tape.log, np.ravel(decided)]))
     assert len(run.names) == outputs.shape[1]
     assert len(np.unique(outputs, axis=0)) > 1
     unwatched = PolicyRun(
         policy=policy,
-        environment=world,
+        environment=environment,
         horizon=ROUNDS,
         released=8,
         decisions=False,
@@ -73,38 +76,38 @@ def test_repetitions_are_plain_runs(policy, world, secure):
 def test_a_private_policy_stands_and_its_twin_with_half_the_noise_falls():
     """KLUCBCF costs exactly epsilon for one reward: claimed as it is, and twice as private."""
     honest, doubled = KLUCBCF(n_arms=2, epsilon=1.0), KLUCBCF(n_arms=2, epsilon=2.0)
-    found = audit_policy(honest, WORLD, horizon=HORIZON, runs=20_000)
+    found = audit_policy(honest, ENVIRONMENT, horizon=HORIZON, runs=20_000)
     assert found.result.verdict == "not refuted"
     assert found.result.lower_bound > 0.9
-    found = audit_policy(doubled, WORLD, horizon=HORIZON, runs=20_000, epsilon=1.0)
+    found = audit_policy(doubled, ENVIRONMENT, horizon=HORIZON, runs=20_000, epsilon=1.0)
     assert found.result.verdict == "refuted"
 
 
 @slow_if_interpreted
 def test_paper_000_falls_as_published_by_its_point_mass_and_stands_corrected():
-    world = ChangingTruth(dominance=0.8)
+    environment = ChangingTruth(dominance=0.8)
     question = {"horizon": 2, "runs": 20_000, "released": 2, "decisions": False}
     published = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published")
-    found = audit_policy(published, world, epsilon=0.1, **question)
+    found = audit_policy(published, environment, epsilon=0.1, **question)
     assert found.result.verdict == "refuted"
     corrected = OutsiderPrivateDiffusion(n_states=5, epsilon=1.0)
-    assert audit_policy(corrected, world, **question).result.verdict == "not refuted"
+    assert audit_policy(corrected, environment, **question).result.verdict == "not refuted"
 
 
 @slow_if_interpreted
 def test_a_policy_without_noise_falls_by_its_decisions():
-    found = audit_policy(UCB1(n_arms=2), WORLD, horizon=HORIZON, runs=2_000, epsilon=1.0)
+    found = audit_policy(UCB1(n_arms=2), ENVIRONMENT, horizon=HORIZON, runs=2_000, epsilon=1.0)
     assert found.result.verdict == "refuted"
     assert "decision" in found.result.event
     blind = audit_policy(
-        Uniform(n_arms=2), WORLD, horizon=HORIZON, runs=2_000, epsilon=0.05, alpha=0.01
+        Uniform(n_arms=2), ENVIRONMENT, horizon=HORIZON, runs=2_000, epsilon=0.05, alpha=0.01
     )
     assert blind.result.verdict == "not refuted"
 
 
 def test_neighbours_differ_in_one_reward_or_one_round():
     for unit, changed in (("reward", 1), ("round", 2)):
-        for pair in neighbours_of(WORLD, HORIZON, unit=unit):
+        for pair in neighbours_of(ENVIRONMENT, HORIZON, unit=unit):
             left = {*zip(pair.left.edit_rounds, pair.left.edit_arms, strict=True)}
             right = {*zip(pair.right.edit_rounds, pair.right.edit_arms, strict=True)}
             assert left == right
@@ -118,8 +121,8 @@ def test_neighbours_differ_in_one_reward_or_one_round():
 
 def test_pairs_reach_from_the_first_round_to_the_last():
     crowded = Bernoulli(means=(0.5,) * 20)
-    for world, horizon in ((WORLD, 40), (crowded, 40), (WORLD, 1)):
-        pairs = neighbours_of(world, horizon)
+    for environment, horizon in ((ENVIRONMENT, 40), (crowded, 40), (ENVIRONMENT, 1)):
+        pairs = neighbours_of(environment, horizon)
         changed = [int(pair.left.edit_rounds[0]) for pair in pairs]
         assert (changed[0], changed[-1]) == (0, horizon - 1)
         assert len({pair.words for pair in pairs}) == len(pairs) <= 18
@@ -133,21 +136,25 @@ def test_pairs_change_a_reward_over_its_whole_range():
 
 @slow_if_interpreted
 def test_given_pairs_are_used():
-    table = WORLD.table(0, 0, HORIZON)
+    table = ENVIRONMENT.table(0, 0, HORIZON)
     pairs = [Neighbours(table, edit(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")]
     policy = UCB1(n_arms=2)
-    found = audit_policy(policy, WORLD, horizon=HORIZON, runs=1_000, epsilon=0.1, neighbours=pairs)
+    found = audit_policy(
+        policy, ENVIRONMENT, horizon=HORIZON, runs=1_000, epsilon=0.1, neighbours=pairs
+    )
     assert found.worst.words == "the last reward"
     assert not found.result.refuted  # no decision comes after it
 
 
 def test_bad_questions_are_refused():
     with pytest.raises(ValueError, match="claims no finite one"):
-        audit_policy(UCB1(n_arms=2), WORLD, horizon=5)
+        audit_policy(UCB1(n_arms=2), ENVIRONMENT, horizon=5)
     with pytest.raises(ValueError, match="unit"):
-        neighbours_of(WORLD, 5, unit="household")
+        neighbours_of(ENVIRONMENT, 5, unit="household")
     with pytest.raises(ValueError, match="to look at"):
-        PolicyRun(policy=UCB1(n_arms=2), environment=WORLD, horizon=5, released=0, decisions=False)
+        PolicyRun(
+            policy=UCB1(n_arms=2), environment=ENVIRONMENT, horizon=5, released=0, decisions=False
+        )
 
 
 @slow_if_interpreted
@@ -156,9 +163,9 @@ def test_bad_questions_are_refused():
 )
 def test_agents_are_audited_by_what_one_begins_with(variant, verdict):
     """alpha = 1e-4; silence is told from speech with certainty."""
-    world = SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=5)
+    environment = SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=5)
     policy = LearningDynamics(
         n_options=3, n_agents=5, epsilon=1.0, beta=0.9, mu=0.01, variant=variant
     )
-    found = audit_policy(policy, world, horizon=1, epsilon=1.0, runs=4_000, alpha=1e-4)
+    found = audit_policy(policy, environment, horizon=1, epsilon=1.0, runs=4_000, alpha=1e-4)
     assert found.result.verdict == verdict

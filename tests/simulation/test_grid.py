@@ -54,7 +54,7 @@ def test_workers_do_not_change_a_byte(tmp_path):
 def test_killed_run_continues_to_the_same_bytes(tmp_path, study):
     whole = run_study(Study.from_toml(study), tmp_path / "whole", workers=1).path.read_bytes()
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "tacit.cli", "run", str(study), "--out", str(out)]
+    command = [sys.executable, "-m", "tacit", "run", str(study), "--out", str(out)]
     process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and len(finished(out)) < 3:

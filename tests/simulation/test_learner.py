@@ -10,7 +10,7 @@ from tacit.networks import path
 from tacit.users import LinUCB
 
 POLICY = SWKLUCBCF(n_arms=3, horizon=400, window=50, epsilon=1.0)
-WORLD = Bernoulli(means=(0.2, 0.5, 0.8))
+ENVIRONMENT = Bernoulli(means=(0.2, 0.5, 0.8))
 
 
 def steps(learner, table, n):
@@ -23,13 +23,13 @@ def steps(learner, table, n):
 
 
 def test_steps_equal_the_simulation():
-    result = tacit.simulate(POLICY, WORLD, horizon=400, seed=5, record=True)
-    arms = steps(Learner(POLICY, seed=5), WORLD.table(5, 0, 400), 400)
+    result = tacit.simulate(POLICY, ENVIRONMENT, horizon=400, seed=5, record=True)
+    arms = steps(Learner(POLICY, seed=5), ENVIRONMENT.table(5, 0, 400), 400)
     assert arms == result.traces[0].decisions.tolist()
 
 
 def test_restart_continues_the_trajectory(tmp_path):
-    table = WORLD.table(5, 0, 400)
+    table = ENVIRONMENT.table(5, 0, 400)
     whole = steps(Learner(POLICY, seed=5), table, 400)
     first = Learner(POLICY, seed=5)
     begun = steps(first, table, 150)
@@ -44,7 +44,7 @@ def test_restart_continues_the_trajectory(tmp_path):
 
 def test_saved_file_is_plain_arrays(tmp_path):
     learner = Learner(POLICY)
-    steps(learner, WORLD.table(0, 0, 400), 20)
+    steps(learner, ENVIRONMENT.table(0, 0, 400), 20)
     learner.save(tmp_path / "state.npz")
     with np.load(tmp_path / "state.npz", allow_pickle=False) as arrays:
         assert arrays["counts"].sum() == 20
@@ -64,7 +64,7 @@ STEADY = KLUCBCF(n_arms=3, epsilon=4.0)
 
 @pytest.mark.parametrize("policy", [UCB1(n_arms=3), EXP3(n_arms=3, horizon=400), STEADY])
 def test_late_and_batched_rewards(policy):
-    table = WORLD.table(0, 0, 400)
+    table = ENVIRONMENT.table(0, 0, 400)
     learner = Learner(policy, seed=2)
     for _ in range(130):
         batch = [learner.select() for _ in range(3)]
@@ -75,9 +75,9 @@ def test_late_and_batched_rewards(policy):
 
 
 def test_a_feedback_graph_shows_more_than_was_chosen():
-    world = GraphFeedback(world=WORLD, graph=path(3))
+    environment = GraphFeedback(environment=ENVIRONMENT, graph=path(3))
     policy = GAP(n_arms=3, epsilon=2.0, horizon=3000, graph=path(3))
-    table = world.table(4, 0, 3000)
+    table = environment.table(4, 0, 3000)
     learner = Learner(policy, seed=4)
     arms = []
     for _ in range(3000):
@@ -86,7 +86,7 @@ def test_a_feedback_graph_shows_more_than_was_chosen():
         rewards = {int(a): float(reward(table, decision.round, a)) for a in near}
         learner.update(decision, rewards.pop(decision.arm), seen=rewards)
         arms.append(decision.arm)
-    result = tacit.simulate(policy, world, horizon=3000, seed=4, record=True)
+    result = tacit.simulate(policy, environment, horizon=3000, seed=4, record=True)
     assert arms == result.traces[0].decisions.tolist()
     with pytest.raises(ValueError, match="of arm 3"):
         learner.update(learner.select(), 1.0, seen={3: 0.5})
@@ -124,7 +124,7 @@ def test_impossible_arms_are_refused(eligible):
 
 
 def test_a_policy_of_another_room_is_refused():
-    with pytest.raises(ValueError, match="expected policy of the arms room"):
+    with pytest.raises(ValueError, match="expected policy of the arms setting"):
         Learner(LinUCB(n_users=2, dimension=2), seed=0)
 
 

@@ -7,12 +7,12 @@ import tacit
 from tacit.arms import KLUCBCF, UCB1, Bernoulli, Recorded
 from tacit.simulation.result import band_of
 
-WORLD = Bernoulli(means=(0.3, 0.7))
+ENVIRONMENT = Bernoulli(means=(0.3, 0.7))
 POLICY = KLUCBCF(n_arms=2, epsilon=1.0)
 
 
 def regret(**options):
-    result = tacit.simulate(POLICY, WORLD, horizon=500, repetitions=5, **options)
+    result = tacit.simulate(POLICY, ENVIRONMENT, horizon=500, repetitions=5, **options)
     return result.measures["regret"]
 
 
@@ -24,13 +24,13 @@ def test_threads_and_chunks_change_nothing():
 
 
 def test_a_repetition_is_the_same_alone_and_among_others():
-    alone = tacit.simulate(POLICY, WORLD, horizon=500, repetitions=[3])
+    alone = tacit.simulate(POLICY, ENVIRONMENT, horizon=500, repetitions=[3])
     assert np.array_equal(alone.measures["regret"][0], regret()[3])
 
 
 def test_policies_see_the_same_table():
     runs = [
-        tacit.simulate(policy, WORLD, horizon=200, record=True).traces[0]
+        tacit.simulate(policy, ENVIRONMENT, horizon=200, record=True).traces[0]
         for policy in (POLICY, UCB1(n_arms=2))
     ]
     same = runs[0].decisions == runs[1].decisions
@@ -55,13 +55,13 @@ def test_progress_adds_up():
 )
 def test_bad_options_are_named(options, words):
     with pytest.raises(ValueError, match=words):
-        tacit.simulate(POLICY, WORLD, **options)
+        tacit.simulate(POLICY, ENVIRONMENT, **options)
 
 
 def test_a_recorded_table_is_not_played_past_its_end():
-    world = Recorded(data=[[0.0, 1.0]] * 5)
+    environment = Recorded(data=[[0.0, 1.0]] * 5)
     with pytest.raises(ValueError, match="expected horizon <= 5 recorded rounds, got 6"):
-        tacit.simulate(UCB1(n_arms=2), world, horizon=6)
+        tacit.simulate(UCB1(n_arms=2), environment, horizon=6)
 
 
 def test_bands_cover_as_often_as_they_say():

@@ -115,7 +115,7 @@ def test_a_world_inside_a_world_can_be_written():
     graph = {"name": "path", "n_nodes": 3}
     study = Study(
         name="nested",
-        environment={"name": "graph-feedback", "world": inner, "graph": graph},
+        environment={"name": "graph-feedback", "environment": inner, "graph": graph},
         policies=({"name": "ucb-n"},),
     )
     assert study.cells()[0].policy.n_arms == 3

@@ -1,4 +1,4 @@
-"""What the users room promises about privacy, and the noise it rests on."""
+"""What the users setting promises about privacy, and the noise it rests on."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def test_noise_on_sums_is_calibrated_to_what_is_asked(trust, statistic):
 
 
 def test_users_and_a_server_keep_the_same_sums():
-    world = Fitted(n_users=3, dimension=4, n_items=30, n_shown=5)
-    common = {**world.facts(60), "epsilon": 2.0, "mechanism": "ball"}
+    environment = Fitted(n_users=3, dimension=4, n_items=30, n_shown=5)
+    common = {**environment.public_parameters(60), "epsilon": 2.0, "mechanism": "ball"}
     runs = {}
     for trust in ("local", "central"):
-        policy, table = CoLin(**common, trust=trust), world.table(0, 0, 60)
-        trace = world.trace(60, np.array([60]), record=True)
+        policy, table = CoLin(**common, trust=trust), environment.table(0, 0, 60)
+        trace = environment.trace(60, np.array([60]), record=True)
         policy.play(policy.start(table), table, seeded_tape(0), trace, 0, 60)
         runs[trust] = trace.decisions
         assert policy.guarantee(60).for_user(3).epsilon == pytest.approx(6.0)
@@ -226,9 +226,9 @@ def test_sums_want_a_research_tape_and_short_contexts():
 
 @pytest.mark.parametrize("mechanism", SCALARS)
 def test_scalar_mechanisms_run_on_a_secure_tape(mechanism):
-    world = Fitted(n_users=2, dimension=2, n_items=20, n_shown=3)
-    policy = CoLin(**world.facts(200), epsilon=2.0, mechanism=mechanism)
-    table, trace = world.table(0, 0, 200), world.trace(200, np.array([200]))
+    environment = Fitted(n_users=2, dimension=2, n_items=20, n_shown=3)
+    policy = CoLin(**environment.public_parameters(200), epsilon=2.0, mechanism=mechanism)
+    table, trace = environment.table(0, 0, 200), environment.trace(200, np.array([200]))
     tape = secure_tape(log=200)
     policy.play(policy.start(table), table, tape, trace, 0, 200)
     assert tape.reads[1] == 200

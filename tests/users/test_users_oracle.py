@@ -1,4 +1,4 @@
-"""The one update of the users room against the paper's (dN) x (dN) algorithm."""
+"""The one update of the users setting against the paper's (dN) x (dN) algorithm."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LAMBDA, ALPHA = 0.3, 0.3
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
 
 
-def world(n_users, d, horizon, seed, *, n_shown=4, islands=False):
+def environment(n_users, d, horizon, seed, *, n_shown=4, islands=False):
     rng = np.random.default_rng(seed)
     contexts = rng.standard_normal((horizon, n_shown, d))
     contexts /= np.linalg.norm(contexts, axis=2, keepdims=True)
@@ -116,7 +116,7 @@ laplace_local = on_b(stats.laplace.ppf, oracle.tree_noise, local=True)
     ids=["plain", "central", "local"],
 )
 def test_two_thousand_rounds_with_deferred_updates(kind, noise, parameters):
-    table = world(9, 15, 2000, seed=1)
+    table = environment(9, 15, 2000, seed=1)
     state = compare(kind, table, noise, **parameters)
     assert state.layout[0, 2] > 1
 
@@ -125,14 +125,14 @@ def test_two_thousand_rounds_with_deferred_updates(kind, noise, parameters):
 @pytest.mark.parametrize("mode", ["plain", "central", "local"])
 @pytest.mark.parametrize("islands", [False, True])
 def test_small_components(kind, mode, islands):
-    table = world(5, 4, 200, seed=2, islands=islands)
+    table = environment(5, 4, 200, seed=2, islands=islands)
     noise = {"plain": None, "central": laplace_central, "local": laplace_local}[mode]
     compare(kind, table, noise, **{"plain": {}, "central": CENTRAL, "local": LOCAL}[mode])
 
 
 @slow
 def test_one_component_above_and_one_below_the_limit():
-    compare("goblin", world(9, 30, 150, seed=3, islands=True), laplace_central, **CENTRAL)
+    compare("goblin", environment(9, 30, 150, seed=3, islands=True), laplace_central, **CENTRAL)
 
 
 SOUND = {
@@ -162,26 +162,26 @@ every_place = pytest.mark.parametrize(
 @pytest.mark.parametrize("sound", SOUND)
 @every_place
 def test_noise_on_sums(kind, sound, trust, statistic):
-    compare_sound(kind, world(4, 3, 150, seed=4), sound, trust, statistic)
+    compare_sound(kind, environment(4, 3, 150, seed=4), sound, trust, statistic)
 
 
 @slow
 @pytest.mark.parametrize("sound", SOUND)
 @every_place
 def test_noise_on_sums_over_two_thousand_rounds(sound, trust, statistic):
-    compare_sound("colin", world(4, 3, 2000, seed=6), sound, trust, statistic)
+    compare_sound("colin", environment(4, 3, 2000, seed=6), sound, trust, statistic)
 
 
 @pytest.mark.parametrize("sound", SOUND)
 def test_noise_on_sums_is_not_noise_on_b(sound):
     law, combine, parameters = SOUND[sound]
     with pytest.raises(AssertionError):
-        compare("colin", world(4, 3, 50, seed=4), on_b(law, combine, local=False), epsilon=2.0,
+        compare("colin", environment(4, 3, 50, seed=4), on_b(law, combine, local=False), epsilon=2.0,
                 trust="central", reward_range=(-9.0, 9.0), **parameters)  # fmt: skip
 
 
 def test_a_wrong_user_kernel_is_noticed():
-    table = world(5, 4, 100, seed=5)
+    table = environment(5, 4, 100, seed=5)
     with pytest.raises(AssertionError):
         compare("colin", table._replace(weights=table.weights.T.copy() / table.weights.sum(1)),
                 laplace_central, **LOCAL)  # fmt: skip

@@ -1,4 +1,4 @@
-"""The worlds of the users room, and what the policies reach in them."""
+"""The environments of the users setting, and what the policies reach in them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,15 @@ slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled
 DATA = Path(os.environ.get("TACIT_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
 
-def finals(policy, world, repetitions, horizon=T):
+def finals(policy, environment, repetitions, horizon=T):
     rows = []
     for r in range(repetitions):
-        table, trace = world.table(11, r, horizon), world.trace(horizon, np.array([horizon]))
+        table, trace = (
+            environment.table(11, r, horizon),
+            environment.trace(horizon, np.array([horizon])),
+        )
         policy.play(policy.start(table), table, seeded_tape(11, r), trace, 0, horizon)
-        rows.append(dict(zip(world.measures, trace.measures[-1], strict=True)))
+        rows.append(dict(zip(environment.measures, trace.measures[-1], strict=True)))
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
@@ -38,9 +41,9 @@ def assert_near(values, known):
 @slow
 @pytest.mark.parametrize(("dimension", "known"), [(5, 880), (10, 716), (25, 456)])
 def test_a_random_policy_in_the_world_as_written(dimension, known):
-    world = Synthetic(dimension=dimension)
+    environment = Synthetic(dimension=dimension)
     policy = LinUCB(n_users=10, dimension=dimension)
-    regret = finals(policy, world, 10, horizon=2_000)["random_regret"] * (T / 2_000)
+    regret = finals(policy, environment, 10, horizon=2_000)["random_regret"] * (T / 2_000)
     assert_near(regret, known)
 
 
@@ -59,23 +62,25 @@ PUBLISHED = {"epsilon": 2.0, "variant": "published", "clip": False}
     ],
 )
 def test_the_published_noise_in_the_fitted_world(kind, trust, known):
-    world = Fitted()
-    policy = kind(**world.facts(T), **PUBLISHED, trust=trust)
-    assert_near(finals(policy, world, 10)["regret"], known)
+    environment = Fitted()
+    policy = kind(**environment.public_parameters(T), **PUBLISHED, trust=trust)
+    assert_near(finals(policy, environment, 10)["regret"], known)
 
 
 @slow
 @pytest.mark.parametrize(("kind", "known"), [(LinUCB, 42), (CoLin, 14), (GOBLin, 22)])
 def test_without_noise_in_the_fitted_world(kind, known):
-    world = Fitted()
-    assert_near(finals(kind(**world.facts(T)), world, 10)["regret"], known)
+    environment = Fitted()
+    assert_near(finals(kind(**environment.public_parameters(T)), environment, 10)["regret"], known)
 
 
 @slow
 @pytest.mark.parametrize(("epsilon", "below", "published"), [(2.0, 650, 2651), (0.5, 1900, 3261)])
 def test_sound_local_noise_does_better_than_the_published(epsilon, below, published):
-    world = Fitted()
-    regret = finals(CoLin(**world.facts(T), epsilon=epsilon), world, 10)["regret"]
+    environment = Fitted()
+    regret = finals(CoLin(**environment.public_parameters(T), epsilon=epsilon), environment, 10)[
+        "regret"
+    ]
     assert regret.mean() < below
     assert regret.mean() + 5 * regret.std(ddof=1) / math.sqrt(10) < published
 
@@ -135,12 +140,12 @@ def test_rewards_scatter_around_what_is_expected():
 
 @pytest.fixture(params=[LastFM, Delicious])
 def replay(request):
-    world = request.param(directory=str(DATA))
+    environment = request.param(directory=str(DATA))
     try:
-        world.prepared()
+        environment.prepared()
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    return world
+    return environment
 
 
 def test_replay_shows_one_liked_item_in_every_round(replay):
@@ -172,13 +177,13 @@ def test_replay_is_prepared_as_the_paper_says(replay):
 
 @slow
 def test_friends_help_each_other_on_lastfm():
-    world = LastFM(directory=str(DATA), n_groups=60)
+    environment = LastFM(directory=str(DATA), n_groups=60)
     try:
-        facts = world.facts(3000)
-        alone = finals(LinUCB(**facts), world, 2, horizon=3000)
+        public = environment.public_parameters(3000)
+        alone = finals(LinUCB(**public), environment, 2, horizon=3000)
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    together = finals(CoLin(**facts), world, 2, horizon=3000)
+    together = finals(CoLin(**public), environment, 2, horizon=3000)
     assert together["reward"].mean() > alone["reward"].mean() > 2 * alone["random_reward"].mean()
 
 
@@ -193,9 +198,9 @@ def test_a_missing_or_changed_file_is_said(tmp_path):
 
 
 def test_one_step_at_a_time_is_the_simulation():
-    world = Fitted(n_users=3, dimension=4, n_items=30, n_shown=5)
-    policy = GOBLin(**world.facts(60), epsilon=2.0)
-    table, trace = world.table(0, 0, 60), world.trace(60, np.array([60]), record=True)
+    environment = Fitted(n_users=3, dimension=4, n_items=30, n_shown=5)
+    policy = GOBLin(**environment.public_parameters(60), epsilon=2.0)
+    table, trace = environment.table(0, 0, 60), environment.trace(60, np.array([60]), record=True)
     state = policy.start(table)
     policy.play(state, table, seeded_tape(0), trace, 0, 60)
     again, tape, shown = policy.start(table), seeded_tape(0), np.empty(5, np.int64)

@@ -1,4 +1,4 @@
-"""One learner, K arms: policies and worlds."""
+"""One learner, K arms: policies and environments."""
 
 from tacit.arms.aae import AAE
 from tacit.arms.alpha_sample import AlphaSample
@@ -8,7 +8,7 @@ from tacit.arms.dpse import DPSE
 from tacit.arms.exp3 import EXP3
 from tacit.arms.gap import GAP
 from tacit.arms.gapu import GAPU
-from tacit.arms.graph_environments import GraphFeedback, GraphSetting, graph_settings
+from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB, KLUCBCF
 from tacit.arms.learner import Decision, Learner
 from tacit.arms.recorded import Recorded
@@ -17,7 +17,6 @@ from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
 from tacit.arms.tables import edit
 from tacit.arms.ts_n import TSN
-from tacit.arms.twin_runs import TwinRuns, twin_runs
 from tacit.arms.ucb1 import UCB1
 from tacit.arms.ucb_n import UCBN
 from tacit.arms.uniform import Uniform
@@ -43,7 +42,6 @@ __all__ = [
     "Decision",
     "Drifting",
     "GraphFeedback",
-    "GraphSetting",
     "Learner",
     "Piecewise",
     "RandomizedResponse",
@@ -51,9 +49,6 @@ __all__ = [
     "Riser",
     "Rotating",
     "TruncatedNormal",
-    "TwinRuns",
     "Uniform",
     "edit",
-    "graph_settings",
-    "twin_runs",
 ]

@@ -63,8 +63,8 @@ class AAE(Elimination):
     --------
     >>> import tacit
     >>> from tacit.arms import AAE, Bernoulli
-    >>> policy, world = AAE(n_arms=2, horizon=5000), Bernoulli(means=(0.2, 0.8))
-    >>> bool(tacit.simulate(policy, world, horizon=5000).final("regret")[0] < 200)
+    >>> policy, environment = AAE(n_arms=2, horizon=5000), Bernoulli(means=(0.2, 0.8))
+    >>> bool(tacit.simulate(policy, environment, horizon=5000).final("regret")[0] < 200)
     True
 
     References

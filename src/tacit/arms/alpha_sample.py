@@ -81,9 +81,9 @@ class AlphaSample(Elimination):
     --------
     >>> import tacit
     >>> from tacit.arms import AlphaSample, Bernoulli, GraphFeedback
-    >>> world = GraphFeedback(world=Bernoulli(means=(0.9, 0.1, 0.2)), edge_prob=0.5)
+    >>> environment = GraphFeedback(environment=Bernoulli(means=(0.9, 0.1, 0.2)), edge_prob=0.5)
     >>> policy = AlphaSample(n_arms=3, horizon=10_000)
-    >>> bool(tacit.simulate(policy, world, horizon=10_000).final("regret")[0] < 1000)
+    >>> bool(tacit.simulate(policy, environment, horizon=10_000).final("regret")[0] < 1000)
     True
 
     References

@@ -1,4 +1,4 @@
-"""Worlds that change: means that jump, drift, or are moved by an adversary."""
+"""Environments that change: means that jump, drift, or are moved by an adversary."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.arms.environments import ArmsEnvironment, Schedule, checked_means
-from tacit.policy import require
+from tacit.checks import require
 
 __all__ = ["Adversarial", "Drifting", "Piecewise", "Riser", "Rotating"]
 
@@ -26,13 +26,13 @@ class Piecewise(ArmsEnvironment):
         repetition, or given.
     rewards : "bernoulli", "truncated-normal" or "beta"
     spread : float
-        Standard deviation or concentration, as in the stationary worlds; Bernoulli ignores it.
+        Standard deviation or concentration, as in the stationary environments; Bernoulli ignores it.
 
     Examples
     --------
     >>> from tacit.arms import Piecewise
-    >>> world = Piecewise(means=((0.9, 0.1), (0.1, 0.9)))
-    >>> world.table(seed=0, repetition=0, horizon=1000).starts
+    >>> environment = Piecewise(means=((0.9, 0.1), (0.1, 0.9)))
+    >>> environment.table(seed=0, repetition=0, horizon=1000).starts
     array([  0, 500])
     """
 
@@ -120,7 +120,7 @@ class Rotating(Piecewise):
 class Riser(Piecewise):
     """One steady arm, and others that alternate between hopeless and best.
 
-    The world that breaks a policy without a window: once an arm has been written off for long, its
+    The environment that breaks a policy without a window: once an arm has been written off for long, its
     rise goes unseen.
 
     Parameters

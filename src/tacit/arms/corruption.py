@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy import RandomizedResponseRelease, Release
 from tacit.privacy.samplers import release_bit
 from tacit.tapes import uniform

@@ -5,7 +5,7 @@ phase and drop the arms that are clearly worse; when one arm is left, pull it fo
 (2019), Algorithm 2.
 
 Its phases are those of GAP on a graph without edges, with one more pull of each arm, so the kernels are
-GAP's; rewards of neighbours, where a world shows them, are ignored.
+GAP's; rewards of neighbours, where an environment shows them, are ignored.
 """
 
 from __future__ import annotations

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import Feedback, closed_rows
 from tacit.arms.policy import ArmsPolicy
+from tacit.checks import require
 from tacit.networks import Graph
-from tacit.policy import require
 from tacit.privacy import Claim, Guarantee, LaplaceRelease, compose
 
 __all__ = ["Elimination", "GraphElimination", "PrivateElimination", "Rule", "State"]
@@ -83,7 +83,7 @@ class State(NamedTuple):
     now: NDArray[np.int64]
     """Shape (8,): where the phase stands, by the names below."""
     work: NDArray[np.int64]
-    """Room to work in for GAPU; (0,) for others."""
+    """Setting to work in for GAPU; (0,) for others."""
 
 
 SIZE = 0

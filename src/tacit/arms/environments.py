@@ -1,7 +1,7 @@
-"""What every world of the arms room is: a reward distribution, and a schedule of its means.
+"""What every environment of the arms setting is: a reward distribution, and a schedule of its means.
 
-A world is virtual unless recorded: it costs no memory, whatever the horizon. Rewards lie in [0, 1].
-Regret is measured against the best mean of each round, for a recorded world against the best fixed arm
+An environment is virtual unless recorded: it costs no memory, whatever the horizon. Rewards lie in [0, 1].
+Regret is measured against the best mean of each round, for a recorded environment against the best fixed arm
 in hindsight.
 """
 
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.tables import BERNOULLI, BETA, MEASURES, NORMAL, Table, Trace, new_trace
+from tacit.checks import require
 from tacit.generator import key_of
-from tacit.policy import Environment, require
+from tacit.policy import Environment
 
 __all__ = ["ArmsEnvironment", "Schedule", "checked_means", "table_of"]
 
@@ -33,10 +34,10 @@ class Schedule(NamedTuple):
     linear: bool = False
 
 
-class ArmsEnvironment(Environment):
-    """A world of `n_arms` arms whose rewards scatter around a schedule of means."""
+class ArmsEnvironment(Environment[Table, Trace]):
+    """An environment of `n_arms` arms whose rewards scatter around a schedule of means."""
 
-    room: ClassVar[str] = "arms"
+    setting: ClassVar[str] = "arms"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
     @property
@@ -53,6 +54,11 @@ class ArmsEnvironment(Environment):
     @abstractmethod
     def n_arms(self) -> int:
         """Number of arms K."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The number of arms."""
+        return {"n_arms": self.n_arms}
 
     @abstractmethod
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
@@ -74,9 +80,9 @@ class ArmsEnvironment(Environment):
         """Return an empty trace."""
         return new_trace(self.n_arms, horizon, checkpoints, record=record)
 
-    def facts(self, horizon: int) -> Mapping[str, Any]:
-        """Return the number of arms, the horizon and how many pieces the world has."""
-        return {"n_arms": self.n_arms, "horizon": horizon, "n_segments": self.n_segments(horizon)}
+    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
+        """Return the number of arms, the horizon and how many pieces the environment has."""
+        return {**super().public_parameters(horizon), "n_segments": self.n_segments(horizon)}
 
     def n_segments(self, horizon: int) -> int:
         """Return in how many pieces the means are constant."""

@@ -69,9 +69,9 @@ class GAP(GraphElimination):
     --------
     >>> import tacit
     >>> from tacit.arms import GAP, GraphFeedback, Bernoulli
-    >>> world = GraphFeedback(world=Bernoulli(means=(0.9, 0.5, 0.4)), edge_prob=0.5)
+    >>> environment = GraphFeedback(environment=Bernoulli(means=(0.9, 0.5, 0.4)), edge_prob=0.5)
     >>> policy = GAP(n_arms=3, epsilon=1.0, horizon=20_000)
-    >>> result = tacit.simulate(policy, world, horizon=20_000, repetitions=4)
+    >>> result = tacit.simulate(policy, environment, horizon=20_000, repetitions=4)
     >>> bool(result.final("regret").mean() < 4000)
     True
     >>> policy.guarantee(20_000).epsilon

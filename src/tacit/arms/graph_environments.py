@@ -1,6 +1,6 @@
-"""Worlds with a feedback graph: pulling an arm shows its neighbours' rewards too.
+"""Environments with a feedback graph: pulling an arm shows its neighbours' rewards too.
 
-Any world of this room gets a graph: one for all repetitions, a new Erdos-Renyi graph in each, or a
+Any environment of this setting gets a graph: one for all repetitions, a new Erdos-Renyi graph in each, or a
 sequence of graphs of which each takes over in a given round. The graph changes what is observed and
 nothing else, so policies that look at their own arm only play on the same rewards.
 """
@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 
 from tacit.arms import changing, recorded, stationary
 from tacit.arms.environments import ArmsEnvironment, Schedule
-from tacit.arms.stationary import TruncatedNormal
 from tacit.arms.tables import Table
+from tacit.checks import require
 from tacit.networks import Graph, erdos_renyi
-from tacit.policy import require
 
-__all__ = ["Feedback", "GraphFeedback", "GraphSetting", "closed_rows", "graph_settings"]
+__all__ = ["Feedback", "GraphFeedback", "closed_rows"]
 
 
 class Feedback(NamedTuple):
@@ -59,11 +58,11 @@ def closed_rows(n_arms: int, graphs: Sequence[Graph] = (), changes: Sequence[int
 
 @dataclass(frozen=True, kw_only=True)
 class GraphFeedback(ArmsEnvironment):
-    """A world whose feedback goes along the edges of a graph.
+    """An environment whose feedback goes along the edges of a graph.
 
     Parameters
     ----------
-    world : ArmsEnvironment or mapping
+    environment : ArmsEnvironment or mapping
         The rewards; in a study file ``{name = "bernoulli", means = [...]}``.
     graph : Graph or sequence of Graph, optional
         The undirected feedback graph, or several that take over one after the other.
@@ -76,22 +75,24 @@ class GraphFeedback(ArmsEnvironment):
     --------
     >>> from tacit.arms import Bernoulli, GraphFeedback
     >>> from tacit.networks import star
-    >>> world = GraphFeedback(world=Bernoulli(means=(0.2, 0.8, 0.5)), graph=star(3))
-    >>> world.table(seed=0, repetition=0, horizon=10).indptr
+    >>> environment = GraphFeedback(environment=Bernoulli(means=(0.2, 0.8, 0.5)), graph=star(3))
+    >>> environment.table(seed=0, repetition=0, horizon=10).indptr
     array([0, 3, 5, 7])
     """
 
     name: ClassVar[str] = "graph-feedback"
-    summary: ClassVar[str] = "any of these worlds, with neighbours' rewards shown along a graph"
+    summary: ClassVar[str] = (
+        "any of these environments, with neighbours' rewards shown along a graph"
+    )
 
-    world: ArmsEnvironment
+    environment: ArmsEnvironment
     graph: Graph | tuple[Graph, ...] | None = None
     edge_prob: float | None = None
     changes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.world, Mapping):
-            object.__setattr__(self, "world", _world_from(self.world))
+        if isinstance(self.environment, Mapping):
+            object.__setattr__(self, "environment", _world_from(self.environment))
         changes = tuple(int(c) for c in self.changes)
         object.__setattr__(self, "changes", changes)
         increasing = all(a < b for a, b in zip((0, *changes), changes, strict=False))
@@ -115,15 +116,15 @@ class GraphFeedback(ArmsEnvironment):
     @property
     def n_arms(self) -> int:
         """Number of arms."""
-        return self.world.n_arms
+        return self.environment.n_arms
 
     def n_segments(self, horizon: int) -> int:
         """Return in how many pieces the means are constant."""
-        return self.world.n_segments(horizon)
+        return self.environment.n_segments(horizon)
 
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
-        """Return the means of the world."""
-        return self.world.schedule(horizon, rng)
+        """Return the means of the environment."""
+        return self.environment.schedule(horizon, rng)
 
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition."""
@@ -138,7 +139,7 @@ class GraphFeedback(ArmsEnvironment):
                 for r in range(n * repetition, n * (repetition + 1))
             ]
         rows = closed_rows(self.n_arms, graphs, self.changes)
-        return self.world.table(seed, repetition, horizon)._replace(**rows._asdict())
+        return self.environment.table(seed, repetition, horizon)._replace(**rows._asdict())
 
 
 def _world_from(parameters: Mapping[str, Any]) -> ArmsEnvironment:
@@ -149,39 +150,8 @@ def _world_from(parameters: Mapping[str, Any]) -> ArmsEnvironment:
         for module in (stationary, changing, recorded)
         for kind in map(vars(module).__getitem__, module.__all__)
     }
-    require("GraphFeedback", "world", f"named one of {', '.join(kinds)}", name in kinds, name)
+    require("GraphFeedback", "environment", f"named one of {', '.join(kinds)}", name in kinds, name)
     try:
         return kinds[str(name)](**values)
     except TypeError as error:
         raise ValueError(f"{name}: {error}") from None
-
-
-class GraphSetting(NamedTuple):
-    """A setting of the experiments of paper 002, Section 5."""
-
-    figure: int
-    gap: float
-    """The smallest gap."""
-    edge_prob: float
-    epsilon: float
-
-    @property
-    def world(self) -> GraphFeedback:
-        """Ten arms: two best ones of mean 0.9, the others lower by the gap, then by 0.05 each."""
-        means = (0.9, 0.9, *(0.9 - self.gap - 0.05 * k for k in range(8)))
-        return GraphFeedback(world=TruncatedNormal(means=means), edge_prob=self.edge_prob)
-
-
-def graph_settings() -> tuple[GraphSetting, ...]:
-    """Return the nine settings of Figures 1 to 3 of paper 002; its horizon is 100,000.
-
-    Examples
-    --------
-    >>> graph_settings()[0]
-    GraphSetting(figure=1, gap=0.05, edge_prob=0.2, epsilon=0.05)
-    """
-    return (
-        *(GraphSetting(1, gap, 0.2, 0.05) for gap in (0.05, 0.1, 0.2)),
-        *(GraphSetting(2, 0.1, edge_prob, 0.1) for edge_prob in (0.1, 0.2, 0.3)),
-        *(GraphSetting(3, 0.2, 0.1, epsilon) for epsilon in (0.05, 0.1, 0.2)),
-    )

@@ -1,6 +1,6 @@
 """kl-UCB, and klUCB-CF on corrupted feedback: SW-KLUCB-CF without a window.
 
-In a world that does not change nothing need be forgotten. kl-UCB (Garivier and Cappe 2011) sees the
+In an environment that does not change nothing need be forgotten. kl-UCB (Garivier and Cappe 2011) sees the
 rewards; klUCB-CF (Gajane, Urvoy and Kaufmann 2018) sees feedback that was corrupted on the way. The
 kernels are those of :mod:`tacit.arms.sw_klucb_cf`.
 """
@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tacit.arms.corruption import Corruption
 from tacit.arms.sw_klucb_cf import KLPolicy, check_privacy, chosen_corruption
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy import Guarantee
 
 __all__ = ["KLUCB", "KLUCBCF"]
@@ -43,7 +43,7 @@ class KLUCB(KLPolicy):
     """
 
     name: ClassVar[str] = "klucb"
-    summary: ClassVar[str] = "Kullback-Leibler upper confidence bound for an unchanging world"
+    summary: ClassVar[str] = "Kullback-Leibler upper confidence bound for an unchanging environment"
     paper: ClassVar[str] = "Garivier and Cappe 2011"
 
     n_arms: int
@@ -83,7 +83,7 @@ class KLUCBCF(KLPolicy):
     """
 
     name: ClassVar[str] = "klucb-cf"
-    summary: ClassVar[str] = "kl-UCB on locally private feedback, unchanging world"
+    summary: ClassVar[str] = "kl-UCB on locally private feedback, unchanging environment"
     paper: ClassVar[str] = "Gajane et al. 2018"
     protects: ClassVar[str] = "each reward, locally"
 

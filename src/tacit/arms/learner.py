@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arms.policy import ArmsPolicy
+from tacit.checks import require
 from tacit.compiled import bound
-from tacit.policy import require, require_secure
+from tacit.policy import require_secure
 from tacit.state import load, save
 from tacit.tapes import Tape, secure_tape, seeded_tape
 
@@ -33,7 +34,7 @@ class Decision(NamedTuple):
 
 
 class Learner:
-    """Decide one step at a time with any policy of the arms room.
+    """Decide one step at a time with any policy of the arms setting.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ class Learner:
 
     def __init__(self, policy: ArmsPolicy, *, seed: int | None = None) -> None:
         fits = isinstance(policy, ArmsPolicy)
-        require("Learner", "policy", "of the arms room", fits, policy)
+        require("Learner", "policy", "of the arms setting", fits, policy)
         if seed is None:
             require_secure(policy)
         self.policy = policy

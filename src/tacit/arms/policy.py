@@ -1,4 +1,4 @@
-"""What every policy of the arms room offers: the same kernels for a simulation and for one step."""
+"""What every policy of the arms setting offers: the same kernels for a simulation and for one step."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arms.tables import Table, Trace
 from tacit.policy import Policy, Program
 from tacit.tapes import Tape
 
 __all__ = ["ArmsPolicy"]
 
 
-class ArmsPolicy(Policy):
+class ArmsPolicy(Policy[Table, Any, Trace]):
     """A policy that picks one of `n_arms` arms.
 
     A subclass gives three kernels: ``act(rule, state, tape, t, eligible)`` returns an arm,
@@ -23,12 +24,21 @@ class ArmsPolicy(Policy):
     ``run(rule, state, table, tape, trace, first, last)`` does both for many rounds.
     """
 
-    room: ClassVar[str] = "arms"
-    home: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
+    setting: ClassVar[str] = "arms"
+    example_environment: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
     n_arms: int
     act: ClassVar[Callable[..., Any]]
     learn: ClassVar[Callable[..., Any]]
     run: ClassVar[Callable[..., Any]]
+
+    @abstractmethod
+    def start(self, table: Table | None = None) -> Any:
+        """Return a state that has seen nothing; without a table for one step at a time."""
+
+    @property
+    def secure(self) -> bool:
+        """Whether all its noise has an exact sampler."""
+        return True
 
     @property
     @abstractmethod

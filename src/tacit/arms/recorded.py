@@ -1,4 +1,4 @@
-"""Recorded worlds: rewards from an array or a file, and the refusal of what is not a reward."""
+"""Recorded environments: rewards from an array or a file, and the refusal of what is not a reward."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tacit.arms.environments import ArmsEnvironment, Schedule, table_of
 from tacit.arms.tables import RECORDED, Table
-from tacit.policy import require
+from tacit.checks import require
 
 __all__ = ["Recorded"]
 

@@ -1,4 +1,4 @@
-"""Worlds that do not change: rewards of each arm are drawn from one distribution for ever."""
+"""Environments that do not change: rewards of each arm are drawn from one distribution for ever."""
 
 from __future__ import annotations
 

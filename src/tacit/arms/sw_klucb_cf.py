@@ -1,4 +1,4 @@
-"""SW-KLUCB-CF: learn from corrupted feedback in a world that changes.
+"""SW-KLUCB-CF: learn from corrupted feedback in an environment that changes.
 
 Each person's reward is corrupted before it leaves them, by a strictly monotone function known to the
 learner; randomized response makes that locally private. The learner keeps the last `window` rounds,
@@ -34,8 +34,8 @@ from tacit.arms.corruption import (
 from tacit.arms.kl import negative_entropy, upper_root
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe
+from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy import Claim, Guarantee, compose
 from tacit.tapes import uniform
 
@@ -196,7 +196,9 @@ class SWKLUCBCF(KLPolicy):
     """
 
     name: ClassVar[str] = "sw-klucb-cf"
-    summary: ClassVar[str] = "sliding-window kl-UCB on locally private feedback, changing world"
+    summary: ClassVar[str] = (
+        "sliding-window kl-UCB on locally private feedback, changing environment"
+    )
     paper: ClassVar[str] = "003 Alg. 1"
     protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 

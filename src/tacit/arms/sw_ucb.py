@@ -1,7 +1,7 @@
 """SW-UCB: UCB on the last few rounds only.
 
 Forget what is older than the window, so that an arm that was bad long ago is tried again. It is the
-yardstick for changing worlds, private if asked to be. Garivier and Moulines (2011), Section 3.2;
+yardstick for changing environments, private if asked to be. Garivier and Moulines (2011), Section 3.2;
 ties go to the lowest index, an arm unseen in the window is pulled first.
 """
 
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from tacit.arms.corruption import RandomizedResponse, corrupted
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe
+from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy import Guarantee, compose
 
 __all__ = ["SWUCB"]
@@ -88,7 +88,7 @@ class SWUCB(ArmsPolicy):
     """
 
     name: ClassVar[str] = "sw-ucb"
-    summary: ClassVar[str] = "UCB over a sliding window, changing world"
+    summary: ClassVar[str] = "UCB over a sliding window, changing environment"
     paper: ClassVar[str] = "Garivier and Moulines 2011"
     protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 

@@ -1,4 +1,4 @@
-"""The table of the arms room: what every arm would pay in every round.
+"""The table of the arms setting: what every arm would pay in every round.
 
 Entry (t, a) is a pure function of a key and the position, computed when a kernel looks at it, or a
 cell of a recorded array; a few entries may be overridden, which makes a neighbouring table. A trace

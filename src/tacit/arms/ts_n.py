@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe, piece_of, reward, row_of
+from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
-from tacit.policy import require
 from tacit.privacy import Guarantee
 from tacit.tapes import uniform
 

@@ -1,7 +1,7 @@
 """UCB1: optimism in the face of uncertainty.
 
 Pull the arm whose mean reward, plus a bonus that shrinks as the arm is pulled, is largest. It is the
-plain yardstick for one learner in a world that does not change. Auer, Cesa-Bianchi and Fischer (2002),
+plain yardstick for one learner in an environment that does not change. Auer, Cesa-Bianchi and Fischer (2002),
 Fig. 1; ties go to the lowest index.
 """
 
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe
+from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy import Guarantee
 
 __all__ = ["UCB1"]
@@ -72,7 +72,7 @@ class UCB1(ArmsPolicy):
     """
 
     name: ClassVar[str] = "ucb1"
-    summary: ClassVar[str] = "upper confidence bound for a world that does not change"
+    summary: ClassVar[str] = "upper confidence bound for an environment that does not change"
     paper: ClassVar[str] = "Auer et al. 2002"
 
     n_arms: int

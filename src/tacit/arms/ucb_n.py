@@ -34,9 +34,9 @@ class UCBN(UCB1):
     --------
     >>> import tacit
     >>> from tacit.arms import UCB1, UCBN, Bernoulli, GraphFeedback
-    >>> world = GraphFeedback(world=Bernoulli(means=(0.5, 0.4, 0.4, 0.4)), edge_prob=0.8)
+    >>> environment = GraphFeedback(environment=Bernoulli(means=(0.5, 0.4, 0.4, 0.4)), edge_prob=0.8)
     >>> regret = [
-    ...     tacit.simulate(policy, world, horizon=2000, repetitions=20).final("regret").mean()
+    ...     tacit.simulate(policy, environment, horizon=2000, repetitions=20).final("regret").mean()
     ...     for policy in (UCB1(n_arms=4), UCBN(n_arms=4))
     ... ]
     >>> bool(regret[1] < regret[0])

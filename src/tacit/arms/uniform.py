@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe
+from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy import Guarantee, compose
 from tacit.tapes import uniform
 

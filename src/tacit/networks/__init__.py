@@ -1,4 +1,4 @@
-"""Who is connected to whom: graphs, and what the rooms compute from them."""
+"""Who is connected to whom: graphs, and what the settings compute from them."""
 
 from tacit.networks.classics import classic
 from tacit.networks.combination import Columns, Combination, Subnetworks, combine

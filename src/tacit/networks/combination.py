@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.networks.components import (
     require_strongly_connected,
@@ -22,7 +23,6 @@ from tacit.networks.components import (
 )
 from tacit.networks.graph import Graph
 from tacit.networks.optional import load
-from tacit.policy import require
 
 __all__ = ["Columns", "Combination", "Subnetworks", "combine"]
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.generator import key_of, philox, to_unit
 from tacit.networks.graph import Graph
-from tacit.policy import require
 
 __all__ = [
     "barabasi_albert",

@@ -2,7 +2,7 @@
 
 A graph is a set of rows, one for each node, in the compressed form that kernels walk: the
 neighbours of node v are ``indices[indptr[v]:indptr[v + 1]]``, sorted. An undirected graph stores
-each edge in both rows. Loops are never stored; a room whose paper has them adds them itself.
+each edge in both rows. Loops are never stored; a setting whose paper has them adds them itself.
 """
 
 from __future__ import annotations

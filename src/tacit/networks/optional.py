@@ -1,4 +1,4 @@
-"""Packages that only some of this room needs, imported when first used."""
+"""Packages that only some of this setting needs, imported when first used."""
 
 from __future__ import annotations
 

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.generator import key_of
 from tacit.networks.components import numbered_by_lowest_node, require_undirected
 from tacit.networks.graph import Graph
-from tacit.policy import require
 
 __all__ = ["group_graph", "normalised_cut", "partition"]
 

@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.networks.components import is_bipartite, require_connected, require_undirected
 from tacit.networks.graph import Graph
 from tacit.networks.optional import load
-from tacit.policy import require
 
 __all__ = ["Transition", "Walk", "metropolis_step"]
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.releases import Release
 
 __all__ = ["certain_loss", "composed_delta", "composed_epsilon", "loss_distribution"]

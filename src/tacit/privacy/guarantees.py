@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.accounting import certain_loss, composed_delta, composed_epsilon
 from tacit.privacy.releases import Release, release_from_dict
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy.exact import discrete_gaussian as _draw_gaussian
 from tacit.privacy.exact import discrete_laplace as _draw_laplace
 

@@ -1,7 +1,7 @@
 """Pictures of agents' beliefs: curves by state, the network in colour, and what privacy costs.
 
 States and agents are numbered from 0, as in the arrays. The first two draw one repetition of a
-simulation of the agents room that recorded its traces (``simulate(..., record=True)``); beliefs are
+simulation of the agents setting that recorded its traces (``simulate(..., record=True)``); beliefs are
 known at its checkpoints.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.report.style import figure, looks, save_figure
 from tacit.simulation import Result
 from tacit.simulation.result import Band
@@ -34,7 +34,7 @@ def draw_beliefs(result: Result, path: str | Path, *, repetition: int = 0) -> li
     Parameters
     ----------
     result : Result
-        Of a policy of the agents room, recorded.
+        Of a policy of the agents setting, recorded.
     path : path
         Where to write, without ending.
     repetition : int, default 0
@@ -82,7 +82,7 @@ def draw_network_beliefs(
     Parameters
     ----------
     result : Result
-        Of a policy of the agents room, recorded, with at most 3,000 agents.
+        Of a policy of the agents setting, recorded, with at most 3,000 agents.
     path : path
         Where to write, without ending.
     rounds : sequence of int
@@ -180,7 +180,7 @@ def draw_privacy_cost(
 def _beliefs(result: Result, repetition: int) -> NDArray[np.float64]:
     beliefs = getattr(result.traces[repetition], "beliefs", None) if result.traces else None
     recorded = beliefs is not None and beliefs.shape[0] == result.checkpoints.size
-    rule = "with recorded beliefs (agents room, record=True)"
+    rule = "with recorded beliefs (agents setting, record=True)"
     require("draw_beliefs", "result", rule, recorded, result.policy.name)
     return np.asarray(beliefs)
 

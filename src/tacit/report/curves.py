@@ -1,4 +1,4 @@
-"""Curves of a study: a measure against rounds, with 95% bands, one panel for each world."""
+"""Curves of a study: a measure against rounds, with 95% bands, one panel for each environment."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def draw_curves(result: StudyResult, folder: str | Path, measure: str | None = N
 
 
 def _panels(cells: tuple[CellResult, ...]) -> list[tuple[str, list[CellResult]]]:
-    """Group cells by world and horizon; a group too full to read is cut into several panels."""
+    """Group cells by environment and horizon; a group too full to read is cut into several panels."""
     groups: dict[tuple[str, int], list[CellResult]] = {}
     for cell in cells:
         groups.setdefault((cell.environment, cell.horizon), []).append(cell)
     panels = []
-    for (world, _), members in groups.items():
-        title = world if len(world) <= 70 else world[:67] + "..."
+    for (environment, _), members in groups.items():
+        title = environment if len(environment) <= 70 else environment[:67] + "..."
         for first in range(0, len(members), _PER_PANEL):
             panels.append((title, members[first : first + _PER_PANEL]))
     return panels

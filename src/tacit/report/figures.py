@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from tacit.papers.reproduction import Figure, Series
 from tacit.report.html_markup import plain, short
 from tacit.report.maps import draw_map
 from tacit.report.style import COLOURS, DASHES, figure, save_figure
-from tacit.studies.reproduction import Figure, Series
 
 __all__ = ["colour_numbers", "draw_figure"]
 

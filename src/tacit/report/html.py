@@ -13,13 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tacit.report.figures import colour_numbers, draw_figure
-from tacit.report.html_markup import Html, fill, joined, plain, prose, script_json, short
-from tacit.report.html_papers import PAPERS, Paper
-from tacit.report.maps import MapScale, contours, edges, map_scale
-from tacit.report.style import COLOURS, MAP_COLOURS
-from tacit.state import write_atomically
-from tacit.studies.reproduction import (
+from tacit.papers.reproduction import (
     NOT_REPRODUCED,
     PARTLY,
     REPRODUCED,
@@ -29,7 +23,13 @@ from tacit.studies.reproduction import (
     Row,
     Series,
 )
-from tacit.studies.runner import Finished
+from tacit.papers.runner import Finished
+from tacit.report.figures import colour_numbers, draw_figure
+from tacit.report.html_markup import Html, fill, joined, plain, prose, script_json, short
+from tacit.report.html_papers import PAPERS, Paper
+from tacit.report.maps import MapScale, contours, edges, map_scale
+from tacit.report.style import COLOURS, MAP_COLOURS
+from tacit.state import write_atomically
 
 __all__ = ["write_report"]
 
@@ -47,7 +47,7 @@ def write_report(finished: Sequence[Finished], folder: str | Path) -> Path:
     Parameters
     ----------
     finished : sequence of Finished
-        What `tacit.studies.reproduce` or `last_findings` returned; papers without any are named as not run.
+        What `tacit.papers.reproduce` or `last_findings` returned; papers without any are named as not run.
         The study called ``trade-off`` belongs to no paper and is shown on the first page.
     folder : path
 

@@ -29,7 +29,7 @@ PAPERS = (
         title="Differential Privacy in Social Networks Using Multi-Armed Bandit",
         cited="O. T. Odeyomi, IEEE Access 10, 2022. doi 10.1109/ACCESS.2022.3144084",
         question=(
-            "A few people each get faint hints of what is going on in the world: which of five "
+            "A few people each get faint hints of what is going on in the environment: which of five "
             "stories is the true one today, say. The truth moves about as it likes, but one story"
             " is true more often than the others. By talking to those they follow, can all of "
             "them come to believe in that one, without their messages giving away what each has "
@@ -83,7 +83,7 @@ PAPERS = (
     ),
     Paper(
         number="003",
-        short="A changing world",
+        short="A changing environment",
         title=(
             "Local Differential Privacy for Sequential Decision Making in a Changing Environment"
         ),

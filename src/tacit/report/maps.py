@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.papers.reproduction import Figure, Panel
 from tacit.report.html_markup import plain, short
 from tacit.report.style import MAP_COLOURS, figure, save_figure
-from tacit.studies.reproduction import Figure, Panel
 
 __all__ = ["Contour", "MapScale", "contours", "draw_map", "edges", "map_scale"]
 
@@ -32,7 +32,7 @@ def map_scale(data: Figure) -> MapScale:
 
     Examples
     --------
-    >>> from tacit.studies import Series
+    >>> from tacit.papers import Series
     >>> panel = Panel("", [1.0, 2.0], [1.0, 2.0], [[0.3, 2.0], [4.0, 9.0]], Series("", [], []))
     >>> map_scale(Figure("", "", "", [], kind="map", panels=[panel]))
     MapScale(low=0.3, high=9.0, levels=[0.5, 1.0, 2.0, 5.0])

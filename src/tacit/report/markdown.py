@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from tacit.papers.runner import Finished
 from tacit.state import write_atomically
-from tacit.studies.runner import Finished
 
 __all__ = ["write_table"]
 

@@ -18,8 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import require
 from tacit.compiled import address_of, call, kernel
-from tacit.policy import Environment, Policy, require, require_secure
+from tacit.policy import AnyEnvironment, AnyPolicy, require_secure
 from tacit.privacy import Neighbours, SearchResult, search
 from tacit.simulation.run import require_match
 from tacit.tapes import SECURE, SEEDED, Tape
@@ -50,14 +51,14 @@ class PolicyRun:
     Examples
     --------
     >>> from tacit.arms import Bernoulli, KLUCBCF
-    >>> world = Bernoulli(means=(0.3, 0.7))
-    >>> run = PolicyRun(policy=KLUCBCF(n_arms=2, epsilon=1.0), environment=world, horizon=10)
-    >>> run(world.table(0, 0, 10), runs=5, seed=1).shape
+    >>> environment = Bernoulli(means=(0.3, 0.7))
+    >>> run = PolicyRun(policy=KLUCBCF(n_arms=2, epsilon=1.0), environment=environment, horizon=10)
+    >>> run(environment.table(0, 0, 10), runs=5, seed=1).shape
     (5, 26)
     """
 
-    policy: Policy
-    environment: Environment
+    policy: AnyPolicy
+    environment: AnyEnvironment
     horizon: int
     released: int = 16
     decisions: bool = True
@@ -107,8 +108,8 @@ class PolicyRun:
 
 
 def audit_policy(
-    policy: Policy,
-    environment: Environment,
+    policy: AnyPolicy,
+    environment: AnyEnvironment,
     *,
     horizon: int,
     epsilon: float | None = None,
@@ -127,7 +128,7 @@ def audit_policy(
     ----------
     policy : Policy
     environment : Environment
-        Of the same room as the policy.
+        Of the same setting as the policy.
     horizon : int
         Rounds of one repetition; a few dozen are enough to expose a bad release.
     epsilon, delta : float, optional
@@ -149,11 +150,11 @@ def audit_policy(
     Examples
     --------
     >>> from tacit.arms import UCB1, Bernoulli, KLUCBCF
-    >>> world = Bernoulli(means=(0.3, 0.7))
+    >>> environment = Bernoulli(means=(0.3, 0.7))
     >>> private = KLUCBCF(n_arms=2, epsilon=1.0)
-    >>> audit_policy(private, world, horizon=10, runs=20_000).result.verdict
+    >>> audit_policy(private, environment, horizon=10, runs=20_000).result.verdict
     'not refuted'
-    >>> audit_policy(UCB1(n_arms=2), world, horizon=10, runs=2_000, epsilon=1.0).result.verdict
+    >>> audit_policy(UCB1(n_arms=2), environment, horizon=10, runs=2_000, epsilon=1.0).result.verdict
     'refuted'
     """
     require_match(policy, environment, horizon)
@@ -187,7 +188,7 @@ def audit_policy(
 
 
 def neighbours_of(
-    environment: Environment,
+    environment: AnyEnvironment,
     horizon: int,
     *,
     unit: str = "reward",
@@ -200,17 +201,17 @@ def neighbours_of(
 
     Half of the pairs are the earliest there are, because what they change lasts longest; the others
     are spread over the entries of later rounds. The rest of the table is that of the
-    environment, or, where a room's tables can be recorded, all 0 or all 1.
+    environment, or, where a setting's tables can be recorded, all 0 or all 1.
 
     Parameters
     ----------
     environment : Environment
-        Of the arms or the users room, or of the agents room with losses of their own.
+        Of the arms or the users setting, or of the agents setting with losses of their own.
     horizon : int
     unit : str
-        ``"reward"``: one entry changes; in the agents room the loss that agent 0 suffers in one
+        ``"reward"``: one entry changes; in the agents setting the loss that agent 0 suffers in one
         round, whatever state it chose. ``"round"``: all entries of one round. ``"user"``: all
-        entries, as if one person had provided them, in the arms room; what agent 0 begins with
+        entries, as if one person had provided them, in the arms setting; what agent 0 begins with
         where agents choose among options.
     seed : int
         Chooses the table.
@@ -220,19 +221,19 @@ def neighbours_of(
     table = environment.table(seed, 0, horizon)
     if unit == "user" and hasattr(table, "edit_options"):
         return _adoptions(table)
-    known = unit in ("reward", "round") or (unit == "user" and environment.room == "arms")
+    known = unit in ("reward", "round") or (unit == "user" and environment.setting == "arms")
     require("neighbours_of", "unit", "reward or round (else give the pairs)", known, unit)
     if unit == "user":
-        _, (_, zeros), (_, ones) = _editing(table, environment.room, horizon)[3]
+        _, (_, zeros), (_, ones) = _editing(table, environment.setting, horizon)[3]
         return [Neighbours(zeros, ones, "all rewards: 0 against 1")]
     rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
-    ends = environment.facts(horizon).get("reward_range", (0.0, 1.0))
-    return list(_pairs(table, environment.room, horizon, unit, rounds, limit, ends))
+    ends = environment.public_parameters(horizon).get("reward_range", (0.0, 1.0))
+    return list(_pairs(table, environment.setting, horizon, unit, rounds, limit, ends))
 
 
 def _adoptions(table: Any) -> list[Neighbours]:
     """Return tables in which agent 0 begins with an option, with another, or with none."""
-    from tacit.agents import edit_adoption
+    from tacit.dynamics import edit_adoption
 
     first, nothing = edit_adoption(table, 0, 0), edit_adoption(table, 0, -1)
     pairs = [Neighbours(first, nothing, "agent 0 begins with option 0 against none")]
@@ -244,57 +245,58 @@ def _adoptions(table: Any) -> list[Neighbours]:
 
 def _pairs(
     table: Any,
-    room: str,
+    setting: str,
     horizon: int,
     unit: str,
     rounds: list[int],
     limit: int,
     ends: tuple[float, float],
 ) -> Iterator[Neighbours]:
-    width, what, put, worlds = _editing(table, room, horizon)
-    single = unit == "reward" and room != "agents"
-    whole = what if room == "agents" else "all of it"
+    width, what, put, environments = _editing(table, setting, horizon)
+    single = unit == "reward" and setting != "diffusion"
+    whole = what if setting == "diffusion" else "all of it"
     changes = [[j] for j in range(width)] if single else [list(range(width))]
-    places = list(itertools.product(rounds, worlds, changes))
+    places = list(itertools.product(rounds, environments, changes))
     early = min(limit // 2, len(places))
     later = min(limit, len(places)) - early
     chosen = [*range(early), *np.linspace(early, len(places) - 1, later, dtype=int)]
-    for t, (words, world), entries in map(places.__getitem__, chosen):
+    for t, (words, environment), entries in map(places.__getitem__, chosen):
         name = f"{what} {entries[0]}" if single else whole
-        left, right = (put(world, [(t, j, end) for j in entries]) for end in ends)
+        left, right = (put(environment, [(t, j, end) for j in entries]) for end in ends)
         change = "{:g} against {:g}".format(*ends)
         yield Neighbours(left, right, f"round {t}, {name}: {change}{words}")
 
 
-def _editing(table: Any, room: str, horizon: int) -> tuple[int, str, Any, list[tuple[str, Any]]]:
+def _editing(table: Any, setting: str, horizon: int) -> tuple[int, str, Any, list[tuple[str, Any]]]:
     """Return how many entries a round has, their name, how to change them, and tables to do it in."""
-    if room == "arms":
+    if setting == "arms":
         from tacit.arms import tables as arms
 
         width = table.means.shape[1]
-        worlds = [("", table)]
+        environments = [("", table)]
         for level in (0.0, 1.0):
             rewards = np.full((horizon, width), level)
             flat = table._replace(kind=arms.RECORDED, recorded=rewards)
-            worlds.append((f", all other rewards {level:g}", flat))
-        return width, "arm", arms.edit, worlds
-    if room == "users":
+            environments.append((f", all other rewards {level:g}", flat))
+        return width, "arm", arms.edit, environments
+    if setting == "users":
         from tacit.users import tables as users
 
         return table.n_shown, "slot", users.edit, [("", table)]
-    from tacit.agents import tables as agents
 
-    if not isinstance(table, agents.Table):
-        raise ValueError("neighbours_of: this world has no losses to change; give the pairs")
+    from tacit.diffusion import tables as diffusion
 
-    def put(world: Any, entries: Any) -> Any:
-        return agents.edit_losses(world, [(t, 0, j, value) for t, j, value in entries])
+    if not isinstance(table, diffusion.Table):
+        raise ValueError("neighbours_of: this environment has no losses to change; give the pairs")
+
+    def put(environment: Any, entries: Any) -> Any:
+        return diffusion.edit_losses(environment, [(t, 0, j, value) for t, j, value in entries])
 
     return table.n_states, "the loss of agent 0", put, [("", table)]
 
 
 def _decisions(trace: Any) -> NDArray[Any]:
-    return np.asarray(trace.choices if hasattr(trace, "choices") else trace.decisions)
+    return np.asarray(trace.decisions)
 
 
 @kernel

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.simulation.files import StudyResult, read, write
 from tacit.simulation.run import require_match, simulate
 from tacit.simulation.study import Cell, Study, blocks

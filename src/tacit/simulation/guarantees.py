@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tacit.policy import Policy
+from tacit.policy import AnyPolicy
 from tacit.privacy import Guarantee, L2CalibratedLaplaceRelease, compose
 
 __all__ = ["horizons", "spans"]
 
 
-def spans(policy: Policy, horizon: int, delta: float) -> list[dict[str, Any]]:
+def spans(policy: AnyPolicy, horizon: int, delta: float) -> list[dict[str, Any]]:
     """Return rows of what is protected over `horizon` rounds, at what epsilon.
 
     Rewards of one round compose where several are used. A person who takes part in m rounds is
@@ -44,7 +44,7 @@ def spans(policy: Policy, horizon: int, delta: float) -> list[dict[str, Any]]:
     return rows
 
 
-def horizons(policy: Policy, horizon: int, delta: float) -> list[tuple[int, float]]:
+def horizons(policy: AnyPolicy, horizon: int, delta: float) -> list[tuple[int, float]]:
     """Return (m, epsilon at `delta`) for a user who takes part in m rounds."""
     stated = policy.guarantee(horizon)
     if not (stated.private and stated.releases):
@@ -65,7 +65,7 @@ def _round(stated: Guarantee, together: int) -> tuple[str, Guarantee]:
     return "one round" + ("" if together == 1 else f", up to {together} rewards"), whole
 
 
-def _user(policy: Policy, stated: Guarantee, m: int, delta: float) -> tuple[str, Guarantee]:
+def _user(policy: AnyPolicy, stated: Guarantee, m: int, delta: float) -> tuple[str, Guarantee]:
     if stated.unit == "user":
         return f"a user over {m:,} rounds", policy.guarantee(m).at(delta)
     return f"a user with {m:,} {stated.unit}s", stated.for_user(m, delta=delta)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import Environment, Policy
+from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.privacy import Guarantee
 
 __all__ = ["Band", "Result", "band_of"]
@@ -78,8 +78,8 @@ class Result:
         The whole traces, if they were asked for.
     """
 
-    policy: Policy
-    environment: Environment
+    policy: AnyPolicy
+    environment: AnyEnvironment
     horizon: int
     seed: int
     repetitions: NDArray[np.int64]

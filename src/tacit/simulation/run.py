@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import Environment, Policy, require
+from tacit.checks import require
+from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.simulation.result import Result
 from tacit.tapes import seeded_tape
 
 __all__ = ["checkpoints_of", "require_match", "simulate"]
 
 _CHUNK = 1 << 20
-_SIZES = {"n_arms", "n_users", "dimension", "n_options", "n_agents", "n_states"}
 
 
 def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
@@ -29,26 +29,24 @@ def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
     return np.unique(np.maximum(1, np.arange(1, count + 1) * horizon // count))
 
 
-def require_match(policy: Policy, environment: Environment, horizon: int) -> None:
-    """Raise ``ValueError`` unless `policy` was made for a world of this kind and size.
+def require_match(policy: AnyPolicy, environment: AnyEnvironment, horizon: int) -> None:
+    """Raise ``ValueError`` unless `policy` was made for an environment of this kind and size.
 
     Kernels trust the sizes they are given, so nothing plays before this was asked.
     """
-    if policy.room != environment.room:
+    if policy.setting != environment.setting:
         raise ValueError(
-            f"{policy.name} plays in the room {policy.room!r}, "
-            f"{environment.name} is a world of the room {environment.room!r}"
+            f"{policy.name} plays in the setting {policy.setting!r}, "
+            f"{environment.name} is an environment of the setting {environment.setting!r}"
         )
-    facts = environment.facts(horizon)
-    for size in sorted(_SIZES & facts.keys()):
-        mine = getattr(policy, size, facts[size])
-        rule = f"to be {facts[size]} as in {environment.name}"
-        require(policy, size, rule, mine == facts[size], mine)
+    for size, value in sorted(environment.sizes.items()):
+        mine = getattr(policy, size, value)
+        require(policy, size, f"to be {value} as in {environment.name}", mine == value, mine)
 
 
 def simulate(
-    policy: Policy,
-    environment: Environment,
+    policy: AnyPolicy,
+    environment: AnyEnvironment,
     *,
     horizon: int,
     repetitions: int | Iterable[int] = 1,
@@ -65,7 +63,7 @@ def simulate(
     ----------
     policy : Policy
     environment : Environment
-        Of the same room as the policy.
+        Of the same setting as the policy.
     horizon : int
         Number of rounds T.
     repetitions : int or iterable of int, default 1
@@ -91,8 +89,8 @@ def simulate(
     --------
     >>> import tacit
     >>> from tacit.arms import KLUCBCF, Bernoulli
-    >>> world = Bernoulli(means=(0.3, 0.7))
-    >>> result = tacit.simulate(KLUCBCF(n_arms=2, epsilon=1.0), world, horizon=2000, repetitions=4)
+    >>> environment = Bernoulli(means=(0.3, 0.7))
+    >>> result = tacit.simulate(KLUCBCF(n_arms=2, epsilon=1.0), environment, horizon=2000, repetitions=4)
     >>> result.measures["regret"].shape
     (4, 100)
     """

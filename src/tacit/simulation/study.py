@@ -1,4 +1,4 @@
-"""A study: policies, a world, and a grid over any of their parameters.
+"""A study: policies, an environment, and a grid over any of their parameters.
 
 A study is a small TOML file. ``[environment]`` and each ``[[policy]]`` name what to run and its
 parameters; ``[grid]`` varies parameters, and every combination is a *cell*::
@@ -35,7 +35,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from tacit.policy import Environment, Policy, require
+from tacit.checks import require
+from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.registry import build_both, policy_named
 
 __all__ = ["Cell", "Study"]
@@ -47,11 +48,11 @@ _TOP = {"name", "horizon", "repetitions", "seed", "checkpoints", "environment", 
 
 @dataclass(frozen=True)
 class Cell:
-    """One policy in one world for one horizon."""
+    """One policy in one environment for one horizon."""
 
     label: str
-    policy: Policy
-    environment: Environment
+    policy: AnyPolicy
+    environment: AnyEnvironment
     horizon: int
     varied: Mapping[str, Any]
     """The grid's values here, by the names the study file uses."""
@@ -66,7 +67,7 @@ class Study:
     name : str
         Names the files of the result.
     environment : mapping
-        ``name`` and parameters of a world.
+        ``name`` and parameters of an environment.
     policies : tuple of mappings
         ``name``, optional ``label`` and parameters of each policy.
     horizon, repetitions, seed, checkpoints : int
@@ -187,7 +188,7 @@ class Study:
     def _cell(
         self, written: Mapping[str, Any], chosen: Mapping[str, Any], axes: Mapping[str, set[str]]
     ) -> Cell:
-        world, parameters = dict(self.environment), dict(written)
+        environment, parameters = dict(self.environment), dict(written)
         name, label = parameters.get("name"), parameters.pop("label", None)
         if label is None:
             label = str(name)
@@ -204,15 +205,15 @@ class Study:
             if key == "horizon":
                 horizon = value
             elif key.startswith("environment."):
-                world[parameter] = value
+                environment[parameter] = value
             else:
                 parameters[parameter] = value
-        policy, environment = build_both(parameters, world, horizon)
+        policy, built = build_both(parameters, environment, horizon)
         shown = [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
         return Cell(
             label=" ".join([label, *shown]),
             policy=policy,
-            environment=environment,
+            environment=built,
             horizon=horizon,
             varied=varied,
         )

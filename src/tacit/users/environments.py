@@ -1,7 +1,7 @@
-"""Synthetic worlds of the users room: as the paper writes it, and as its table implies.
+"""Synthetic environments of the users setting: as the paper writes it, and as its table implies.
 
 As written, features and preferences are uniform on [0, 1]^d; there even a random policy has far less
-regret than the paper's table shows. The fitted world, with normal features and sparse groups,
+regret than the paper's table shows. The fitted environment, with normal features and sparse groups,
 reproduces most of that table.
 """
 
@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import require
 from tacit.generator import key_of
-from tacit.policy import Environment, require
+from tacit.policy import Environment
 from tacit.users.tables import MEASURES, SYNTHETIC, Table, Trace, joined, new_table, new_trace
 
 __all__ = ["Fitted", "Synthetic"]
@@ -24,7 +25,7 @@ _TABLE_STREAM, _WORLD_STREAM = 0, 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Synthetic(Environment):
+class Synthetic(Environment[Table, Trace]):
     """Users with similar preferences, joined by how similar they are: the paper as written.
 
     Users come in turn. A reward is linear in the item's features, with the mixture of all users'
@@ -52,7 +53,7 @@ class Synthetic(Environment):
     """
 
     name: ClassVar[str] = "synthetic-users"
-    room: ClassVar[str] = "users"
+    setting: ClassVar[str] = "users"
     summary: ClassVar[str] = "similar users, items with uniform features: the paper as written"
     measures: ClassVar[tuple[str, ...]] = MEASURES
     reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
@@ -106,12 +107,15 @@ class Synthetic(Environment):
         """Return an empty trace."""
         return new_trace(horizon, checkpoints, record=record)
 
-    def facts(self, horizon: int) -> Mapping[str, Any]:
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of users and of features."""
+        return {"n_users": self.n_users, "dimension": self.dimension}
+
+    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return the sizes, the rounds of one user and the range of rewards."""
         return {
-            "n_users": self.n_users,
-            "dimension": self.dimension,
-            "horizon": horizon,
+            **super().public_parameters(horizon),
             "visits": -(-horizon // self.n_users),
             "reward_range": self.reward_range,
         }
@@ -119,7 +123,7 @@ class Synthetic(Environment):
 
 @dataclass(frozen=True, kw_only=True)
 class Fitted(Synthetic):
-    """The synthetic world whose regret matches the paper's table.
+    """The synthetic environment whose regret matches the paper's table.
 
     Items have normal features. Users and items each fall into groups of consecutive numbers, and a
     group has a random subset of the features, never none: the others are zero.
@@ -134,7 +138,7 @@ class Fitted(Synthetic):
     Examples
     --------
     >>> from tacit.users import Fitted
-    >>> Fitted().facts(horizon=10_000)["visits"]
+    >>> Fitted().public_parameters(horizon=10_000)["visits"]
     1000
     """
 

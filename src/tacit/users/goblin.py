@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.users.policy import CollaborativePolicy
 
 __all__ = ["GOBLin"]

@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.checks import require
 from tacit.compiled import INTERPRETED
-from tacit.policy import Policy, Program, require
+from tacit.policy import Policy, Program
 from tacit.privacy import (
     BallRelease,
     Claim,
@@ -41,6 +42,7 @@ from tacit.users.noise import (
     scalar_variance,
     toeplitz_coefficients,
 )
+from tacit.users.tables import Table, Trace
 
 __all__ = ["CollaborativePolicy"]
 
@@ -48,7 +50,7 @@ _QUIET_RIDGE = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class CollaborativePolicy(Policy):
+class CollaborativePolicy(Policy[Table, State, Trace]):
     """Ridge regression for all users together; a subclass says how they are joined.
 
     Parameters
@@ -94,8 +96,8 @@ class CollaborativePolicy(Policy):
         Bound on the length of all parameters together; "theory" only. Default sqrt(N).
     """
 
-    room: ClassVar[str] = "users"
-    home: ClassVar[str] = "fitted-users"
+    setting: ClassVar[str] = "users"
+    example_environment: ClassVar[str] = "fitted-users"
     protects: ClassVar[str] = "each reward, if epsilon is given (published: not as claimed)"
     paper: ClassVar[str] = "004"
 
@@ -370,7 +372,7 @@ class CollaborativePolicy(Policy):
         """
         if not INTERPRETED and find_spec("scipy") is None:
             raise ModuleNotFoundError(
-                "the users room multiplies matrices with the BLAS of SciPy: "
+                "the users setting multiplies matrices with the BLAS of SciPy: "
                 "pip install 'tacit[networks]'"
             )
         matrix = np.array(weights, np.float64)

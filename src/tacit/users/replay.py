@@ -22,9 +22,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import require
 from tacit.generator import key_of
 from tacit.networks import Graph, adjacency, group_graph, partition
-from tacit.policy import Environment, require
+from tacit.policy import Environment
 from tacit.users.tables import MEASURES, REPLAY, Table, Trace, joined, new_table, new_trace
 
 __all__ = ["Delicious", "LastFM"]
@@ -55,10 +56,10 @@ class Prepared(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Replay(Environment):
+class _Replay(Environment[Table, Trace]):
     """What the data sets have in common."""
 
-    room: ClassVar[str] = "users"
+    setting: ClassVar[str] = "users"
     measures: ClassVar[tuple[str, ...]] = MEASURES
     folder: ClassVar[str]
     files: ClassVar[tuple[_Columns, _Columns, _Columns]]
@@ -93,16 +94,19 @@ class _Replay(Environment):
         """Return an empty trace."""
         return new_trace(horizon, checkpoints, record=record)
 
-    def facts(self, horizon: int) -> Mapping[str, Any]:
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of groups and of features."""
+        return {"n_users": self.n_groups, "dimension": self.dimension}
+
+    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return the sizes and the range of rewards.
 
         People arrive at random, so how often a group comes is not known beforehand: noise on the
         sums of a group is calibrated for three times its fair share of the rounds.
         """
         return {
-            "n_users": self.n_groups,
-            "dimension": self.dimension,
-            "horizon": horizon,
+            **super().public_parameters(horizon),
             "visits": -(-3 * horizon // self.n_groups),
             "reward_range": (0.0, 1.0),
         }

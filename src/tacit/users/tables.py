@@ -1,4 +1,4 @@
-"""Tables of the users room: who arrives, which items are shown, and what each would earn.
+"""Tables of the users setting: who arrives, which items are shown, and what each would earn.
 
 A synthetic table knows the preferences of its users and draws arrivals, candidates and reward noise
 from a counter-based generator; a replay table knows which items a person liked; a recorded table is

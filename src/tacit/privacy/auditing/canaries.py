@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.auditing.bounds import one_run_epsilon
 from tacit.privacy.auditing.core import seed_of
 

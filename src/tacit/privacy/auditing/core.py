@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.auditing.bounds import epsilon_lower_bound
 from tacit.privacy.auditing.events import Event, candidates
 from tacit.privacy.auditing.scores import Rows, Score, scores_for

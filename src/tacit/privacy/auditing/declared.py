@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.accounting import composed_delta, composed_epsilon
 from tacit.privacy.releases import Release
 

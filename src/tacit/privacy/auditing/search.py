@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.auditing.core import AuditResult, Run, audit, seed_of
 
 __all__ = ["Neighbours", "SearchResult", "search"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.releases import Release
 from tacit.tapes import Tape, secure_tape, seeded_tape
 

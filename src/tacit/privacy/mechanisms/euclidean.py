@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy.mechanisms.base import Array, VectorNoise
 from tacit.privacy.releases import (
     BallRelease,

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.policy import require
 from tacit.privacy.mechanisms.base import Array, Mechanism
 from tacit.privacy.releases import PiecewiseRelease, RandomizedResponseRelease, UnaryRelease
 from tacit.privacy.samplers import release_bit, release_piecewise

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import require
+from tacit.checks import require
 
 __all__ = ["Array", "Release", "release_from_dict", "require_noise"]
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.releases.base import Array, Release
 
 __all__ = ["RandomizedResponseRelease", "UnaryRelease"]

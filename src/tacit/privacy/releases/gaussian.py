@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.releases.base import Array, Release, require_noise
 
 __all__ = ["DiscreteGaussianRelease", "GaussianRelease", "gaussian_delta", "gaussian_scale"]

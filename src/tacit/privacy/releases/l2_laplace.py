@@ -39,7 +39,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.policy import require
+from tacit.checks import require
 from tacit.privacy.releases.base import Array, Release, require_noise
 from tacit.privacy.releases.gaussian import GaussianRelease, gaussian_delta
 from tacit.privacy.releases.laplace import LaplaceRelease, laplace_delta

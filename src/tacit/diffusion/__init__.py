@@ -1,0 +1,20 @@
+"""Agents who track a changing truth and pool their beliefs over a network (paper 000)."""
+
+from tacit.diffusion.bandit import DiffusionBandit
+from tacit.diffusion.environments import THREE_AGENTS, ChangingTruth, RecordedTruth
+from tacit.diffusion.learning import DiffusionLearning
+from tacit.diffusion.outsiders import OutsiderPrivateDiffusion
+from tacit.diffusion.spies import SpyPrivateDiffusion
+from tacit.diffusion.tables import edit_losses, edit_signals
+
+__all__ = [
+    "THREE_AGENTS",
+    "ChangingTruth",
+    "DiffusionBandit",
+    "DiffusionLearning",
+    "OutsiderPrivateDiffusion",
+    "RecordedTruth",
+    "SpyPrivateDiffusion",
+    "edit_losses",
+    "edit_signals",
+]

@@ -1,0 +1,127 @@
+"""Algorithm 3: agents who track a changing truth from their own losses, without privacy.
+
+An agent mixes its belief with what its latest signal suggests, names a state drawn from the mixture
+of its neighbours' and its own, suffers the loss of that state alone, and lowers its belief in the
+state by an importance-weighted exponential step. Odeyomi (2022), Algorithm 3; psi starts from
+mu_{t-1} and the loss is divided by the consensus probability P, as in eq. 15: dividing by the
+agent's own p, as other steps print, is biased. With adaptive rates the sound step of
+:mod:`tacit.diffusion.sound` takes the place of the published one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiled import kernel
+from tacit.diffusion import sound as diffusion_sound
+from tacit.diffusion.policy import BanditPolicy
+from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
+from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
+from tacit.policy import Program
+from tacit.privacy import Guarantee
+from tacit.tapes import Tape, uniform
+
+__all__ = ["DiffusionBandit"]
+
+
+class State(NamedTuple):
+    """What N agents believe."""
+
+    mu: NDArray[np.float64]
+    """Shape (N, M): beliefs."""
+    p: NDArray[np.float64]
+    """Shape (N, M): what agents send, intermediate probabilities."""
+    P: NDArray[np.float64]
+    """Shape (N, M): consensus probabilities."""
+    choices: NDArray[np.int64]
+    """Shape (N,): the states named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffusionBandit(BanditPolicy):
+    """Track the dominant state from losses and signals, sharing in the open.
+
+    Guarantee: none; beliefs depend on every loss and signal without noise.
+
+    Regret: with theory's rates of order sqrt(alpha T ln M) for each agent, by the paper.
+
+    Parameters
+    ----------
+    n_states : int
+        Number of states M.
+    rates : "constant", "theory" or "adaptive", default "constant"
+        Constant and theory run the published box, adaptive the sound step.
+    learning_rate, exploration_prob : float, default 0.1
+        The paper's constants.
+    horizon, independence_number : int, optional
+        For theory.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.diffusion import ChangingTruth, DiffusionBandit
+    >>> policy, environment = DiffusionBandit(n_states=5), ChangingTruth(dominance=0.8)
+    >>> result = tacit.simulate(policy, environment, horizon=500, repetitions=20, seed=1)
+    >>> bool(result.final("regret").mean() < 60)
+    True
+
+    References
+    ----------
+    Odeyomi. Differential privacy in social networks using multi-armed bandit. IEEE Access, 2022.
+    """
+
+    name: ClassVar[str] = "diffusion-bandit"
+    summary: ClassVar[str] = "agents track a changing truth from their own losses, not private"
+    paper: ClassVar[str] = "000 Algorithm 3"
+
+    rates: str = "constant"
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return that nothing is protected."""
+        return Guarantee.none("Beliefs depend on every loss and signal without noise", unit="round")
+
+    def start(self, table: Table) -> Any:
+        """Return uniform beliefs."""
+        mu = self._uniform(table)
+        if self.rates == "adaptive":
+            return diffusion_sound.start(mu, table, self._sound_rule())
+        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
+
+    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
+        if self.rates == "adaptive":
+            return diffusion_sound.run, (self._sound_rule(), state, table, tape, trace)
+        return run, (*self.eta_and_gamma, state, table, tape, trace)
+
+    def _sound_rule(self) -> diffusion_sound.Rule:
+        eta, gamma = self.eta_and_gamma
+        return diffusion_sound.open_rule(eta=eta, gamma=gamma)
+
+
+@kernel
+def run(
+    eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+) -> None:
+    """Play rounds first to last - 1."""
+    mu, p, P, choices = state
+    N = mu.shape[0]
+    truth = trace.truth
+    for t in range(first, last):
+        truth_at(table, t, truth)
+        for k in range(N):
+            S = signal_at(table, t, k, truth[table.group[k]])
+            intermediate(mu, k, S, table.signal_std, p)
+            mix(mu, k, gamma, p)
+        for k in range(N):
+            consensus(table.indptr, table.senders, table.weights, p, k, P[k])
+            choices[k] = draw(P[k], uniform(tape, t, k))
+        charge(table, trace, t, mu, choices)
+        for k in range(N):
+            theta = choices[k]
+            loss = loss_at(table, t, k, theta, truth[table.group[k]])
+            reweigh(mu, k, theta, eta * loss / P[k, theta])
+        note(table, trace, t, mu)

@@ -1,0 +1,348 @@
+"""Environments of agents who track a changing truth.
+
+In every round there is a true state. Each agent gets a signal, the true state plus normal noise, and a
+loss for the state it names. :class:`ChangingTruth` draws the true states so that one of them
+dominates, as in the simulations of Odeyomi (2022); :class:`RecordedTruth` reads them from arrays.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.checks import require
+from tacit.diffusion.tables import DISTANCE, MATCH, MEASURES, RECORDED, Table, Trace, new_trace
+from tacit.generator import key_of
+from tacit.networks import Graph, independence_number
+from tacit.networks.combination import Combination
+from tacit.policy import Environment
+
+__all__ = ["THREE_AGENTS", "ChangingTruth", "RecordedTruth"]
+
+#: The network of the paper's simulations, Fig. 1.
+THREE_AGENTS = ((0.2, 0.2, 0.8), (0.5, 0.4, 0.1), (0.3, 0.4, 0.1))
+
+_KINDS = {"match": MATCH, "distance": DISTANCE}
+_TABLE_STREAM, _SCHEDULE_STREAM = 0, 2
+_LARGEST_EXACT = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class _TruthEnvironment(Environment[Table, Trace]):
+    setting: ClassVar[str] = "diffusion"
+    measures: ClassVar[tuple[str, ...]] = MEASURES
+
+    network: Any = THREE_AGENTS
+    weights: str = "uniform"
+    connectivity: str = "strong"
+    groups: Sequence[int] | None = None
+    signal_std: float = 1.0
+    losses: Any = "match"
+    flip_prob: float = 0.0
+    threshold: float = 0.99
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.network, (Graph, Combination, tuple)):
+            object.__setattr__(self, "network", Combination.from_matrix(self.network))
+        if self.groups is not None:
+            object.__setattr__(self, "groups", tuple(self.groups))
+        rules = ("uniform", "metropolis", "laplacian", "from_weights")
+        require(self, "weights", f"one of {', '.join(rules)}", self.weights in rules, self.weights)
+        known = self.connectivity in ("strong", "weak")
+        require(self, "connectivity", "strong or weak", known, self.connectivity)
+        if self.connectivity == "strong":
+            self.combination.require_strongly_connected(type(self).__name__)
+        require(self, "signal_std", "> 0", 0 < self.signal_std < np.inf, self.signal_std)
+        require(self, "flip_prob", "in [0, 1]", 0 <= self.flip_prob <= 1, self.flip_prob)
+        require(self, "threshold", "in [1/2, 1)", 0.5 <= self.threshold < 1, self.threshold)
+        n = self.combination.n_agents
+        group = self.group
+        fits = group.shape == (n,) and set(group.tolist()) == set(range(int(group.max()) + 1))
+        require(self, "groups", f"{n} group numbers 0, 1, ... without gaps", fits, self.groups)
+
+    @cached_property
+    def combination(self) -> Combination:
+        """The weights that agents give to each other's messages."""
+        if isinstance(self.network, Combination):
+            return self.network
+        if isinstance(self.network, Graph):
+            combination: Combination = getattr(Combination, self.weights)(self.network)
+            return combination
+        return Combination.from_matrix(self.network)
+
+    @cached_property
+    def group(self) -> NDArray[np.int64]:
+        """The group of each agent, shape (n_agents,)."""
+        if self.groups is None:
+            return np.zeros(self.combination.n_agents, np.int64)
+        return np.array(self.groups, np.int64)
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents N."""
+        return self.combination.n_agents
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups that have a truth of their own."""
+        return int(self.group.max()) + 1
+
+    @property
+    @abstractmethod
+    def state_count(self) -> int:
+        """Number of states M."""
+
+    @property
+    def _own_losses(self) -> bool:
+        return self.flip_prob > 0
+
+    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
+        """Return an empty trace; with `record`, beliefs at checkpoints and every choice are kept."""
+        rows = self.n_agents if self._own_losses else self.n_groups
+        shape = (self.n_agents, self.n_groups, rows, self.state_count)
+        return new_trace(shape, horizon, checkpoints, threshold=self.threshold, record=record)
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of agents and of states."""
+        return {"n_agents": self.n_agents, "n_states": self.state_count}
+
+    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
+        """Return the numbers of agents and states, the horizon, and alpha for smaller networks."""
+        public = dict(super().public_parameters(horizon))
+        if self.n_agents <= _LARGEST_EXACT:
+            graph = self.combination.graph().undirected()
+            public["independence_number"] = independence_number(graph).upper
+        return public
+
+    def _table(self, seed: int, repetition: int, **changes: Any) -> Table:
+        key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
+        N, M, G = self.n_agents, self.state_count, self.n_groups
+        columns = self.combination.columns
+        rows = np.arange(N) if self._own_losses else self.group
+        none = np.empty(0, np.int64)
+        table = Table(
+            key0=key0,
+            key1=key1,
+            n_states=M,
+            group=self.group,
+            starts=np.zeros(1, np.int64),
+            dominant=np.zeros((1, G), np.int64),
+            dominance=1.0,
+            states=np.empty((0, G), np.int64),
+            signal_std=float(self.signal_std),
+            signals=np.empty((0, N)),
+            loss_kind=_KINDS[self.losses] if isinstance(self.losses, str) else RECORDED,
+            losses=np.empty((0, int(rows.max()) + 1, M)),
+            flip_prob=float(self.flip_prob),
+            loss_row=rows,
+            row_agent=np.unique(rows, return_index=True)[1],
+            indptr=columns.indptr,
+            senders=columns.senders,
+            weights=columns.weights,
+            edit_rounds=none,
+            edit_agents=none,
+            edit_states=none,
+            edit_values=np.empty(0),
+        )
+        return table._replace(**changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangingTruth(_TruthEnvironment):
+    """A true state that changes every round, one of them more frequent than the others.
+
+    Parameters
+    ----------
+    n_states : int, default 5
+        Number of states M.
+    dominance : float, default 0.8
+        Probability q that the dominant state is the true one in a round; else it is one of the
+        others, all equally likely.
+    dominant : int or sequence of int, optional
+        The dominant state of each group; drawn anew for each repetition unless given.
+    switches : int, default 0
+        How often, evenly spaced, the dominant state jumps to another one.
+    network : Graph, Combination or matrix, default the paper's three agents
+        Who hears whom; a_jk in row j and column k of a matrix is the weight k gives to j.
+    weights : "uniform", "metropolis", "laplacian" or "from_weights"
+        How a graph becomes a combination matrix.
+    connectivity : "strong" or "weak", default "strong"
+        Whether every agent must hear of every other, at least by hearsay.
+    groups : sequence of int, optional
+        The group of each agent; every group has a truth of its own. One group unless given.
+    signal_std : float, default 1
+        Standard deviation of the signals.
+    losses : "match" or "distance", default "match"
+        0 for the true state and 1 for others, or the distance to the true state over M - 1.
+    flip_prob : float, default 0
+        Probability that an agent's loss l is 1 - l instead; then losses differ among agents.
+    threshold : float, default 0.99
+        The belief, held by every agent of a group in the same state, that counts as convergence.
+
+    Examples
+    --------
+    >>> from tacit.diffusion import ChangingTruth
+    >>> from tacit.networks import ring
+    >>> ChangingTruth(network=ring(10), weights="metropolis").public_parameters(500)["independence_number"]
+    5
+    """
+
+    name: ClassVar[str] = "changing-truth"
+    summary: ClassVar[str] = "a true state that changes every round while one state dominates"
+
+    n_states: int = 5
+    dominance: float = 0.8
+    dominant: int | Sequence[int] | None = None
+    switches: int = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = self.losses in tuple(_KINDS)
+        require(self, "losses", f"one of {', '.join(_KINDS)}", known, self.losses)
+        require(self, "n_states", ">= 1", self.n_states >= 1, self.n_states)
+        require(self, "dominance", "in [0, 1]", 0 <= self.dominance <= 1, self.dominance)
+        require(self, "switches", ">= 0", self.switches >= 0, self.switches)
+        if self.dominant is not None:
+            chosen = np.atleast_1d(self.dominant)
+            fits = chosen.shape == (self.n_groups,)
+            fits = fits and bool(np.all((chosen >= 0) & (chosen < self.n_states)))
+            rule = f"a state in 0..{self.n_states - 1} for each of {self.n_groups} groups"
+            require(self, "dominant", rule, fits, self.dominant)
+
+    @property
+    def state_count(self) -> int:
+        """Number of states M."""
+        return self.n_states
+
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
+        """Return the table of one repetition."""
+        rng = np.random.Generator(
+            np.random.Philox(key=key_of(seed, repetition, stream=_SCHEDULE_STREAM))
+        )
+        pieces = min(self.switches, horizon - 1) + 1
+        dominant = np.empty((pieces, self.n_groups), np.int64)
+        drawn = rng.integers(self.n_states, size=self.n_groups)
+        dominant[0] = drawn if self.dominant is None else self.dominant
+        for i in range(1, pieces):
+            jump = rng.integers(1, max(2, self.n_states), size=self.n_groups)
+            dominant[i] = (dominant[i - 1] + jump) % self.n_states
+        return self._table(
+            seed,
+            repetition,
+            starts=np.arange(pieces) * horizon // pieces,
+            dominant=dominant,
+            dominance=float(self.dominance),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedTruth(_TruthEnvironment):
+    """True states, and perhaps signals and losses, read from arrays.
+
+    Parameters
+    ----------
+    states : array of int, shape (T,) or (T, n_groups)
+        The true states, from 0.
+    n_states : int, optional
+        Number of states M; by default the largest state plus one.
+    signals : array, shape (T, n_agents), optional
+        Recorded signals; drawn around the true states unless given.
+    losses : "match", "distance" or array of shape (T, M) or (T, n_agents, M), default "match"
+        Recorded losses in [0, 1], shared or of each agent.
+    network, weights, connectivity, groups, signal_std, flip_prob, threshold
+        As in :class:`ChangingTruth`.
+
+    Examples
+    --------
+    >>> from tacit.diffusion import RecordedTruth
+    >>> RecordedTruth(states=[0, 2, 2, 1]).public_parameters(4)["n_states"]
+    3
+    """
+
+    name: ClassVar[str] = "recorded-truth"
+    summary: ClassVar[str] = "true states, signals and losses from arrays"
+
+    states: Any
+    n_states: int | None = None
+    signals: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        T, M, N, G = len(self._states), self.state_count, self.n_agents, self.n_groups
+        inside = self._states.shape == (T, G) and T > 0
+        inside = inside and bool(np.all((self._states >= 0) & (self._states < M)))
+        rule = f"states in 0..{M - 1}, one column for each of {G} groups"
+        require(self, "states", rule, inside, self.states)
+        if self.signals is not None:
+            fits = self._signals.shape == (T, N) and bool(np.isfinite(self._signals).all())
+            require(self, "signals", f"finite, of shape {(T, N)}", fits, self._signals.shape)
+        if isinstance(self.losses, str):
+            known = self.losses in _KINDS
+            require(self, "losses", f"one of {', '.join(_KINDS)} or an array", known, self.losses)
+        else:
+            shape = (T, N, M) if self._own_losses else (T, 1, M)
+            fits = self._losses.shape == shape and G == 1
+            rule = f"of shape {(T, M)} or {(T, N, M)}, with one group"
+            require(self, "losses", rule, fits, self._losses.shape)
+            inside = bool(np.all((self._losses >= 0) & (self._losses <= 1)))
+            require(self, "losses", "in [0, 1]", inside, "others")
+
+    def __hash__(self) -> int:
+        return hash(self._content)
+
+    def __eq__(self, other: object) -> bool:
+        same = isinstance(other, RecordedTruth) and self._content == other._content
+        return same and all(
+            getattr(self, name) == getattr(other, name)
+            for name in ("network", "weights", "groups", "signal_std", "flip_prob", "threshold")
+        )
+
+    @cached_property
+    def _content(self) -> tuple[Any, ...]:
+        losses = self.losses if isinstance(self.losses, str) else self._losses.tobytes()
+        return (self.state_count, self._states.tobytes(), self._signals.tobytes(), losses)
+
+    @cached_property
+    def _states(self) -> NDArray[np.int64]:
+        states = np.array(self.states, np.int64)
+        return states[:, None] if states.ndim == 1 else states
+
+    @cached_property
+    def _signals(self) -> NDArray[np.float64]:
+        none = np.empty((0, self.n_agents))
+        return none if self.signals is None else np.array(self.signals, np.float64)
+
+    @cached_property
+    def _losses(self) -> NDArray[np.float64]:
+        losses = np.array(self.losses, np.float64)
+        return losses[:, None] if losses.ndim == 2 else losses
+
+    @property
+    def _own_losses(self) -> bool:
+        recorded = not isinstance(self.losses, str) and np.ndim(self.losses) == 3
+        return self.flip_prob > 0 or recorded
+
+    @property
+    def state_count(self) -> int:
+        """Number of states M."""
+        return self.n_states or int(self._states.max()) + 1
+
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
+        """Return the recorded table; what is not recorded is drawn for each repetition."""
+        rounds = len(self._states)
+        require(self, "horizon", f"<= {rounds} recorded rounds", horizon <= rounds, horizon)
+        changes: dict[str, Any] = {"states": self._states, "signals": self._signals}
+        if not isinstance(self.losses, str):
+            rows = self.n_agents if self._own_losses else 1
+            # A copy: numba would compile every kernel again for the read-only view.
+            changes["losses"] = np.array(
+                np.broadcast_to(self._losses, (rounds, rows, self.state_count))
+            )
+        return self._table(seed, repetition, **changes)

@@ -1,0 +1,105 @@
+"""Diffusion learning: weigh your own evidence, then average with your neighbours.
+
+Every round an agent gets a noisy signal of the true state, applies Bayes' rule to its belief, and
+replaces the belief by a weighted mean of its neighbours'. It needs no losses and learns a truth
+that stands still; it is the part of the diffusion bandits that does not learn from losses. Odeyomi
+(2022), eqs. 2 to 5. The state an agent names is the one it believes in most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiled import kernel
+from tacit.diffusion.policy import DiffusionPolicy
+from tacit.diffusion.steps import consensus, intermediate
+from tacit.diffusion.tables import Table, Trace, charge, note, signal_at, truth_at
+from tacit.policy import Program
+from tacit.privacy import Guarantee
+from tacit.tapes import Tape
+
+__all__ = ["DiffusionLearning"]
+
+
+class State(NamedTuple):
+    """What N agents believe."""
+
+    mu: NDArray[np.float64]
+    """Shape (N, M): beliefs."""
+    psi: NDArray[np.float64]
+    """Shape (N, M): beliefs after the signal, before the neighbours."""
+    combined: NDArray[np.float64]
+    """Shape (M,): room to work."""
+    choices: NDArray[np.int64]
+    """Shape (N,): the states named."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiffusionLearning(DiffusionPolicy):
+    """Learn from signals and neighbours, without losses.
+
+    Guarantee: none; the intermediate beliefs that agents exchange show their signals.
+
+    Parameters
+    ----------
+    n_states : int
+        Number of states M.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.diffusion import ChangingTruth, DiffusionLearning
+    >>> policy, environment = DiffusionLearning(n_states=5), ChangingTruth(dominance=1.0)
+    >>> result = tacit.simulate(policy, environment, horizon=100, seed=1)
+    >>> bool(result.final("belief").mean() > 0.99)
+    True
+
+    References
+    ----------
+    Odeyomi. Differential privacy in social networks using multi-armed bandit. IEEE Access, 2022.
+    """
+
+    name: ClassVar[str] = "diffusion"
+    summary: ClassVar[str] = "Bayes on your own signal, then average with your neighbours"
+    paper: ClassVar[str] = "000 eqs. 4-5"
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return that nothing is protected."""
+        return Guarantee.none("Agents exchange beliefs that show their signals", unit="round")
+
+    def start(self, table: Table) -> State:
+        """Return uniform beliefs."""
+        mu = self._uniform(table)
+        return State(mu, mu.copy(), np.zeros(self.n_states), np.zeros(mu.shape[0], np.int64))
+
+    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
+        return run, (state, table, trace)
+
+
+@kernel
+def run(state: Any, table: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    mu, psi, combined, choices = state
+    N, M = mu.shape
+    truth = trace.truth
+    for t in range(first, last):
+        truth_at(table, t, truth)
+        for k in range(N):
+            choices[k] = 0
+            for theta in range(1, M):
+                if mu[k, theta] > mu[k, choices[k]]:
+                    choices[k] = theta
+        charge(table, trace, t, mu, choices)
+        for k in range(N):
+            S = signal_at(table, t, k, truth[table.group[k]])
+            intermediate(mu, k, S, table.signal_std, psi)
+        for k in range(N):
+            consensus(table.indptr, table.senders, table.weights, psi, k, combined)
+            for theta in range(M):
+                mu[k, theta] = combined[theta]
+        note(table, trace, t, mu)

@@ -1,0 +1,175 @@
+"""What the two private diffusion bandits share: the channel of a loss, its guarantee, the sound step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from tacit.checks import require
+from tacit.diffusion import sound as diffusion_sound
+from tacit.diffusion.bandit import State
+from tacit.diffusion.policy import BanditPolicy
+from tacit.diffusion.tables import Table, Trace
+from tacit.policy import Program
+from tacit.privacy import (
+    BoundedNoiseRelease,
+    Claim,
+    Guarantee,
+    LaplaceRelease,
+    PureRelease,
+    RandomizedResponseRelease,
+    Release,
+    compose,
+)
+from tacit.tapes import Tape
+
+__all__ = ["PrivateBanditPolicy"]
+
+_WHY = (
+    "noise outside [-b, b] is replaced by the constant b/2, which betrays the loss, and near the "
+    "ends only one loss is possible"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateBanditPolicy(BanditPolicy):
+    """What the two private policies share: a channel for losses."""
+
+    epsilon: float
+    variant: str = "corrected"
+    mechanism: str = "response"
+    block: int | None = None
+    noise_bound: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
+        known = self.variant in ("published", "corrected")
+        require(self, "variant", "published or corrected", known, self.variant)
+        known = self.mechanism in ("response", "laplace")
+        require(self, "mechanism", "response or laplace", known, self.mechanism)
+        if self.block is not None:
+            require(self, "block", ">= 1", self.block >= 1, self.block)
+        if self.noise_bound is not None:
+            require(self, "noise_bound", "> 0", self.noise_bound > 0, self.noise_bound)
+
+    @classmethod
+    def sharing_seldom(
+        cls, *, report_epsilon: float, block: int, mechanism: str = "response", **settings: Any
+    ) -> Self:
+        """Return the corrected policy that reports every `block` rounds and spends less.
+
+        Parameters
+        ----------
+        report_epsilon : float
+            What one report costs even if all losses of its block change, so that an agent's whole
+            history costs this once a block. `epsilon`, for a single loss, follows and is smaller.
+        block : int
+            Rounds between two reports.
+        mechanism, **settings
+            Parameters of the policy.
+        """
+        require(cls.__name__, "report_epsilon", "> 0", report_epsilon > 0, report_epsilon)
+        require(cls.__name__, "block", ">= 1", block >= 1, block)
+        epsilon = report_epsilon / block
+        if mechanism == "response":
+            epsilon = math.log1p(math.expm1(report_epsilon) / block)
+        return cls(epsilon=epsilon, block=block, mechanism=mechanism, **settings)
+
+    @property
+    def corrected(self) -> bool:
+        """Whether the sound step is taken."""
+        return self.variant == "corrected"
+
+    @property
+    def rounds_per_report(self) -> int:
+        """B, the length of a block."""
+        if not self.corrected:
+            return 1
+        return self.block or diffusion_sound.best_block(self.epsilon)
+
+    @property
+    def bound(self) -> float:
+        """The published b: ln T / epsilon, the paper's T = 500 unless told."""
+        return self.noise_bound or math.log(max(2, self.horizon or 500)) / self.epsilon
+
+    @property
+    def loss_release(self) -> Release:
+        """What one loss is released through, as a change of that loss alone sees it."""
+        if not self.corrected:
+            return BoundedNoiseRelease(scale=1 / self.epsilon, bound=self.bound)
+        B = self.rounds_per_report
+        if self.mechanism == "laplace":
+            return LaplaceRelease(sensitivity=1 / B, scale=1 / (B * self.epsilon))
+        if B == 1:
+            return RandomizedResponseRelease.symmetric(self.epsilon)
+        return PureRelease(level=self.epsilon, what="a bit about the mean loss of a block")
+
+    @property
+    def block_release(self) -> Release:
+        """The same as a change of all losses of the block sees it."""
+        B = self.rounds_per_report
+        if not self.corrected or B == 1:
+            return self.loss_release
+        if self.mechanism == "laplace":
+            return LaplaceRelease(sensitivity=1.0, scale=1 / (B * self.epsilon))
+        return RandomizedResponseRelease.symmetric(
+            math.log1p(B * math.expm1(min(self.epsilon, 700.0)))
+        )
+
+    @property
+    def loss_guarantee(self) -> Guarantee:
+        """What is guaranteed to one loss of one agent over the whole run."""
+        scope: dict[str, Any] = {"unit": "reward", "trust": "local", "span": "run"}
+        release, B = self.loss_release, self.rounds_per_report
+        if not self.corrected:
+            return compose(
+                [(release, 1)],
+                delta=release.delta(self.epsilon),
+                claim=Claim(epsilon=self.epsilon, holds=False, why=_WHY, **scope),
+                note="One loss of one agent.",
+                **scope,
+            )
+        note = (
+            "One loss of one agent; where one event changes the losses of n agents, n times that."
+        )
+        if B == 1:
+            return compose([(release, 1)], note=note, **scope)
+        # Without releases: the losses of a block meet in one release, which Guarantee.for_user,
+        # where every record has its own, would undercount.
+        note += f" Reported every {B} rounds; for an agent's whole history see history_guarantee."
+        return Guarantee(epsilon=release.epsilon, basis="theorem", note=note, **scope)
+
+    @property
+    def keep_signal(self) -> float:
+        """Probability that the state nearest to a signal is told; here signals are not hidden."""
+        return diffusion_sound.OPEN_SIGNAL
+
+    @property
+    def rule(self) -> diffusion_sound.Rule:
+        """The numbers of the sound step."""
+        eta, gamma = self.eta_and_gamma
+        make = diffusion_sound.response_rule
+        if self.mechanism == "laplace":
+            make = diffusion_sound.laplace_rule
+        return make(
+            eta=eta,
+            gamma=gamma,
+            epsilon=self.epsilon,
+            block=self.rounds_per_report,
+            keep_signal=self.keep_signal,
+        )
+
+    def start(self, table: Table) -> Any:
+        """Return uniform beliefs."""
+        mu = self._uniform(table)
+        if self.corrected:
+            return diffusion_sound.start(mu, table, self.rule)
+        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
+
+    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel of the corrected variant and its arguments."""
+        return diffusion_sound.run, (self.rule, state, table, tape, trace)

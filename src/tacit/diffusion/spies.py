@@ -1,0 +1,211 @@
+"""Algorithm 2: agents who hide their losses and signals from outsiders and from each other.
+
+As Algorithm 1, but what an agent sends to its neighbours is noisy too. Given the noisy losses, a
+belief is post-processing and needs no further noise; what a message leaks is the agent's latest
+signal. Odeyomi (2022), Algorithm 2, read as: add the noise, then scale, then renormalise P before
+drawing.
+
+``published`` follows the box. With b' = 1 and epsilon = 0.1, 90% of the draws on the M probabilities
+are replaced by the same constant, and a message is as good as open. ``corrected`` noises what the
+message really depends on: the agent shares one state, the nearest to its signal, through randomized
+response with M answers, and everyone, the agent included, applies Bayes' rule with the likelihood of
+that answer. Signals and losses are told once a block: longer blocks share less and spend less.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tacit.checks import require
+from tacit.compiled import kernel
+from tacit.diffusion import sound as diffusion_sound
+from tacit.diffusion.private import PrivateBanditPolicy
+from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
+from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
+from tacit.policy import Program
+from tacit.privacy import BoundedNoiseRelease, Claim, Guarantee, PureRelease, Release, compose
+from tacit.privacy.samplers import release_bounded
+from tacit.tapes import Tape, uniform
+
+__all__ = ["SpyPrivateDiffusion"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpyPrivateDiffusion(PrivateBanditPolicy):
+    """Track the dominant state and hide losses and signals from everybody else, neighbours included.
+
+    Guarantee: corrected, pure `epsilon` + `signal_epsilon` for the loss and the signal of one agent
+    in one round, over the whole run; for an agent's whole history see `history_guarantee`.
+    Published, none.
+
+    Parameters
+    ----------
+    n_states : int
+        Number of states M.
+    epsilon : float
+        Privacy of one loss; in the published variant also of one probability.
+    signal_epsilon : float, optional
+        Privacy of one signal in the corrected variant; by default `epsilon`. 0 shares no signals.
+    message_bound : float, default 1
+        b' of the published variant.
+    variant, mechanism, block, noise_bound
+        As in :class:`~tacit.diffusion.OutsiderPrivateDiffusion`.
+    rates, learning_rate, exploration_prob, horizon, independence_number
+        As in :class:`BanditPolicy`.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.diffusion import ChangingTruth, SpyPrivateDiffusion
+    >>> policy = SpyPrivateDiffusion(n_states=5, epsilon=1.0, signal_epsilon=0.5)
+    >>> policy.guarantee(5000).epsilon
+    1.5
+    >>> policy.history_guarantee(5000).epsilon
+    7500.0
+    >>> seldom = SpyPrivateDiffusion.sharing_seldom(
+    ...     n_states=5, report_epsilon=1.0, signal_epsilon=0.5, block=50
+    ... )
+    >>> round(seldom.history_guarantee(5000).epsilon, 6)
+    150.0
+
+    References
+    ----------
+    Odeyomi. Differential privacy in social networks using multi-armed bandit. IEEE Access, 2022.
+    """
+
+    name: ClassVar[str] = "diffusion-spies"
+    summary: ClassVar[str] = "agents track a changing truth, losses and signals hidden from all"
+    protects: ClassVar[str] = "each loss and signal, from neighbours too (published: nothing)"
+    paper: ClassVar[str] = "000 Algorithm 2"
+
+    signal_epsilon: float | None = None
+    message_bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.signal_epsilon is not None:
+            require(self, "signal_epsilon", ">= 0", self.signal_epsilon >= 0, self.signal_epsilon)
+        require(self, "message_bound", "> 0", self.message_bound > 0, self.message_bound)
+
+    @property
+    def signal_release(self) -> Release:
+        """What one signal, or one probability that was sent, is released through."""
+        if not self.corrected:
+            gamma = self.published_rates[1]
+            return BoundedNoiseRelease(
+                sensitivity=gamma, scale=1 / self.epsilon, bound=self.message_bound
+            )
+        level = self.epsilon if self.signal_epsilon is None else self.signal_epsilon
+        return PureRelease(level=level, what="the state nearest to a signal")
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what is protected: the loss and the signal of one agent in one round."""
+        scope: dict[str, Any] = {"unit": "round", "trust": "local", "span": "run"}
+        if not self.corrected:
+            return self._published_guarantee(scope)
+        releases = [(self.loss_release, 1), (self.signal_release, 1)]
+        note = (
+            "The loss and the signal of one agent in one round; where one event changes those of n "
+            "agents, n times that."
+        )
+        if self.rounds_per_report == 1:
+            return compose(releases, note=note, **scope)
+        note += (
+            f" Shared every {self.rounds_per_report} rounds; for an agent's whole history see "
+            "history_guarantee."
+        )
+        total = sum(release.epsilon for release, _ in releases)
+        return Guarantee(epsilon=total, basis="theorem", note=note, **scope)
+
+    def _published_guarantee(self, scope: dict[str, Any]) -> Guarantee:
+        message = self.signal_release
+        constant = math.exp(-self.message_bound * self.epsilon)
+        vector = 1.0 - (1.0 - constant) ** self.n_states
+        loss = self.loss_guarantee
+        why = (
+            f"{100 * constant:.1f}% of the draws on a probability are the same constant; a message "
+            f"shows one exactly with probability {vector:.5f}"
+        )
+        return Guarantee.none(
+            f"{why[0].upper()}{why[1:]}. One loss alone has epsilon = {self.epsilon:g} at delta = "
+            f"{loss.delta:.3g}.",
+            claim=Claim(epsilon=self.epsilon, holds=False, why=why, **scope),
+            releases=[(self.loss_release, 1), (message, self.n_states)],
+            **scope,
+        )
+
+    def history_guarantee(self, horizon: int, *, delta: float = 0.0) -> Guarantee:
+        """Return what is guaranteed to all losses and signals of one agent together."""
+        shares = math.ceil(horizon / self.rounds_per_report)
+        signals = shares if self.corrected else shares * self.n_states
+        return compose(
+            [
+                (self.block_release, horizon // self.rounds_per_report),
+                (self.signal_release, signals),
+            ],
+            delta=delta,
+            unit="user",
+            trust="local",
+            span="run",
+        )
+
+    @property
+    def keep_signal(self) -> float:
+        """Probability that the state nearest to a signal is told, of M answers."""
+        odds = math.exp(min(self.signal_release.epsilon, 700.0) * (1 - diffusion_sound.GRID_MARGIN))
+        return odds / (odds + self.n_states - 1)
+
+    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
+        if self.corrected:
+            return super().program(state, table, tape, trace)
+        numbers = (*self.published_rates, self.epsilon, (self.bound, self.message_bound))
+        return run, (*numbers, state, table, tape, trace)
+
+
+@kernel
+def run(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    bounds: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Play rounds first to last - 1 of the published box."""
+    mu, p, P, choices = state
+    b, b_message = bounds
+    truth = trace.truth
+    N, M = mu.shape
+    for t in range(first, last):
+        truth_at(table, t, truth)
+        for k in range(N):
+            S = signal_at(table, t, k, truth[table.group[k]])
+            intermediate(mu, k, S, table.signal_std, p)
+            mix(mu, k, gamma, p)
+            for theta in range(M):  # steps 2 to 4
+                j = 2 * N + k * M + theta
+                noisy = release_bounded(tape, t, j, p[k, theta], 1.0, epsilon, b_message)
+                p[k, theta] = (noisy + b_message) / (2.0 * b_message + 1.0)
+        for k in range(N):
+            consensus(table.indptr, table.senders, table.weights, p, k, P[k])
+            total = 0.0
+            for theta in range(M):
+                total += P[k, theta]
+            for theta in range(M):
+                P[k, theta] /= total
+            choices[k] = draw(P[k], uniform(tape, t, k))
+        charge(table, trace, t, mu, choices)
+        for k in range(N):
+            theta = choices[k]
+            loss = loss_at(table, t, k, theta, truth[table.group[k]])
+            noisy = release_bounded(tape, t, N + k, loss, 1.0, epsilon, b)  # steps 7, 8
+            scaled = (noisy + b) / (2.0 * b + 1.0)  # step 9
+            reweigh(mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
+        note(table, trace, t, mu)

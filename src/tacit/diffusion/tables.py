@@ -1,0 +1,297 @@
+"""The table of agents who track a changing truth: true states, signals and losses.
+
+The true state of a round, the signal an agent gets about it and the loss of every state an agent
+could name are pure functions of a key and the position, or cells of recorded arrays; a few signals
+and losses may be overridden, which makes a neighbouring table. A trace keeps what a result needs:
+regret, belief, disagreement and convergence at the checkpoints, and everything only when asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiled import kernel
+from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
+
+__all__ = ["MEASURES", "Table", "Trace", "edit_losses", "edit_signals", "new_trace"]
+
+MATCH, DISTANCE, RECORDED = 0, 1, 2
+MEASURES = (
+    "regret",
+    "belief",
+    "disagreement",
+    "converged",
+    "convergence_time",
+    "choice_regret",
+)
+_TRUTH, _SIGNAL, _LOSS = np.uint64(1), np.uint64(2), np.uint64(3)
+_SIGNAL_EDIT = -1
+
+
+class Table(NamedTuple):
+    """N agents, M states, G groups that share a truth; E overridden entries; T recorded rounds."""
+
+    key0: np.uint64
+    key1: np.uint64
+    n_states: int
+    group: NDArray[np.int64]
+    """Shape (N,): the group of each agent; agents of a group have the same true state."""
+    starts: NDArray[np.int64]
+    """Shape (S,): the first round of each piece of the truth's schedule."""
+    dominant: NDArray[np.int64]
+    """Shape (S, G): the state that dominates in each piece."""
+    dominance: float
+    """Probability that the dominant state is the true one in a round; else another, uniformly."""
+    states: NDArray[np.int64]
+    """Shape (T, G): recorded true states, or (0, G)."""
+    signal_std: float
+    signals: NDArray[np.float64]
+    """Shape (T, N): recorded signals, or (0, N)."""
+    loss_kind: int
+    """0 match, 1 distance, 2 recorded."""
+    losses: NDArray[np.float64]
+    """Shape (T, L, M): recorded losses of each group or agent, or (0, L, M)."""
+    flip_prob: float
+    """Probability that an agent's loss l is replaced by 1 - l, independently for every agent."""
+    loss_row: NDArray[np.int64]
+    """Shape (N,): whose losses an agent suffers, its group's or its own."""
+    row_agent: NDArray[np.int64]
+    """Shape (L,): an agent that suffers the losses of each row."""
+    indptr: NDArray[np.int64]
+    """Shape (N + 1,): where the column of each agent starts."""
+    senders: NDArray[np.int32]
+    """The agents j that agent k listens to, itself among them."""
+    weights: NDArray[np.float64]
+    """a_jk of each; a column sums to one."""
+    edit_rounds: NDArray[np.int64]
+    edit_agents: NDArray[np.int64]
+    edit_states: NDArray[np.int64]
+    """-1 where the agent's signal is overridden, else the state whose loss is."""
+    edit_values: NDArray[np.float64]
+    """Shape (E,) each: the overridden entries."""
+
+
+class Trace(NamedTuple):
+    """What is kept of a run: C checkpoints; C x N beliefs and T x N choices if asked for."""
+
+    checkpoints: NDArray[np.int64]
+    """Shape (C,): numbers of rounds played, increasing."""
+    measures: NDArray[np.float64]
+    """Shape (C, 6): a column for each of MEASURES."""
+    cursor: NDArray[np.int64]
+    """Shape (1,): the next checkpoint."""
+    threshold: float
+    """The belief that counts as certainty."""
+    converged_at: NDArray[np.int64]
+    """Shape (1,): rounds played at convergence, 0 before."""
+    belief_loss: NDArray[np.float64]
+    """Shape (N,): sum over rounds of the loss expected under the belief held, eq. 10."""
+    state_loss: NDArray[np.float64]
+    """Shape (L, M): sum over rounds of the loss of each state."""
+    choice_loss: NDArray[np.float64]
+    """Shape (N,): sum over rounds of the loss suffered."""
+    beliefs: NDArray[np.float64]
+    """Shape (C, N, M), or (0, N, M) when not recorded."""
+    decisions: NDArray[np.int32]
+    """Shape (T, N), or (0, N) when not recorded."""
+    truth: NDArray[np.int64]
+    """Shape (G,): the true state of each group in the round being played."""
+    certain: NDArray[np.int64]
+    """Shape (G,): room to work."""
+    mean: NDArray[np.float64]
+    """Shape (M,): room to work."""
+
+
+def new_trace(
+    shape: tuple[int, int, int, int],
+    horizon: int,
+    checkpoints: NDArray[np.int64],
+    *,
+    threshold: float,
+    record: bool,
+) -> Trace:
+    """Return an empty trace for (agents, groups, rows of losses, states)."""
+    n_agents, n_groups, n_rows, n_states = shape
+    return Trace(
+        np.ascontiguousarray(checkpoints, np.int64),
+        np.zeros((len(checkpoints), len(MEASURES))),
+        np.zeros(1, np.int64),
+        float(threshold),
+        np.zeros(1, np.int64),
+        np.zeros(n_agents),
+        np.zeros((n_rows, n_states)),
+        np.zeros(n_agents),
+        np.zeros((len(checkpoints) if record else 0, n_agents, n_states)),
+        np.zeros((horizon if record else 0, n_agents), np.int32),
+        np.zeros(n_groups, np.int64),
+        np.zeros(n_groups, np.int64),
+        np.zeros(n_states),
+    )
+
+
+def edit_losses(table: Table, entries: Sequence[tuple[int, int, int, float]]) -> Table:
+    """Return the neighbouring table in which losses (round, agent, state) have the given values."""
+    for t, k, state, value in entries:
+        inside = t >= 0 and 0 <= k < table.group.size and 0 <= state < table.n_states
+        if not inside or not 0.0 <= value <= 1.0:
+            raise ValueError(
+                f"edit_losses: expected round >= 0, agent in 0..{table.group.size - 1}, state in "
+                f"0..{table.n_states - 1} and value in [0, 1], got {(t, k, state, value)}"
+            )
+    return _edited(table, entries)
+
+
+def edit_signals(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
+    """Return the neighbouring table in which signals (round, agent) have the given values."""
+    for t, k, value in entries:
+        if t < 0 or not 0 <= k < table.group.size or not np.isfinite(value):
+            raise ValueError(
+                f"edit_signals: expected round >= 0, agent in 0..{table.group.size - 1} and a "
+                f"finite value, got {(t, k, value)}"
+            )
+    return _edited(table, [(t, k, _SIGNAL_EDIT, value) for t, k, value in entries])
+
+
+def _edited(table: Table, entries: Sequence[tuple[int, int, int, float]]) -> Table:
+    # Later entries win, so they come first: the accessors take the first match.
+    rounds, agents, states, values = zip(*reversed(entries), strict=True)
+    return table._replace(
+        edit_rounds=np.concatenate((np.array(rounds, np.int64), table.edit_rounds)),
+        edit_agents=np.concatenate((np.array(agents, np.int64), table.edit_agents)),
+        edit_states=np.concatenate((np.array(states, np.int64), table.edit_states)),
+        edit_values=np.concatenate((np.array(values, np.float64), table.edit_values)),
+    )
+
+
+@kernel
+def truth_at(table: Any, t: Any, truth: Any) -> None:
+    """Write the true state of every group in round t."""
+    for g in range(truth.size):
+        if table.states.shape[0] > 0:
+            truth[g] = table.states[t, g]
+            continue
+        piece = table.starts.size - 1
+        while table.starts[piece] > t:
+            piece -= 1
+        state = table.dominant[piece, g]
+        words = philox(table.key0, table.key1, np.uint64(t), np.uint64(g), _TRUTH, np.uint64(0))
+        if table.n_states > 1 and to_unit(words[0]) >= table.dominance:
+            other = int(to_unit(words[1]) * (table.n_states - 1))
+            state = other + 1 if other >= state else other
+        truth[g] = state
+
+
+@kernel
+def signal_at(table: Any, t: Any, k: Any, true_state: Any) -> Any:
+    """Return the signal S of agent k in round t (eq. 2), on the scale of states 0 to M - 1."""
+    for e in range(table.edit_rounds.size):
+        if table.edit_rounds[e] == t and table.edit_agents[e] == k and table.edit_states[e] < 0:
+            return table.edit_values[e]
+    if table.signals.shape[0] > 0:
+        return table.signals[t, k]
+    words = philox(table.key0, table.key1, np.uint64(t), np.uint64(k), _SIGNAL, np.uint64(0))
+    return true_state + table.signal_std * inverse_normal(to_open_unit(words[0]))
+
+
+@kernel
+def loss_at(table: Any, t: Any, k: Any, state: Any, true_state: Any) -> Any:
+    """Return the loss of agent k in round t if it names `state`."""
+    for e in range(table.edit_rounds.size):
+        if (
+            table.edit_rounds[e] == t
+            and table.edit_agents[e] == k
+            and table.edit_states[e] == state
+        ):
+            return table.edit_values[e]
+    if table.loss_kind == RECORDED:
+        value = table.losses[t, table.loss_row[k], state]
+    elif table.loss_kind == DISTANCE:
+        value = abs(state - true_state) / max(1.0, table.n_states - 1.0)
+    else:
+        value = 0.0 if state == true_state else 1.0
+    if table.flip_prob > 0.0:
+        words = philox(table.key0, table.key1, np.uint64(t), np.uint64(k), _LOSS, np.uint64(state))
+        if to_unit(words[0]) < table.flip_prob:
+            value = 1.0 - value
+    return value
+
+
+@kernel
+def charge(table: Any, trace: Any, t: Any, mu: Any, choices: Any) -> None:
+    """Add round t to the losses of beliefs, states and choices; `mu` is from before the round."""
+    truth, M = trace.truth, mu.shape[1]
+    for row in range(table.row_agent.size):
+        k = table.row_agent[row]
+        for state in range(M):
+            trace.state_loss[row, state] += loss_at(table, t, k, state, truth[table.group[k]])
+    for k in range(mu.shape[0]):
+        true_state = truth[table.group[k]]
+        expected = 0.0
+        for state in range(M):
+            expected += mu[k, state] * loss_at(table, t, k, state, true_state)
+        trace.belief_loss[k] += expected
+        trace.choice_loss[k] += loss_at(table, t, k, choices[k], true_state)
+    if trace.decisions.shape[0] > 0:
+        for k in range(mu.shape[0]):
+            trace.decisions[t, k] = choices[k]
+
+
+@kernel
+def note(table: Any, trace: Any, t: Any, mu: Any) -> None:
+    """Look for convergence after round t, and fill the checkpoint if there is one."""
+    if trace.converged_at[0] == 0 and _agree(table.group, mu, trace.threshold, trace.certain):
+        trace.converged_at[0] = t + 1
+    cursor = trace.cursor[0]
+    if cursor >= trace.checkpoints.size or trace.checkpoints[cursor] != t + 1:
+        return
+    N, M = mu.shape
+    mean = trace.mean
+    for state in range(M):
+        mean[state] = 0.0
+    regret, belief, disagreement, choice_regret = 0.0, 0.0, 0.0, 0.0
+    for k in range(N):
+        row, best = table.loss_row[k], 0
+        for state in range(M):
+            mean[state] += mu[k, state] / N
+            if trace.state_loss[row, state] < trace.state_loss[row, best]:
+                best = state
+        regret += trace.belief_loss[k] - trace.state_loss[row, best]
+        choice_regret += trace.choice_loss[k] - trace.state_loss[row, best]
+        belief += mu[k, best]
+    for k in range(N):
+        for state in range(M):
+            disagreement += 0.5 * abs(mu[k, state] - mean[state])
+    done = trace.converged_at[0]
+    trace.measures[cursor, 0] = regret / N
+    trace.measures[cursor, 1] = belief / N
+    trace.measures[cursor, 2] = disagreement / N
+    trace.measures[cursor, 3] = 1.0 if done > 0 else 0.0
+    trace.measures[cursor, 4] = done if done > 0 else t + 1
+    trace.measures[cursor, 5] = choice_regret / N
+    if trace.beliefs.shape[0] > 0:
+        for k in range(N):
+            for state in range(M):
+                trace.beliefs[cursor, k, state] = mu[k, state]
+    trace.cursor[0] += 1
+
+
+@kernel
+def _agree(group: Any, mu: Any, threshold: Any, certain: Any) -> Any:
+    for g in range(certain.size):
+        certain[g] = -1
+    for k in range(mu.shape[0]):
+        likely = 0
+        for state in range(mu.shape[1]):
+            if mu[k, state] > mu[k, likely]:
+                likely = state
+        if mu[k, likely] <= threshold:
+            return False
+        if certain[group[k]] < 0:
+            certain[group[k]] = likely
+        elif certain[group[k]] != likely:
+            return False
+    return True

@@ -1,0 +1,14 @@
+"""Agents who copy what is popular and keep what is good (paper 001)."""
+
+from tacit.dynamics.learning import LearningDynamics
+from tacit.dynamics.tables import SocialOptions, edit_adoption
+from tacit.dynamics.tuning import Recommendation, popularity_noise, recommend
+
+__all__ = [
+    "LearningDynamics",
+    "Recommendation",
+    "SocialOptions",
+    "edit_adoption",
+    "popularity_noise",
+    "recommend",
+]

@@ -1,0 +1,337 @@
+"""Learning dynamics: perturb an adoption, spread it by random walks, sample, adopt.
+
+Every agent remembers one thing, the option it adopts. Each round it tells a noisy version of that to
+random others, picks an option by how popular it seems from what it hears, and adopts it more readily
+if the option has just been good. Tao et al. 2022 (paper 001), Section 4, stages 1 to 4.
+
+Departures. Bits are flipped once a round and the perturbed vector is copied to the tokens: flipping
+each token anew would cost the budget thousands of times over. Published, an agent without an
+adoption stays silent, and silence is told from speech with certainty; corrected, it perturbs and
+sends the zero vector, and the estimate (7) is of D_j / N, which normalising (8) puts right. An agent
+that hears nothing, or estimates zero everywhere, chooses uniformly. Asynchronous agents, delays and
+losses are the paper's future work: an agent wakes with some probability and otherwise keeps its
+adoption and says nothing; a token travels after a uniform delay and is lost with some probability.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.checks import require
+from tacit.dynamics.rounds import (
+    CROWD,
+    DEALT,
+    ENDPOINTS,
+    MOMENTS,
+    TOKENS,
+    run_agents,
+    run_crowd,
+)
+from tacit.dynamics.stages import Rule, State
+from tacit.dynamics.tables import Table, Trace
+from tacit.dynamics.tuning import recommend, release_of
+from tacit.networks import Graph
+from tacit.networks.walks import Walk
+from tacit.policy import Policy, Program
+from tacit.privacy import Claim, Guarantee, UnaryRelease, compose
+from tacit.tapes import RECORDED, Tape
+
+__all__ = ["LearningDynamics"]
+
+_ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
+#: Up to so many tokens each, `mixed` deals them out one by one.
+_FEW = 64
+#: Up to so many agents, `mixed` perturbs them one by one, so that an audit sees their messages.
+_FACES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningDynamics(Policy[Table, Any, Trace]):
+    """Agents that adopt what is popular and good, and tell each other through noise.
+
+    Guarantee: corrected, an agent's message of a round is epsilon-private, whatever it adopts or
+    if it adopts nothing, and its whole history of R rounds composes. Published: none, since an
+    agent without an adoption is silent. Memoised: none for the history, since a changed message
+    shows that the adoption changed; see `value_guarantee`.
+
+    Parameters
+    ----------
+    n_options : int
+        Number of options M, at most 63.
+    n_agents : int
+        Number of agents N.
+    epsilon : float
+        Privacy of one message; infinity perturbs nothing.
+    delta : float, default 0
+        The delta at which `guarantee` composes the rounds; 0 adds the epsilons up.
+    beta : float, optional
+        Probability to adopt an option that was good, and not to adopt one that was bad; by default
+        what `recommend` says, and the paper's 0.505 if published.
+    mu : float, optional
+        Probability to choose uniformly; by default likewise, and the paper's 6.7e-5 if published.
+    tokens : int, optional
+        Tokens an agent sends a round; by default the paper's h g(N) = 485 ln^2 N.
+    walk_length : int, default 3 ln N
+        Hops of a token.
+    engine : {"mixed", "crowd", "endpoints", "tokens"}
+        How dissemination is simulated. The last two need a network; the first two assume that
+        walks are long enough to end anywhere with equal probability.
+    variant : {"corrected", "published"}
+        Whether agents without an adoption send too.
+    encoding : {"plain", "optimised"}
+        Unary encoding with one flip probability, or with the least variance.
+    memoised : bool
+        Repeat the same perturbed vector until the adoption changes.
+    wake_prob, loss : float
+        Probability that an agent is awake in a round, and that a token is lost.
+    delay : int
+        A token travels after 0 to `delay` rounds, uniformly.
+    sample_pairs : int
+        How many pairs of agents a crowd averages its choice over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tacit.dynamics import LearningDynamics, SocialOptions
+    >>> from tacit.tapes import seeded_tape
+    >>> environment = SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=100_000)
+    >>> policy = LearningDynamics(
+    ...     n_options=3, n_agents=100_000, epsilon=1.0, engine="crowd"
+    ... )
+    >>> table, trace = environment.table(0, 0, 500), environment.trace(500, np.array([500]))
+    >>> policy.play(policy.start(table), table, seeded_tape(0), trace, 0, 500)
+    >>> bool(trace.measures[0, 0] < 0.1)
+    True
+
+    References
+    ----------
+    Tao, Chen, Li, Yu, Yu, Sheng. A distributed privacy-preserving learning dynamics in general
+    social networks. 2022.
+    """
+
+    name: ClassVar[str] = "learning-dynamics"
+    setting: ClassVar[str] = "dynamics"
+    example_environment: ClassVar[str] = "social-options:qualities=[0.9,0.5,0.1],n_agents=100"
+    summary: ClassVar[str] = "perturb an adoption, spread it by random walks, sample, adopt"
+    protects: ClassVar[str] = "each message; a history composes (published: nothing)"
+    paper: ClassVar[str] = "001, Section 4"
+
+    n_options: int
+    n_agents: int
+    epsilon: float
+    beta: float | None = None
+    mu: float | None = None
+    tokens: int | None = None
+    delta: float = 0.0
+    walk_length: int | None = None
+    engine: str = "mixed"
+    variant: str = "corrected"
+    encoding: str = "plain"
+    memoised: bool = False
+    wake_prob: float = 1.0
+    loss: float = 0.0
+    delay: int = 0
+    sample_pairs: int = 64
+
+    @property
+    def secure(self) -> bool:
+        """Whether all its noise has an exact sampler."""
+        return True
+
+    def __post_init__(self) -> None:
+        require(self, "n_options", "in 1..63", 1 <= self.n_options <= 63, self.n_options)
+        require(self, "n_agents", ">= 1", self.n_agents >= 1, self.n_agents)
+        require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
+        require(self, "delta", "in [0, 1)", 0 <= self.delta < 1, self.delta)
+        rules = self.beta is None or 0.5 <= self.beta <= 1
+        require(self, "beta", "in [0.5, 1]", rules, self.beta)
+        require(self, "mu", "in [0, 1]", self.mu is None or 0 <= self.mu <= 1, self.mu)
+        require(self, "tokens", ">= 1", self.tokens is None or self.tokens >= 1, self.tokens)
+        length = self.walk_length
+        good = length is None or 1 <= length < 1 << 16
+        require(self, "walk_length", "in 1..65535", good, length)
+        for parameter, known in (
+            ("engine", tuple(_ENGINES)),
+            ("variant", ("corrected", "published")),
+            ("encoding", ("plain", "optimised")),
+        ):
+            value = getattr(self, parameter)
+            require(self, parameter, f"in {known}", value in known, value)
+        require(self, "wake_prob", "in (0, 1]", 0 < self.wake_prob <= 1, self.wake_prob)
+        require(self, "loss", "in [0, 1)", 0 <= self.loss < 1, self.loss)
+        require(self, "delay", ">= 0", self.delay >= 0, self.delay)
+        require(self, "sample_pairs", ">= 1", self.sample_pairs >= 1, self.sample_pairs)
+        faceless = self.engine == "crowd" and self.memoised
+        require(self, "memoised", "False for a crowd, which has no members", not faceless, True)
+
+    @property
+    def release(self) -> UnaryRelease:
+        """What an agent's message of one round reveals."""
+        return release_of(self.epsilon, self.encoding)
+
+    def message_guarantee(self) -> Guarantee:
+        """Return what is protected of one adoption: it is told once, in one message."""
+        silent = self.variant == "published"
+        if math.isinf(self.epsilon):
+            return Guarantee.none("Nothing is perturbed.", unit="round", trust="local")
+        claim = Claim(
+            epsilon=self.epsilon,
+            unit="round",
+            trust="local",
+            span="message",
+            holds=not silent,
+            why="an agent without an adoption is silent, which anybody can see"
+            if silent
+            else "agents without an adoption perturb and send zeros, and a bit more or less "
+            "costs at most epsilon",
+        )
+        scope: dict[str, Any] = {"unit": "round", "trust": "local", "claim": claim}
+        if silent:
+            why = "Silence and speech are told apart with certainty: delta is 1 at every epsilon."
+            return Guarantee.none(why, span="message", **scope)
+        return compose([(self.release, 1)], span="message", basis="theorem", **scope)
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what is protected of an agent's whole history of `horizon` rounds."""
+        one = self.message_guarantee()
+        scope: dict[str, Any] = {"unit": "user", "trust": "local", "span": "run"}
+        if not one.private:
+            return Guarantee.none(one.note, claim=one.claim, **scope)
+        if self.memoised:
+            why = (
+                "A message that changes shows that the adoption changed. What it changed to is "
+                "protected: see value_guarantee."
+            )
+            return Guarantee.none(why, claim=one.claim, **scope)
+        return compose([(self.release, horizon)], delta=self.delta, claim=one.claim, **scope)
+
+    def value_guarantee(self, changes: int) -> Guarantee:
+        """Return what a memoised agent's history keeps if the times of its changes are public.
+
+        Parameters
+        ----------
+        changes : int
+            How often the adoption took a new value, the first time included.
+        """
+        require(self, "memoised", "True", self.memoised, self.memoised)
+        require(self, "changes", ">= 1", changes >= 1, changes)
+        note = f"Between histories with the same {changes} times of change, which anybody sees."
+        if self.variant == "published":
+            return self.guarantee(changes)
+        return compose(
+            [(self.release, changes)],
+            delta=self.delta, unit="user", trust="local", span="run", note=note,
+            claim=self.message_guarantee().claim,
+        )  # fmt: skip
+
+    @property
+    def hops(self) -> int:
+        """The walk length in use."""
+        return self.walk_length or max(1, math.ceil(3 * math.log(self.n_agents)))
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        release = self.release
+        p, q = release.keep_one, 1.0 - release.keep_zero
+        tokens = self.tokens or max(1, math.ceil(485 * math.log(self.n_agents) ** 2))
+        if self.variant == "published":
+            beta, mu = 0.505, 6.7e-5
+        else:
+            beta, mu, _ = recommend(
+                n_agents=self.n_agents, n_options=self.n_options, epsilon=self.epsilon,
+                tokens=tokens, encoding=self.encoding,
+            )  # fmt: skip
+        engine = _ENGINES[self.engine]
+        if engine == MOMENTS and tokens <= _FEW:
+            engine = DEALT
+        return Rule(
+            engine=engine,
+            each=engine <= DEALT
+            or self.memoised
+            or (engine == MOMENTS and self.n_agents <= _FACES),
+            silent=self.variant == "published",
+            memoised=self.memoised,
+            p=p,
+            q=q,
+            slope=1.0 / (p - q),
+            offset=q / (p - q),
+            beta=float(beta if self.beta is None else self.beta),
+            mu=float(mu if self.mu is None else self.mu),
+            tokens=int(tokens),
+            walk=self.hops,
+            wake=float(self.wake_prob),
+            loss=float(self.loss),
+            delay=int(self.delay),
+            pairs=int(self.sample_pairs),
+        )
+
+    def start(self, table: Table) -> State:
+        """Return a population that adopts all options equally often."""
+        N, M, W = self.n_agents, self.n_options, self.delay + 1
+        require(self, "n_agents", f"the table's {table.n_agents}", table.n_agents == N, N)
+        options = table.qualities.size
+        require(self, "n_options", f"the table's {options}", options == M, M)
+        networked = self.engine in ("tokens", "endpoints")
+        known = not networked or table.indptr.size > 0
+        require(self, "engine", "mixed or crowd without a network", known, self.engine)
+        small = N * W < 1 << 24
+        require(self, "n_agents", "below 2^24 / (delay + 1)", not networked or small, N)
+        each, memo = N if self.rule.each else 0, N if self.memoised else 0
+        rows = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
+        if networked:
+            psi = Walk(Graph(indptr=table.indptr, indices=table.indices))
+            if self.engine == "endpoints":
+                rows = _walk_matrix_power(psi, self.hops)
+        counts = np.array([N // M + (j < N % M) for j in range(M)] + [0])
+        for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
+            counts[agent % M] -= 1
+            counts[option] += 1
+        adoption = np.arange(N if self.engine != "crowd" else 0) % M
+        if self.engine != "crowd":
+            adoption[table.edit_agents] = table.edit_options
+        return State(
+            adoption=adoption.astype(np.int16),
+            counts=counts.astype(np.int64),
+            pool=np.zeros((W, 2 * M + 1), np.int64),
+            message=np.zeros((W, each), np.uint64),
+            flying=np.zeros((W, each), np.int64),
+            memo=np.zeros(memo, np.uint64),
+            memo_of=np.zeros(memo, np.int16),
+            starts=rows[0],
+            ends=rows[1],
+            heaps=rows[2],
+            public=np.array([_leaving(table.indptr, table.indices), 0.0, 0.0]),
+        )
+
+    def program(self, state: State, table: Table, tape: Tape, trace: Any) -> Program:
+        """Return the kernel and its arguments."""
+        require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
+        run = run_crowd if self.engine == "crowd" else run_agents
+        return run, (self.rule, state, table, tape, trace)
+
+
+def _walk_matrix_power(
+    walk: Walk, length: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+    """Return where walks of `length` hops end: row starts, ends, probabilities added up."""
+    power = walk.spread(np.eye(walk.graph.n_nodes), length)
+    rows, ends = np.nonzero(power)
+    starts = np.searchsorted(rows, np.arange(walk.graph.n_nodes + 1))
+    heaps = np.cumsum(power, axis=1)[rows, ends]
+    return starts.astype(np.int64), ends.astype(np.int32), heaps
+
+
+def _leaving(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> float:
+    if indptr.size == 0:
+        return 1.0
+    degrees = np.diff(indptr)
+    rows = np.repeat(np.arange(degrees.size), degrees)
+    leaving = np.minimum(1.0 / degrees[rows], 1.0 / degrees[indices]).sum()
+    return float(leaving / degrees.size)

@@ -1,0 +1,198 @@
+"""The environment of the learning dynamics: options of unknown quality, agents, and who knows whom.
+
+The quality signal of an option in a round is one draw that all agents share; it is a pure function
+of a key and the position. The trace keeps the regret of eq. (1), the popularity of every option and
+what the agents sent, at the rounds a result needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.checks import require
+from tacit.compiled import kernel
+from tacit.generator import key_of, philox, to_unit
+from tacit.networks import Graph
+from tacit.policy import Environment
+
+__all__ = ["SocialOptions", "Table", "Trace", "edit_adoption", "signal"]
+
+MEASURES = ("regret", "best_popularity", "adopting", "messages", "bits")
+_TABLE_STREAM = 0
+
+
+class Table(NamedTuple):
+    """Quality signals of M options for N agents on a network of E edges."""
+
+    key0: np.uint64
+    key1: np.uint64
+    qualities: NDArray[np.float64]
+    """Shape (M,): the probability eta that an option is good in a round."""
+    n_agents: int
+    indptr: NDArray[np.int64]
+    """Shape (N + 1,): where each agent's neighbours begin; (0,) without a network."""
+    indices: NDArray[np.int32]
+    """Shape (2 E,): the neighbours."""
+    edit_agents: NDArray[np.int64]
+    edit_options: NDArray[np.int64]
+    """Shape (X,) each: agents that begin with another option than their number modulo M."""
+
+
+class Trace(NamedTuple):
+    """What is kept of a run: C checkpoints, and all R = T rounds if asked for."""
+
+    checkpoints: NDArray[np.int64]
+    """Shape (C,): numbers of rounds played, increasing."""
+    measures: NDArray[np.float64]
+    """Shape (C, 5): regret (eq. 1), popularity of the best option, share of agents with an
+    adoption, messages and bits sent by an agent in a round on average so far."""
+    totals: NDArray[np.float64]
+    """Shape (3,): rewards of the population, messages and bits so far."""
+    cursor: NDArray[np.int64]
+    """Shape (1,): the next checkpoint."""
+    popularity: NDArray[np.float64]
+    """Shape (C, M): the popularity Q of every option."""
+    decisions: NDArray[np.int64]
+    """Shape (R, M): how many agents adopt each option after every round."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SocialOptions(Environment[Table, Trace]):
+    """Options of constant quality and a population that chooses among them.
+
+    Parameters
+    ----------
+    qualities : sequence of float
+        The probability that each option is good in a round.
+    n_agents : int, optional
+        The number of agents N; with a network, its number of nodes.
+    network : Graph, optional
+        Who can talk to whom; without one the population mixes perfectly.
+
+    Examples
+    --------
+    >>> from tacit.dynamics import SocialOptions
+    >>> environment = SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=1000)
+    >>> environment.public_parameters(horizon=10)["n_options"]
+    3
+    """
+
+    name: ClassVar[str] = "social-options"
+    setting: ClassVar[str] = "dynamics"
+    summary: ClassVar[str] = "options of unknown quality, a population and its network"
+    measures: ClassVar[tuple[str, ...]] = MEASURES
+
+    qualities: tuple[float, ...]
+    n_agents: int = 0
+    network: Graph | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "qualities", tuple(float(x) for x in self.qualities))
+        require(self, "qualities", "not empty", len(self.qualities) > 0, self.qualities)
+        inside = all(0.0 <= x <= 1.0 for x in self.qualities)
+        require(self, "qualities", "in [0, 1]", inside, self.qualities)
+        if self.network is not None:
+            directed, nodes = self.network.directed, self.network.n_nodes
+            require(self, "network", "undirected", not directed, self.network)
+            fits = self.n_agents in (0, nodes)
+            require(self, "n_agents", f"0 or the {nodes} nodes", fits, self.n_agents)
+            object.__setattr__(self, "n_agents", nodes)
+        require(self, "n_agents", ">= 1", self.n_agents >= 1, self.n_agents)
+
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
+        """Return the table of one repetition."""
+        key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
+        indptr, indices = np.empty(0, np.int64), np.empty(0, np.int32)
+        if self.network is not None:
+            indptr, indices = self.network.csr
+        return Table(
+            key0=np.uint64(key0),
+            key1=np.uint64(key1),
+            qualities=np.array(self.qualities),
+            n_agents=self.n_agents,
+            indptr=indptr,
+            indices=indices,
+            edit_agents=np.empty(0, np.int64),
+            edit_options=np.empty(0, np.int64),
+        )
+
+    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
+        """Return an empty trace."""
+        n_options = len(self.qualities)
+        return Trace(
+            np.ascontiguousarray(checkpoints, np.int64),
+            np.zeros((len(checkpoints), len(MEASURES))),
+            np.zeros(3),
+            np.zeros(1, np.int64),
+            np.zeros((len(checkpoints), n_options)),
+            np.zeros((horizon if record else 0, n_options), np.int64),
+        )
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The numbers of options and of agents."""
+        return {"n_options": len(self.qualities), "n_agents": self.n_agents}
+
+
+def edit_adoption(table: Table, agent: int, option: int) -> Table:
+    """Return the neighbouring table in which `agent` begins with `option`, or with none (-1)."""
+    M = table.qualities.size
+    require("edit_adoption", "agent", "a new agent", agent not in table.edit_agents, agent)
+    require("edit_adoption", "agent", f"below {table.n_agents}", agent < table.n_agents, agent)
+    require("edit_adoption", "option", f"in -1..{M - 1}", -1 <= option < M, option)
+    return table._replace(
+        edit_agents=np.append(table.edit_agents, np.int64(agent)),
+        edit_options=np.append(table.edit_options, np.int64(option)),
+    )
+
+
+@kernel
+def signal(table: Any, t: Any, j: Any) -> Any:
+    """Return whether option j is good in round t: Phi_j^t, the same for all agents."""
+    zero = np.uint64(0)
+    word = philox(table.key0, table.key1, np.uint64(t), np.uint64(j), zero, zero)[0]
+    return to_unit(word) < table.qualities[j]
+
+
+@kernel
+def watch(qualities: Any, trace: Any, counts: Any) -> None:
+    """Add the round's expected reward under the popularity before it (eq. 1)."""
+    M = qualities.size
+    adopting = 0
+    for j in range(M):
+        adopting += counts[j]
+    for j in range(M):
+        popularity = counts[j] / adopting if adopting > 0 else 1.0 / M
+        trace.totals[0] += popularity * qualities[j]
+
+
+@kernel
+def note(qualities: Any, trace: Any, t: Any, counts: Any, messages: Any, bits: Any) -> None:
+    """Write the end of round t to the trace: adopters (the last count is nobody's) and traffic."""
+    M = qualities.size
+    N = 0
+    for j in range(M + 1):
+        N += counts[j]
+    trace.totals[1] += messages / N
+    trace.totals[2] += messages / N * bits
+    if trace.decisions.shape[0] > 0:
+        for j in range(M):
+            trace.decisions[t, j] = counts[j]
+    cursor = trace.cursor[0]
+    if cursor < trace.checkpoints.size and trace.checkpoints[cursor] == t + 1:
+        adopting = N - counts[M]
+        best = 0
+        for j in range(M):
+            best = j if qualities[j] > qualities[best] else best
+            trace.popularity[cursor, j] = counts[j] / adopting if adopting > 0 else 1.0 / M
+        trace.measures[cursor, 0] = qualities[best] - trace.totals[0] / (t + 1)
+        trace.measures[cursor, 1] = trace.popularity[cursor, best]
+        trace.measures[cursor, 2] = adopting / N
+        trace.measures[cursor, 3] = trace.totals[1] / (t + 1)
+        trace.measures[cursor, 4] = trace.totals[2] / (t + 1)
+        trace.cursor[0] += 1

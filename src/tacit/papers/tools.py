@@ -1,0 +1,102 @@
+"""Jobs that many studies share: run a policy in an environment, both given by name, and return plain data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+__all__ = ["audited", "final_values", "growth_exponent", "mean_curves"]
+
+
+def final_values(
+    policy: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    horizon: int,
+    repetitions: int,
+    seed: int = 0,
+    measure: str = "regret",
+) -> list[float]:
+    """Return the final value of a measure in every repetition."""
+    result = _simulated(policy, environment, horizon, repetitions, seed)
+    return [float(v) for v in result.final(measure)]
+
+
+def mean_curves(
+    policy: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    horizon: int,
+    repetitions: int,
+    seed: int = 0,
+    measure: str = "regret",
+    points: int = 50,
+) -> dict[str, list[float]]:
+    """Return checkpoints, mean, 95% band and final values of a measure."""
+    result = _simulated(policy, environment, horizon, repetitions, seed, points)
+    band = result.band(measure)
+    return {
+        "rounds": [float(v) for v in result.checkpoints],
+        "mean": [float(v) for v in band.mean],
+        "low": [float(v) for v in band.low],
+        "high": [float(v) for v in band.high],
+        "final": [float(v) for v in result.final(measure)],
+    }
+
+
+def audited(
+    policy: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    horizon: int,
+    runs: int,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Audit a policy and return the finding as plain data."""
+    from tacit.simulation.audits import audit_policy
+
+    described, place = _built(policy, environment, horizon)
+    found = audit_policy(
+        described, place, horizon=horizon, runs=runs, epsilon=epsilon, delta=delta, seed=seed
+    )
+    return {"sentence": found.sentence(), **json.loads(found.result.to_json())}
+
+
+def growth_exponent(x: Iterable[float], y: Iterable[float]) -> float:
+    """Return the slope of log y against log x, by least squares."""
+    return float(np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0])
+
+
+def _built(
+    policy: Mapping[str, Any], environment: Mapping[str, Any], horizon: int
+) -> tuple[Any, Any]:
+    from tacit.registry import build, environment_named, policy_named
+
+    spec, environment = dict(policy), dict(environment)
+    described = build(environment_named(environment.pop("name")), {}, environment)
+    kind = policy_named(spec.pop("name"))
+    return build(kind, described.public_parameters(horizon), spec), described
+
+
+def _simulated(
+    policy: Mapping[str, Any],
+    environment: Mapping[str, Any],
+    horizon: int,
+    repetitions: int,
+    seed: int,
+    points: int = 1,
+) -> Any:
+    from tacit.simulation import simulate
+
+    described, place = _built(policy, environment, horizon)
+    return simulate(
+        described,
+        place,
+        horizon=horizon,
+        repetitions=repetitions,
+        seed=seed,
+        checkpoints=points,
+        threads=1,
+    )

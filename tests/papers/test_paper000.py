@@ -1,0 +1,206 @@
+"""Studies of paper 000: verdicts follow the numbers, and the jobs do what they say."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+
+import numpy as np
+import pytest
+
+from tacit.compiled import INTERPRETED
+from tacit.papers.p000 import REPRODUCTIONS
+from tacit.papers.p000.jobs import ALGORITHM_3, PUBLISHED, beliefs, corrected, tracked
+from tacit.papers.p000.privacy import audited_round, exact_numbers, losses_read
+from tacit.papers.reproduction import NOT_REPRODUCED, PARTLY, REPRODUCED, UNDECIDED, Findings
+
+NAMED = {reproduction.name: reproduction for reproduction in REPRODUCTIONS}
+slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
+RUNS = 40
+SPREAD = np.linspace(-1, 1, RUNS)
+
+
+def judged(name, outcomes):
+    findings = NAMED[name].judge(json.loads(json.dumps(outcomes)), True)
+    assert Findings.from_dict(json.loads(json.dumps(findings.to_dict()))) == findings
+    return findings
+
+
+def outcome(regret=100.0, time=0.0, belief=0.2, power=1.0):
+    """Return what `tracked` returns, with `regret` on average that grew like rounds ** power."""
+    rounds = np.arange(10, 501, 10)
+    curve = regret * (rounds / 500) ** power
+    return {
+        "regret": (regret + SPREAD).tolist(),
+        "belief": [belief] * RUNS,
+        "time": [time] * RUNS,
+        "rounds": rounds.tolist(),
+        "mean": curve.tolist(),
+        "low": (0.9 * curve).tolist(),
+        "high": (1.1 * curve).tolist(),
+    }
+
+
+def shown():
+    return {"rounds": [5, 10], "agents": [[0.2, 0.3]] * 3}
+
+
+@pytest.mark.parametrize(("figure", "printed"), [(2, 127.0), (3, 132.0), (4, 251.0), (5, 306.0)])
+def test_a_figure_of_beliefs_is_reproduced_only_if_runs_get_there_at_that_time(figure, printed):
+    def verdict(time, belief, some=RUNS):
+        run = outcome(time=time, belief=belief)
+        run["time"] = [time] * some + [0.0] * (RUNS - some)
+        parts = {f"q{q}": run for q in (0.6, 0.8, 1.0)}
+        parts |= {f"corrected{e}": outcome(time=300.0, belief=1.0) for e in (0.1, 1.0)}
+        parts |= {key: shown() for key in ("shown", "shown corrected", "shown open")}
+        return judged(f"000-figure-{figure}", parts).verdict
+
+    assert verdict(printed, 1.0) == REPRODUCED
+    assert verdict(printed, 1.0, some=5) == PARTLY
+    assert verdict(printed + 40, 1.0) == PARTLY
+    assert verdict(0.0, 0.2) == NOT_REPRODUCED
+    assert verdict(printed, 0.1) == NOT_REPRODUCED  # certain of another state
+
+
+def test_slowdowns_are_judged_by_the_times():
+    keys = [f"{key}/{q}" for key in ("3", "1", "2", "corrected 1", "corrected 2")
+            for q in (0.6, 0.8, 1.0)]  # fmt: skip
+
+    def verdict(times):
+        return judged(
+            "000-convergence",
+            {key: outcome(time=times.get(key.split("/")[0], 0.0), belief=1.0) for key in keys},
+        )
+
+    assert verdict({"3": 100.0, "1": 123.0, "2": 156.0}).verdict == REPRODUCED
+    assert verdict({"3": 100.0, "1": 123.0, "2": 256.0}).verdict == PARTLY
+    found = verdict({"3": 100.0})
+    assert found.verdict == PARTLY
+    assert "no slowdown can be measured" in found.because
+    assert verdict({}).verdict == NOT_REPRODUCED
+
+
+def test_figure_6_is_judged_by_order_and_growth():
+    def verdict(third, first, second, power):
+        kept = {"3": third, "1": first, "2": second, "corrected 1": 40, "corrected 2": 40}
+        return judged(
+            "000-figure-6",
+            {f"{key}/{q}": outcome(regret, power=power)
+             for key, regret in kept.items() for q in (0.6, 0.8, 1.0)},
+        ).verdict  # fmt: skip
+
+    assert verdict(44, 60, 80, 0.5) == REPRODUCED
+    assert verdict(44, 80, 60, 0.5) == PARTLY
+    assert verdict(44, 60, 80, 1.0) == PARTLY
+    assert verdict(90, 80, 60, 1.0) == NOT_REPRODUCED
+
+
+def test_figure_6_notices_a_number_that_is_not_the_known_one():
+    def wrong(third):
+        kept = {"3": (58, third, 31), "1": (199, 298, 395), "2": (199, 298, 395)}
+        kept |= {"corrected 1": (1, 1, 1), "corrected 2": (1, 1, 1)}
+        parts = {f"{key}/{q}": outcome(regret) for key, values in kept.items()
+                 for q, regret in zip((0.6, 0.8, 1.0), values, strict=True)}  # fmt: skip
+        rows = judged("000-figure-6", parts).rows
+        return [row.label for row in rows if row.expected and not row.agrees]
+
+    assert wrong(44) == []
+    assert len(wrong(50)) == 1
+
+
+def test_the_price_of_privacy_is_judged_by_what_epsilon_buys():
+    def verdict(regrets):
+        parts = {f"{kind} {variant}/{e}": outcome(regret if variant == "published" else 30.0)
+                 for kind in (1, 2) for variant in ("published", "corrected")
+                 for e, regret in zip((0.1, 1.0, 10.0), regrets, strict=True)}  # fmt: skip
+        parts |= {"constant": outcome(110.0), "adaptive": outcome(10.0)}
+        return judged("000-epsilon", parts).verdict
+
+    assert verdict((500, 120, 100)) == REPRODUCED
+    assert verdict((3000, 2500, 600)) == PARTLY
+    assert verdict((3000, 3000, 3000)) == NOT_REPRODUCED
+
+
+def test_the_size_of_the_network_is_judged_by_its_bands():
+    def verdict(largest, spread=1.0):
+        parts = {f"{key}/{n}": outcome(44.0) for key in ("3", "corrected 1") for n in (3, 100)}
+        for key in ("3", "corrected 1"):
+            parts[f"{key}/1000"] = outcome(largest)
+            parts[f"{key}/1000"]["regret"] = (largest + spread * SPREAD).tolist()
+        return judged("000-size", parts).verdict
+
+    assert verdict(44.0) == REPRODUCED
+    assert verdict(88.0) == NOT_REPRODUCED
+    assert verdict(44.0, spread=200.0) == UNDECIDED
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return exact_numbers()
+
+
+def test_privacy_is_judged_by_the_audits(exact):
+    def verdict(bounds, numbers=exact):
+        claims = {"1": 0.1, "2": 0.1, "corrected 1": 1.0, "corrected 2": 2.0}
+        parts = {"exact": numbers}
+        for (key, epsilon), bound in zip(claims.items(), bounds, strict=True):
+            found = "refuted" if bound > epsilon else "not refuted"
+            parts[f"audit {key}"] = {"epsilon": epsilon, "lower_bound": bound, "verdict": found}
+        read = {"runs": 100, "runs with a loss read": 73, "read": 130, "right": 130}
+        parts |= {f"read ln {T}": read for T in (400, 500)}
+        return judged("000-privacy", parts)
+
+    assert verdict((3.0, 7.0, 0.9, 1.7)).verdict == NOT_REPRODUCED
+    assert verdict((0.09, 7.0, 0.9, 1.7)).verdict == PARTLY
+    assert verdict((0.09, 0.09, 0.9, 1.7)).verdict == UNDECIDED  # the calculation says otherwise
+    sound = copy.deepcopy(exact)
+    sound["delta"] = dict.fromkeys(sound["delta"], 0.0)
+    assert verdict((0.09, 0.09, 0.9, 1.7), sound).verdict == REPRODUCED
+    assert verdict((0.09, 0.09, 0.1, 0.1), sound).verdict == UNDECIDED  # no power
+    assert ", are not refuted" in verdict((3.0, 7.0, 0.9, 1.7)).because
+    assert ", are refuted" in verdict((3.0, 7.0, 1.1, 1.7)).because
+    known = [row for row in verdict((3.0, 7.0, 0.9, 1.7)).rows if row.expected]
+    assert all(row.agrees for row in known if "is read exactly" not in row.label)
+
+
+@slow
+def test_losses_are_read_as_often_as_calculated_and_never_wrongly(exact):
+    """Within 5 standard errors (once in 1.7 million); twice the bound hides nearly all of them."""
+    b = math.log(400) / 0.1
+    found = losses_read(60, b)
+    expected = 60 * 500 * exact["delta"]["ln 400"]
+    assert abs(found["read"] - expected) <= 5 * math.sqrt(expected)
+    assert found["right"] == found["read"]
+    assert losses_read(60, 2 * b)["read"] < expected - 5 * math.sqrt(expected)
+
+
+@slow
+def test_one_audit_refutes_an_open_message_and_not_a_sound_one():
+    shown = audited_round(PUBLISHED[2], "signal", 0.1, 18, 2_000)
+    hidden = audited_round(corrected(1, 1.0), "loss", 1.0, 3, 2_000)
+    assert (shown["verdict"], hidden["verdict"]) == ("refuted", "not refuted")
+    assert hidden["lower_bound"] > 0.5
+
+
+@slow
+def test_jobs_are_repeatable_and_tell_learning_from_guessing():
+    environment = {"dominance": 1.0, "horizon": 500}
+    open_ = tracked(ALGORITHM_3, repetitions=20, **environment)
+    assert open_ == json.loads(json.dumps(tracked(ALGORITHM_3, repetitions=20, **environment)))
+    closed = tracked(PUBLISHED[1], repetitions=20, **environment)
+    assert max(closed["time"]) == 0 < max(open_["time"]) <= 500
+    assert np.mean(closed["belief"]) < 0.5 < np.mean(open_["belief"])
+    lines = beliefs(ALGORITHM_3, dominant=3, iteration=1, **environment)["agents"]
+    assert np.shape(lines) == (3, 100)
+    assert np.min(lines) >= 0
+    assert np.mean(lines, axis=0)[-1] > 0.9
+
+
+def test_quick_and_full_have_the_same_studies_and_keys_of_their_own():
+    for reproduction in REPRODUCTIONS:
+        for quick in (True, False):
+            jobs = reproduction.jobs(quick)
+            assert len({job.key for job in jobs}) == len(jobs) > 0
+            for job in jobs:
+                json.dumps(dict(job.arguments))
