@@ -1,8 +1,11 @@
 """Differentially private bandits on networks: learn together without telling."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tacit.registry import register
     from tacit.simulation import Result, simulate
 
