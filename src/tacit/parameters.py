@@ -37,7 +37,7 @@ __all__ = ["Parameter", "converter", "described", "parameters_of", "schema_of"]
 D = TypeVar("D")
 Converter = Callable[[Any, type[Any]], Any]
 _converters: dict[type[Any], tuple[Converter, Mapping[str, Any]]] = {}
-_NONE = types.NoneType
+_NONE: Any = type(None)
 _PLAIN = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
 _JSON = {int: "integer", float: "number", str: "string", bool: "boolean", _NONE: "null"}
 
@@ -90,7 +90,7 @@ def described(
     if unknown:
         has = ", ".join(sorted(fields)) or "none"
         raise ValueError(f"{name} has no parameter {unknown[0]!r}; it has {has}")
-    hints = _hints(kind)
+    hints = _hints(typing.cast(Any, kind))
     given = {key: value for key, value in (public or {}).items() if key in fields}
     for key, written in parameters.items():
         value = _converted(written, hints[key], key, public or {})
@@ -136,7 +136,7 @@ def parameters_of(kind: type[Any]) -> list[Parameter]:
     >>> [(each.name, each.takes, each.default) for each in parameters_of(Coin)]
     [('tosses', 'a whole number, >= 1', ''), ('bias', 'a number, > 0 and finite, or none', 'None')]
     """
-    hints, meanings = _hints(kind), _meanings(kind)
+    hints, meanings = _hints(typing.cast(Any, kind)), _meanings(kind)
     return [
         Parameter(name, _takes(hints[name]), _default_words(field), meanings.get(name, ""))
         for name, field in _fields(kind).items()
@@ -156,7 +156,7 @@ def schema_of(kind: type[Any]) -> dict[str, Any]:
     >>> schema_of(Coin)["properties"]
     {'tosses': {'type': 'integer', 'minimum': 1}}
     """
-    hints, meanings, fields = _hints(kind), _meanings(kind), _fields(kind)
+    hints, meanings, fields = _hints(typing.cast(Any, kind)), _meanings(kind), _fields(kind)
     properties: dict[str, Any] = {}
     if isinstance(getattr(kind, "kind", None), str):
         properties["kind"] = {"const": kind.kind}
@@ -359,7 +359,7 @@ def _has_kind(hint: Any) -> bool:
 
 
 @cache
-def _hints(kind: type[Any]) -> dict[str, Any]:
+def _hints(kind: Any) -> dict[str, Any]:
     return typing.get_type_hints(kind, include_extras=True)
 
 
