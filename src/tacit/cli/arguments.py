@@ -38,7 +38,7 @@ def parsed(text: str) -> dict[str, Any]:
     """
     name, _, rest = text.partition(":")
     public, _, parameters = rest.partition(":")
-    if public.isidentifier():  # a class in a module: module:Name:parameter=value
+    if public.isidentifier() and public[0].isupper():  # a class in a module
         name, rest = f"{name}:{public}", parameters
     spec: dict[str, Any] = {"name": name}
     for part in _split(rest):
