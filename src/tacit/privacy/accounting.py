@@ -131,7 +131,7 @@ class _Losses:
 
     @cached_property
     def values(self) -> Array:
-        values: Array = self.step * np.arange(-self.top, self.top + 1)
+        values: Array = self.step * np.arange(-self.top, self.top + 1, dtype=np.float64)
         return values
 
     def log_moments(self, orders: Array) -> Array:
@@ -239,7 +239,7 @@ class _Total:
             places = np.arange(-each.top, each.top + 1) % size
             spectrum *= np.fft.rfft(np.bincount(places, each.masses, size)) ** count
         masses = np.maximum(np.fft.irfft(spectrum, size), 0.0)
-        values = self.step * np.arange(first, first + size)
+        values: Array = self.step * np.arange(first, first + size, dtype=np.float64)
         rest = sum(count * each.certain for each, count in self.losses if each.variance is not None)
         beyond = self.certain + rest + _OUTSIDE
         return values, masses[np.arange(first, first + size) % size], beyond

@@ -129,7 +129,7 @@ def connected_dots(curve: Array, step: float) -> tuple[Array, float]:
     certain : float
         The probability of an infinite one.
     """
-    epsilon = step * np.arange(-(curve.size - 1), curve.size)
+    epsilon: Array = step * np.arange(-(curve.size - 1), curve.size, dtype=np.float64)
     deltas = _both_sides(curve, curve, epsilon)
     rises = np.diff(deltas) / math.expm1(step)
     masses = np.append(rises, 0.0)
