@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from tacit import networks
-from tacit.arms.corruption import Corruption, RandomizedResponse
+from tacit.arms.corruption import Corruption
 from tacit.networks import generators
 from tacit.networks.classics import CLASSICS
 from tacit.parameters import described
@@ -114,7 +114,7 @@ def _object(parameter: str, value: Any) -> Any:
         inner = dict(value)
         return build(environment_named(inner.pop("name", None)), {}, inner)
     if parameter == "corruption" and isinstance(value, Mapping):
-        kind = Corruption if "values" in value else RandomizedResponse.of
+        kind = Corruption if "values" in value else Corruption.of
         return _called("corruption", kind, dict(value))
     return value
 

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tacit.arms import DPSE, GAP, GAPU, Bernoulli, GraphFeedback, edit
+from tacit.arms import DPSE, GAP, GAPU, Bernoulli, GraphFeedback, edit_rewards
 from tacit.arms.elimination import PHASE, WANTED
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, path
@@ -42,7 +42,7 @@ def outputs(policy, rounds):
 def audited(policy, graph, changed, claim):
     """Audit one phase of `policy` on tables that differ in the rewards `changed` of round 0."""
     table = GraphFeedback(environment=Bernoulli(means=(0.5,) * K), graph=graph).table(1, 0, 2000)
-    left, right = (edit(table, [(0, a, value) for a in changed]) for value in (0.0, 1.0))
+    left, right = (edit_rewards(table, [(0, a, value) for a in changed]) for value in (0.0, 1.0))
     state = policy.start(table)
     policy.select(state, seeded_tape(0), 0, np.arange(K))
     rounds = int(state.now[WANTED] * state.chosen.sum()) + 1
@@ -78,7 +78,10 @@ def shifts(policy, graph, changed):
     table = GraphFeedback(environment=Bernoulli(means=(0.5,) * K), graph=graph).table(1, 0, 2000)
     means = []
     for u, value in ((0.5, 0.0), (0.5, 1.0), (0.25, 0.0)):
-        state, t = policy.start(neighbour := edit(table, [(0, a, value) for a in changed])), 0
+        state, t = (
+            policy.start(neighbour := edit_rewards(table, [(0, a, value) for a in changed])),
+            0,
+        )
         draws = np.full((2001, 2 * K), 0.5)  # beyond K they draw sets
         draws[:, :K] = u
         tape = recorded_tape(draws)
