@@ -11,7 +11,7 @@ feedback of a curved channel is no function of the mean; so a corruption here is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,6 +56,13 @@ class Corruption:
         require(self, "values", "in [0, 1]", inside, self.values)
         differ = bool((ends[:, 0] != ends[:, 1]).all())
         require(self, "values", "two that differ, a row", differ, self.values)
+
+    @classmethod
+    def from_written(cls, value: Any) -> Corruption:
+        """Return the corruption written as ``{p00 = 0.8, p11 = 0.9}`` or ``{values = [0.9, 0.2]}``."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"corruption: expected values, or p00 and p11, got {value!r}")
+        return cls(**value) if "values" in value else cls.of(**value)
 
     @classmethod
     def of(cls, p00: ArrayLike, p11: ArrayLike) -> Corruption:

@@ -7,14 +7,13 @@ nothing else, so policies that look at their own arm only play on the same rewar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms import changing, recorded, stationary
 from tacit.arms.environments import ArmsEnvironment, Schedule
 from tacit.arms.tables import Table
 from tacit.checks import Probability, check, require
@@ -62,7 +61,7 @@ class GraphFeedback(ArmsEnvironment):
 
     Parameters
     ----------
-    environment : ArmsEnvironment or mapping
+    environment : ArmsEnvironment
         The rewards; in a study file ``{name = "bernoulli", means = [...]}``.
     graph : Graph or sequence of Graph, optional
         The feedback graph, or several that take over one after the other. In a directed graph a pull
@@ -93,8 +92,8 @@ class GraphFeedback(ArmsEnvironment):
 
     def __post_init__(self) -> None:
         check(self)
-        if isinstance(self.environment, Mapping):
-            object.__setattr__(self, "environment", _environment_from(self.environment))
+        fits = isinstance(self.environment, ArmsEnvironment)
+        require(self, "environment", "of the arms setting", fits, self.environment)
         changes = tuple(int(c) for c in self.changes)
         object.__setattr__(self, "changes", changes)
         increasing = all(a < b for a, b in zip((0, *changes), changes, strict=False))
@@ -137,21 +136,6 @@ class GraphFeedback(ArmsEnvironment):
             ]
         rows = closed_rows(self.n_arms, graphs, self.changes)
         return self.environment.table(seed, repetition, horizon)._replace(**rows._asdict())
-
-
-def _environment_from(parameters: Mapping[str, Any]) -> ArmsEnvironment:
-    values = dict(parameters)
-    name = values.pop("name", None)
-    kinds: dict[str, type[ArmsEnvironment]] = {
-        kind.name: kind
-        for module in (stationary, changing, recorded)
-        for kind in map(vars(module).__getitem__, module.__all__)
-    }
-    require("GraphFeedback", "environment", f"named one of {', '.join(kinds)}", name in kinds, name)
-    try:
-        return kinds[str(name)](**values)
-    except TypeError as error:
-        raise ValueError(f"{name}: {error}") from None
 
 
 def check_graph(owner: Any, graph: Graph | None) -> None:
