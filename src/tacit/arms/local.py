@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tacit.arms.corruption import Corruption
 from tacit.arms.policy import ArmsPolicy
-from tacit.privacy import Claim, Guarantee, compose
+from tacit.privacy import Claim, Guarantee, Mechanism, RandomizedResponse, compose
 
 __all__ = ["LocalPolicy"]
 
@@ -22,6 +22,14 @@ class LocalPolicy(ArmsPolicy):
     def corruption_in_force(self) -> Corruption | None:
         """The corruption, or None if the reward itself is observed."""
         return None
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Randomized response, as private as the least private arm's; none without corruption."""
+        corruption = self.corruption_in_force
+        if corruption is None:
+            return ()
+        return (RandomizedResponse(epsilon=min(corruption.release(self.n_arms).epsilon, 30.0)),)
 
     def local_guarantee(self, claim: Claim | None = None) -> Guarantee:
         """Return what the corruption protects: each reward on its own."""

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from tacit.arms.tables import Table, Trace
 from tacit.checks import require
 from tacit.networks import Graph
-from tacit.policy import Policy, Program
+from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Guarantee, Mechanism
-from tacit.tapes import Tape
+from tacit.tapes import SECURE, Tape
 
 __all__ = ["ArmsPolicy", "PlainPolicy"]
 
@@ -55,6 +55,8 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
 
     def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
         """Return ``run`` and its arguments."""
+        if tape.kind == SECURE:
+            require_secure(self)
         return type(self).run, (self.rule, state, table, tape, trace)
 
     def select(self, state: Any, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
