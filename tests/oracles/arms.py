@@ -1,7 +1,7 @@
 """Slow policies of one learner, written from the papers: lists, direct sums, bisection.
 
-Each takes ``reward(t, a)`` and ``draw(t, j)`` (uniforms by position) and returns the arms pulled in
-rounds 0, 1, ..., T - 1. Nothing is carried from round to round but the list of what happened.
+Each takes ``reward(t, a)`` and ``draw(t, index, purpose)`` (uniforms by name) and returns the arms
+pulled in rounds 0, 1, ..., T - 1. Nothing is carried from round to round but the list of what happened.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 Reward = Callable[[int, int], float]
-Draw = Callable[[int, int], float]
+Draw = Callable[[int, int, str], float]
 Function = Callable[[float], float]
 
 
@@ -99,10 +99,10 @@ def corruption_function(p00: float, p11: float) -> Function:
     return lambda x: 1 - p00 + (p00 + p11 - 1) * x
 
 
-def corrupt(r: float, p00: float, p11: float, draw: Draw, t: int) -> float:
+def corrupt(r: float, p00: float, p11: float, draw: Draw, t: int, arm: int) -> float:
     """Paper 003, eq. 1, on a reward that is first rounded to 1 with probability r, else to 0."""
-    bit = draw(t, 1) < r if 0 < r < 1 else r == 1.0
-    kept = draw(t, 2) < (p11 if bit else p00)
+    bit = draw(t, arm, "rounding") < r if 0 < r < 1 else r == 1.0
+    kept = draw(t, arm, "noise") < (p11 if bit else p00)
     return float(bit == kept)
 
 
@@ -135,10 +135,10 @@ def sw_klucb_cf(
                 index.append(kl_index([x for arm, x in recent if arm == a], g, f))
             ties = [a for a in range(K) if index[a] == max(index)]
             ties.sort(key=lambda a: a != history[-1][0])
-            arm = ties[int(draw(t, 0) * len(ties))]
+            arm = ties[int(draw(t, 0, "choice") * len(ties))]
         value = reward(t, arm)
         if responses:
-            value = corrupt(value, *responses[arm], draw, t)
+            value = corrupt(value, *responses[arm], draw, t, arm)
         history.append((arm, value))
     return [arm for arm, _ in history]
 
@@ -148,7 +148,7 @@ def exp3(K: int, T: int, reward: Reward, draw: Draw, exploration_prob: float) ->
     gamma, weights, arms = exploration_prob, [1.0] * K, []
     for t in range(T):
         p = [(1 - gamma) * w / sum(weights) + gamma / K for w in weights]
-        u = draw(t, 0)
+        u = draw(t, 0, "choice")
         arm = next((a for a in range(K) if u < sum(p[: a + 1])), K - 1)
         weights[arm] *= math.exp(gamma * reward(t, arm) / p[arm] / K)
         arms.append(arm)

@@ -22,7 +22,7 @@ from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.privacy import RandomizedResponseRelease, Release
 from tacit.privacy.samplers import release_bit
-from tacit.tapes import uniform
+from tacit.tapes import NOISE, ROUNDING, uniform
 
 __all__ = ["Corruption", "check_privacy", "corrupted", "corruption_of"]
 
@@ -127,9 +127,13 @@ def check_privacy(owner: Any, epsilon: float | None, corruption: Corruption | No
 
 
 @kernel
-def corrupted(ends: Any, tape: Any, t: Any, a: Any, reward: Any) -> Any:
-    """Return the feedback of a reward in [0, 1]: 1 with probability g_a(reward), else 0."""
+def corrupted(ends: Any, tape: Any, t: Any, arm: Any, reward: Any) -> Any:
+    """Return the feedback of a reward in [0, 1]: 1 with probability g(reward), else 0.
+
+    `ends` has one row for all arms alike or a row for each.
+    """
     bit = reward
     if 0.0 < reward < 1.0:
-        bit = 1.0 if uniform(tape, t, 1) < reward else 0.0
-    return release_bit(tape, t, 2, bit, ends[a, 1], 1.0 - ends[a, 0])
+        bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
+    row = min(arm, ends.shape[0] - 1)
+    return float(release_bit(tape, t, arm, NOISE, bit, ends[row, 1], 1.0 - ends[row, 0]))

@@ -92,8 +92,7 @@ class KLUCBCF(LocalPolicy):
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward and take the feedback in."""
-    row = min(arm, rule.ends.shape[0] - 1)
-    take(rule, state, t, arm, float(corrupted(rule.ends, tape, t, row, reward)))
+    take(rule, state, t, arm, corrupted(rule.ends, tape, t, arm, reward))
 
 
 @kernel

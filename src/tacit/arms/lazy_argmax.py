@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.arms.kl import negative_entropy, upper_root
 from tacit.compiled import kernel
-from tacit.tapes import uniform
+from tacit.tapes import CHOICE, uniform
 
 __all__ = ["Lazy", "chances", "largest_index", "new_lazy", "only", "solved_index"]
 
@@ -141,7 +141,7 @@ def _solve(ends: Any, counts: Any, lazy: Any, tape: Any, t: Any, eligible: Any, 
     lazy.ties[0] = ties
     if ties == 1:
         return lazy.tied[0]
-    return lazy.tied[int(uniform(tape, t, 0) * ties)]
+    return lazy.tied[int(uniform(tape, t, 0, CHOICE) * ties)]
 
 
 @kernel(inlined=False)

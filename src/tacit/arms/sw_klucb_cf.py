@@ -223,8 +223,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     """Corrupt the reward, if private, and take the feedback in."""
     feedback = reward
     if rule.private == 1:
-        row = min(arm, rule.ends.shape[0] - 1)
-        feedback = float(corrupted(rule.ends, tape, t, row, reward))
+        feedback = corrupted(rule.ends, tape, t, arm, reward)
     take(rule, state, t, arm, feedback)
 
 

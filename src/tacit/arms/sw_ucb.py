@@ -167,7 +167,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     """Corrupt the reward, if private, and take the feedback in."""
     feedback = reward
     if rule.private == 1:
-        feedback = float(corrupted(rule.ends, tape, t, 0, reward))
+        feedback = corrupted(rule.ends, tape, t, arm, reward)
     take(rule, state, t, arm, feedback)
 
 

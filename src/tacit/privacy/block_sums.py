@@ -26,7 +26,7 @@ from tacit.compiled import kernel
 from tacit.privacy.guarantees import Claim, Guarantee, compose
 from tacit.privacy.mechanisms import Laplace, Mechanism
 from tacit.privacy.samplers import release_laplace
-from tacit.tapes import SECURE
+from tacit.tapes import NOISE, SECURE
 
 __all__ = ["BlockSums", "TrustedServer", "on_grid", "release_mean", "release_sum"]
 
@@ -93,7 +93,7 @@ def on_grid(tape: Any, reward: Any) -> Any:
 @kernel
 def release_sum(tape: Any, t: Any, arm: Any, total: Any, sensitivity: Any, epsilon: Any) -> Any:
     """Release the sum of a block in which one unit changes at most `sensitivity`."""
-    return release_laplace(tape, t, arm, total, sensitivity, epsilon)
+    return release_laplace(tape, t, arm, NOISE, total, sensitivity, epsilon)
 
 
 @kernel
@@ -102,5 +102,5 @@ def release_mean(
 ) -> Any:
     """Release the mean of `count` rewards as if they were `least`, at most `count`."""
     if tape.kind == SECURE:
-        return release_laplace(tape, t, arm, total, count / least, epsilon) / count
-    return release_laplace(tape, t, arm, total / count, 1.0 / least, epsilon)
+        return release_laplace(tape, t, arm, NOISE, total, count / least, epsilon) / count
+    return release_laplace(tape, t, arm, NOISE, total / count, 1.0 / least, epsilon)
