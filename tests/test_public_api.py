@@ -19,6 +19,9 @@ PUBLIC = {
         Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal UCB1 UCBN Uniform
         edit
     """,
+    "tacit.device": """
+        Budget Channel MAX_EPSILON Reporter
+    """,
     "tacit.diffusion": """
         ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
         SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals

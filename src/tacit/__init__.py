@@ -1,13 +1,16 @@
 """Differentially private bandits on networks: learn together without telling."""
 
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from tacit.simulation import Result, simulate
 
 __all__ = ["Result", "__version__", "simulate"]
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
