@@ -98,7 +98,9 @@ class UsersEnvironment(Environment[Table, Trace]):
                 what = f"all rewards of user {where}"
             else:
                 changed = [slot] if unit == "reward" else range(table.n_shown)
-                ends = [edit_rewards(rest, [(where, j, end) for j in changed]) for end in (low, high)]
+                ends = [
+                    edit_rewards(rest, [(where, j, end) for j in changed]) for end in (low, high)
+                ]
                 what = f"round {where}, " + (f"slot {slot}" if unit == "reward" else "all of it")
             found.append(Neighbours(*ends, f"{what}: {low:g} against {high:g}{words}"))
         early = min(limit // 2, len(found))

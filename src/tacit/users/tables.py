@@ -119,9 +119,7 @@ def new_trace(horizon: int, checkpoints: NDArray[np.int64], *, record: bool = Fa
     )
 
 
-def new_table(
-    *, n_users: int, weights: Any = None, graph: Any = None, **fields: Any
-) -> Table:
+def new_table(*, n_users: int, weights: Any = None, graph: Any = None, **fields: Any) -> Table:
     """Return a table in which everything not given is empty."""
     dimension = fields["features"].shape[1]
     blank: dict[str, Any] = {
