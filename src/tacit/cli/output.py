@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from tacit.jsonable import plain
 
 __all__ = ["as_text", "finite", "progress_bar", "show"]
 
 
 def finite(row: dict[str, Any]) -> dict[str, Any]:
     """Return a row as JSON can say it: infinity is a string."""
-    return {k: "inf" if isinstance(v, float) and math.isinf(v) else v for k, v in row.items()}
+    return dict(plain(row))
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:

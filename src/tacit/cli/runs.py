@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,6 +80,7 @@ def compare(
 
 
 def _run_study(study: Any, out: Path, workers: int | None, as_json: bool) -> None:
+    from tacit.privacy import brief
     from tacit.report import draw_curves
     from tacit.simulation import run_study
     from tacit.state import write_atomically
@@ -104,7 +104,7 @@ def _run_study(study: Any, out: Path, workers: int | None, as_json: bool) -> Non
             "policy": row["label"],
             row["measure"]: row["mean"],
             "95%": f"{as_text(row['low'])} to {as_text(row['high'])}",
-            "privacy": _privacy(row),
+            "privacy": brief(float(row["epsilon"]), float(row["delta"]), row["unit"], row["trust"]),
         }
         for row in rows
     ]
@@ -112,11 +112,3 @@ def _run_study(study: Any, out: Path, workers: int | None, as_json: bool) -> Non
     print()
     for path in files:
         print(path)
-
-
-def _privacy(row: dict[str, Any]) -> str:
-    epsilon = float(row["epsilon"])
-    if math.isinf(epsilon):
-        return "none"
-    delta = f", delta {row['delta']:g}" if row["delta"] else ""
-    return f"epsilon {epsilon:.4g}{delta} a {row['unit']}, {row['trust']}"
