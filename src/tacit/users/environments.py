@@ -94,15 +94,15 @@ class UsersEnvironment(Environment[Table, Trace]):
         found = []
         for (where, slot), (words, rest) in itertools.product(places, backgrounds):
             if unit == "user":
-                ends = [edit_user(rest, where, end) for end in (low, high)]
+                left, right = (edit_user(rest, where, end) for end in (low, high))
                 what = f"all rewards of user {where}"
             else:
                 changed = [slot] if unit == "reward" else range(table.n_shown)
-                ends = [
+                left, right = (
                     edit_rewards(rest, [(where, j, end) for j in changed]) for end in (low, high)
-                ]
+                )
                 what = f"round {where}, " + (f"slot {slot}" if unit == "reward" else "all of it")
-            found.append(Neighbours(*ends, f"{what}: {low:g} against {high:g}{words}"))
+            found.append(Neighbours(left, right, f"{what}: {low:g} against {high:g}{words}"))
         early = min(limit // 2, len(found))
         later = min(limit, len(found)) - early
         chosen = [*range(early), *np.linspace(early, len(found) - 1, later, dtype=int)]

@@ -21,7 +21,6 @@ from tacit.checks import Count, Positive, Rule, check, one_of, require
 from tacit.privacy import (
     BinaryTree,
     Claim,
-    ContinualSum,
     Gaussian,
     Guarantee,
     L2Ball,
@@ -296,7 +295,7 @@ class NoisySums(_Streams):
         """Whether noise is added to the paper's b."""
         return self.statistic == "b"
 
-    def sums(self, sizes: Sizes, length: float = 1.0) -> ContinualSum:
+    def sums(self, sizes: Sizes, length: float = 1.0) -> BinaryTree | SquareRootToeplitz:
         """Return how one stream is released."""
         sensitivity = (sizes.high - sizes.low) * length
         dimension = sizes.dimension * (sizes.n_users if self.on_b else 1)
@@ -305,8 +304,7 @@ class NoisySums(_Streams):
 
     def scale(self, sizes: Sizes, length: float) -> float:
         """Return the scale of a node, or of a step."""
-        scale: float = self.sums(sizes, length).scale  # type: ignore[attr-defined]
-        return scale
+        return self.sums(sizes, length).scale
 
     def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
         """Return what one stream adds to a node, or to a step."""
@@ -332,7 +330,9 @@ class NoisySums(_Streams):
     def channel(self, sizes: Sizes) -> Channel:
         """Return what the kernels need."""
         sums = self.sums(sizes)
-        toeplitz = isinstance(sums, SquareRootToeplitz)
+        factor = np.empty(0)
+        if isinstance(sums, SquareRootToeplitz):
+            factor = sums.coefficients[::-1].copy()
         return Channel(
             sizes.low,
             sizes.high,
@@ -340,14 +340,14 @@ class NoisySums(_Streams):
             space=PARAMETER if self.on_b else USER,
             own=int(self.own_streams),
             capacity=self.steps,
-            coefficients=sums.coefficients[::-1].copy() if toeplitz else np.empty(0),
+            coefficients=factor,
         )
 
 
 @lru_cache(maxsize=64)
 def _sums(
     continual: str, steps: int, epsilon: float, delta: float, sensitivity: float, dimension: int
-) -> ContinualSum:
+) -> BinaryTree | SquareRootToeplitz:
     if continual == "toeplitz":
         return SquareRootToeplitz(
             horizon=steps,

@@ -139,8 +139,9 @@ def new_table(*, n_users: int, weights: Any = None, graph: Any = None, **fields:
         "edit_levels": np.empty(0),
         "level": np.nan,
     }
-    joined = {"weights": rows_of(weights), "graph": rows_of(graph)}
-    return Table(n_users=n_users, **joined, **(blank | fields))
+    return Table(
+        n_users=n_users, weights=rows_of(weights), graph=rows_of(graph), **(blank | fields)
+    )
 
 
 def recorded_table(
@@ -205,9 +206,9 @@ def recorded_table(
         n_users = int(who.max()) + 1 if size is None else size
     require(owner, "n_users", ">= 1", n_users >= 1, n_users)
     for name, matrix in (("weights", relation), ("graph", edges)):
-        shape = (n_users, n_users)
-        fits = matrix is None or matrix.shape == shape
-        require(owner, name, f"of shape {shape}", fits, None if fits else matrix.shape)
+        if matrix is not None:
+            shape = (n_users, n_users)
+            require(owner, name, f"of shape {shape}", matrix.shape == shape, matrix.shape)
     for end in (int(who.min()), int(who.max())):
         rule = f"whole numbers in 0..{n_users - 1}"
         require(owner, "users", rule, 0 <= end < n_users, end)
@@ -272,8 +273,11 @@ def rows_of(matrix: Any) -> Rows:
     from scipy.sparse import csr_array
 
     given = csr_array(matrix, dtype=np.float64)
-    parts = (given.indptr, np.int64), (given.indices, np.int64), (given.data, np.float64)
-    return Rows(*(np.ascontiguousarray(part, kind) for part, kind in parts))
+    return Rows(
+        np.ascontiguousarray(given.indptr, np.int64),
+        np.ascontiguousarray(given.indices, np.int64),
+        np.ascontiguousarray(given.data, np.float64),
+    )
 
 
 def matrix_of(rows: Rows) -> Any:
