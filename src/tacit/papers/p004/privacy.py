@@ -40,20 +40,21 @@ __all__ = ["PRIVACY", "SOUND_NOISE"]
 
 HORIZON = 10_000
 DELTA = 1e-6
-_GAUSSIAN = {"mechanism": "gaussian", "delta": DELTA}
+_SUMS = {"kind": "noisy-sums"}
+_GAUSSIAN = {**_SUMS, "delta": DELTA}
 _B = {"trust": "central", "statistic": "b"}
 _VARIANTS: dict[str, dict[str, Any]] = {
     "each reward, Laplace": {"mechanism": "laplace"},
     "each reward, one bit": {"mechanism": "bit"},
-    "published, trusted server": {"variant": "published", "trust": "central"},
-    "published, local": {"variant": "published"},
+    "published, trusted server": {"kind": "published", "trust": "central"},
+    "published, local": {"kind": "published", "trust": "local"},
     "own sums, Gaussian Toeplitz": {**_GAUSSIAN, "continual": "toeplitz"},
     "own sums, Gaussian tree": _GAUSSIAN,
-    "ball on own sums": {"mechanism": "ball"},
+    "ball on own sums": _SUMS,
     "b, Gaussian tree": {**_B, **_GAUSSIAN},
-    "default": {"regularisation": "auto"},
+    "default": {},
     "each reward, piecewise": {"mechanism": "piecewise"},
-    "b, ball": {**_B, "mechanism": "ball"},
+    "b, ball": {**_B, **_SUMS},
 }
 _DASHED = ("published, local", "own sums, Gaussian tree")
 _ONCE = ("b, ball",)
@@ -89,6 +90,11 @@ def _cells(quick: bool) -> list[tuple[str, str, float]]:
     ]
 
 
+def _policy(algorithm: str, variant: str, epsilon: float) -> dict[str, Any]:
+    ridge = {"regularisation": "auto"} if variant == "default" else {}
+    return corrected(algorithm, epsilon, _VARIANTS[variant], **ridge)
+
+
 def _noise_jobs(quick: bool) -> list[Job]:
     common = {
         "environment": SYNTHETIC,
@@ -100,7 +106,7 @@ def _noise_jobs(quick: bool) -> list[Job]:
         *[Job(f"{algorithm}/not private", played, {"policy": corrected(algorithm, None), **common})
           for algorithm in _shown(quick)],
         *[Job(f"{algorithm}/{variant}/{epsilon:g}", played,
-              {"policy": corrected(algorithm, epsilon, **_VARIANTS[variant]), **common})
+              {"policy": _policy(algorithm, variant, epsilon), **common})
           for algorithm, variant, epsilon in _cells(quick)],
     ]  # fmt: skip
 
@@ -243,10 +249,11 @@ def stated(policy: Mapping[str, Any], n_users: int, dimension: int) -> dict[str,
     """Return the epsilon that holds for one reward over the whole run, and the sentence."""
     from tacit.registry import build, policy_named
 
-    spec = {**policy, "n_users": n_users, "dimension": dimension, "horizon": HORIZON}
-    described: Any = build(policy_named(spec.pop("name")), {}, spec)
+    spec = {**policy, "n_users": n_users, "dimension": dimension}
+    described: Any = build(policy_named(spec.pop("name")), {"horizon": HORIZON}, spec)
     guarantee = described.guarantee(HORIZON)
-    loose = dataclasses.replace(described, clip=False).guarantee(HORIZON)
+    unclipped = dataclasses.replace(described.privacy, clip=False)
+    loose = dataclasses.replace(described, privacy=unclipped).guarantee(HORIZON)
     return {
         "epsilon": guarantee.epsilon,
         "sentence": guarantee.sentence(),
@@ -280,10 +287,10 @@ _SIZES = ((10, 10), (100, 25))
 
 def _privacy_jobs(quick: bool) -> list[Job]:
     runs = 6_000 if quick else 100_000
-    letter = {**private("DP-CoLin", 2.0, clip=True), "horizon": 3}
-    alone = {**private("LDP-CoLin", 2.0, clip=True), "visits": 16}
+    letter = private("DP-CoLin", 2.0, clip=True, calibrated={"horizon": 3})
+    alone = private("LDP-CoLin", 2.0, clip=True, calibrated={"visits": 16})
     one = corrected("CoLin", 2.0)
-    ball = {**corrected("CoLin", 2.0, mechanism="ball", **_B), "horizon": 3}
+    ball = corrected("CoLin", 2.0, {**_SUMS, **_B, "horizon": 3})
     return [
         Job("published", audited, {"policy": letter, "runs": runs, "epsilon": 2.0,
                                    "released": 100}),
