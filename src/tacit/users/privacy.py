@@ -39,6 +39,8 @@ from tacit.users.noise import BALL, BIT, GAUSSIAN, LAPLACE, NONE, PARAMETER, PIE
 __all__ = ["NoisySums", "PerReward", "Privacy", "Published", "Sizes"]
 
 _LOCAL, _CENTRAL = "local", "central"
+_OPEN = ("sending", "others", "contexts", "graph")
+"""What the guarantees of this setting leave open."""
 Trust = Annotated[str, one_of(_LOCAL, _CENTRAL)]
 SmallDelta = Annotated[
     float, Rule("in [0, 1)", lambda v: 0 <= v < 1, {"minimum": 0, "exclusiveMaximum": 1})
@@ -182,6 +184,7 @@ class PerReward(Privacy):
             trust=_LOCAL,
             span="run",
             note="Each reward is privatised by itself, before the server sees it.",
+            not_protected=_OPEN,
         )
 
     def channel(self, sizes: Sizes) -> Channel:
@@ -325,6 +328,7 @@ class NoisySums(_Streams):
             span="run",
             note=f"For up to {self.steps:,} rounds {rounds}; later rewards are not taken in",
             pooled=True,
+            not_protected=_OPEN,
         )
 
     def channel(self, sizes: Sizes) -> Channel:
@@ -443,6 +447,7 @@ class Published(_Streams):
             claim=claim,
             note="In units of the published sensitivity, for the worst relational matrix",
             pooled=True,
+            not_protected=_OPEN,
         )
 
     def channel(self, sizes: Sizes) -> Channel:
