@@ -36,8 +36,10 @@ def played(policy, environment, horizon, tape):
 def test_a_privatised_reward_is_unbiased_and_no_noisier_than_said(mechanism, reward):
     # 5 standard errors: a false alarm once in 1.7 million.
     n, epsilon, tape = 20_000, 1.5, seeded_tape(3)
-    code = SCALARS[mechanism]
-    told = np.array([privatise(tape, t, code, epsilon, -1.0, 1.0, reward) for t in range(n)])
+    hidden = PerReward(epsilon=epsilon, mechanism=mechanism)
+    channel = CoLin(**SIZES, privacy=hidden, reward_range=(-1.0, 1.0)).rule.channel
+    code, level = channel.scalar, channel.level
+    told = np.array([privatise(tape, t, code, level, -1.0, 1.0, reward) for t in range(n)])
     error = told.std() / math.sqrt(n)
     assert abs(told.mean() - reward) < 5 * error
     assert abs(told.mean() - reward - 0.1) > 5 * error

@@ -32,7 +32,7 @@ from tacit.users.noise import (
     push_through,
 )
 from tacit.users.privacy import Channel
-from tacit.users.tables import arrive, due, ends, observe, write
+from tacit.users.tables import LEFT_OUT, arrive, due, ends, observe, write
 
 __all__ = [
     "Block",
@@ -381,18 +381,22 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
 
 
 @kernel(inlined=False)
-def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> None:
-    """Hide the reward of context x and take in what is told of it (lines 7 to 9 of Algorithm 1)."""
+def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
+    """Hide the reward of context x and take in what is told of it (lines 7 to 9 of Algorithm 1).
+
+    Return False if it is not taken in, because the stream is calibrated for no more rounds.
+    """
     channel = rule.channel
     i = state.place[user]
     stream = i if channel.own == 1 else 0
     if channel.stream != NONE and state.steps[stream] >= channel.capacity:
-        return
+        return False
     clipped = min(channel.high, max(channel.low, reward))
-    r = privatise(tape, t, channel.scalar, channel.epsilon, channel.low, channel.high, clipped)
+    r = privatise(tape, t, channel.scalar, channel.level, channel.low, channel.high, clipped)
     take(state, user, x, r)
     if channel.stream != NONE:
         _add_noise(rule, state, tape, t, i, stream, x, r)
+    return True
 
 
 @kernel(inlined=False)
@@ -505,6 +509,7 @@ def play(
                 contexts[j, a] = table.features[shown[j], a]
         slot = select(rule, state, user, contexts, XC)
         reward = observe(table, trace, t, user, shown, slot)
-        learn(rule, state, tape, t, user, contexts[slot], reward)
+        if not learn(rule, state, tape, t, user, contexts[slot], reward):
+            trace.totals[LEFT_OUT] += 1.0
         if due(trace, t):
             write(trace, _parameter_error(rule, state, table.preferences))

@@ -66,8 +66,8 @@ class Channel(NamedTuple):
     """Rewards are clipped to [low, high]."""
     scalar: int = NONE
     """How a reward is privatised, one of the codes of ``noise``."""
-    epsilon: float = 0.0
-    """Of the scalar mechanism."""
+    level: float = 0.0
+    """Its epsilon, or the probability with which a bit is told truly."""
     stream: int = NONE
     """Which noise the sums get, one of the codes of ``noise``."""
     space: int = USER
@@ -189,7 +189,11 @@ class PerReward(Privacy):
 
     def channel(self, sizes: Sizes) -> Channel:
         """Return what the kernels need."""
-        return Channel(sizes.low, sizes.high, self.CODES[self.chosen], float(self.epsilon))
+        (mechanism,) = self.mechanisms(sizes)
+        level = float(self.epsilon)
+        if isinstance(mechanism, RandomizedResponse):
+            level = mechanism.release.keep_one
+        return Channel(sizes.low, sizes.high, self.CODES[self.chosen], level)
 
 
 def _scalar(name: str, epsilon: float, span: float) -> Mechanism:

@@ -35,8 +35,15 @@ __all__ = [
 ]
 
 SYNTHETIC, REPLAY, RECORDED = 0, 1, 2
-MEASURES = ("regret", "reward", "random_reward", "random_regret", "parameter_error")
-_REGRET, _REWARD, _RANDOM_REWARD, _RANDOM_REGRET, _ERROR = range(5)
+MEASURES = (
+    "regret",
+    "reward",
+    "random_reward",
+    "random_regret",
+    "left_out",
+    "parameter_error",
+)
+_REGRET, _REWARD, _RANDOM_REWARD, _RANDOM_REGRET, LEFT_OUT, _ERROR = range(6)
 _WHO, _LIKED, _SHOWN, _NOISE = 0, 1, 2, 3
 
 
@@ -95,9 +102,9 @@ class Trace(NamedTuple):
     checkpoints: NDArray[np.int64]
     """Shape (C,): numbers of rounds played, increasing."""
     measures: NDArray[np.float64]
-    """Shape (C, 5): the columns of ``MEASURES``."""
+    """Shape (C, 6): the columns of ``MEASURES``."""
     totals: NDArray[np.float64]
-    """Shape (4,): the cumulative ones, now."""
+    """Shape (5,): the cumulative ones, now."""
     cursor: NDArray[np.int64]
     """Shape (1,): the next checkpoint."""
     decisions: NDArray[np.int32]

@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from tacit.papers.p001.map import MAP
-from tacit.papers.p001.privacy import CONSTANTS, PRIVACY
 from tacit.papers.p001.settings import BETA, BOUND, epsilon_name
 from tacit.papers.reproduction import (
     Figure,
@@ -30,18 +28,26 @@ from tacit.papers.reproduction import (
 )
 from tacit.papers.tools import mean_curves
 
-__all__ = ["REPRODUCTIONS"]
+__all__ = ["FIGURES"]
 
 H = 485
 ROUNDS = 10_000
 CHANCE = 0.5
 #: Mean regret of 20 runs of an independent implementation, rounded, by epsilon and agents.
 KNOWN = {
-    (0.5, 3_000): 0.496, (0.5, 6_000): 0.495, (0.5, 10_000): 0.494,
-    (1.0, 3_000): 0.493, (1.0, 6_000): 0.490, (1.0, 10_000): 0.484,
-    (2.0, 3_000): 0.481, (2.0, 6_000): 0.468, (2.0, 10_000): 0.452,
-    (math.inf, 3_000): 0.042, (math.inf, 6_000): 0.036, (math.inf, 10_000): 0.018,
-}  # fmt: skip
+    (0.5, 3_000): 0.496,
+    (0.5, 6_000): 0.495,
+    (0.5, 10_000): 0.494,
+    (1.0, 3_000): 0.493,
+    (1.0, 6_000): 0.490,
+    (1.0, 10_000): 0.484,
+    (2.0, 3_000): 0.481,
+    (2.0, 6_000): 0.468,
+    (2.0, 10_000): 0.452,
+    (math.inf, 3_000): 0.042,
+    (math.inf, 6_000): 0.036,
+    (math.inf, 10_000): 0.018,
+}
 KNOWN_CROWDS = {10**6: 0.156, 10**7: 0.069, 10**8: 0.040}
 KNOWN_RUNS = 20
 
@@ -49,9 +55,14 @@ Outcomes = Mapping[str, Any]
 
 
 def _job(
-    key: str, n_agents: int, repetitions: int, *, n_options: int = 20, epsilon: float = 1.0,
+    key: str,
+    n_agents: int,
+    repetitions: int,
+    *,
+    n_options: int = 20,
+    epsilon: float = 1.0,
     **parameters: Any,
-) -> Job:  # fmt: skip
+) -> Job:
     policy = {"name": "learning-dynamics", "variant": "published", "engine": "crowd"}
     qualities = np.linspace(1.0, 0.0, n_options).tolist()
     return Job(
@@ -89,9 +100,12 @@ def _checked(outcomes: Outcomes, known: Mapping[str, float | None]) -> Row:
         error = deviation * math.sqrt(1 / len(final) + 1 / KNOWN_RUNS)
         close.append(abs(float(np.mean(final)) - value) <= 5 * error + 0.0005)
     return Row(
-        "regrets that agree with an independent implementation", "",
-        f"{sum(close)} of {len(close)}", f"{len(close)} of {len(close)}", agrees=all(close),
-    )  # fmt: skip
+        "regrets that agree with an independent implementation",
+        "",
+        f"{sum(close)} of {len(close)}",
+        f"{len(close)} of {len(close)}",
+        agrees=all(close),
+    )
 
 
 def _expected(value: float | None) -> str:
@@ -200,21 +214,33 @@ def _judge_agents(outcomes: Outcomes, quick: bool) -> Findings:
             claimed = N >= 6_000
             bounds &= _bounded(final) == claimed
             rows.append(
-                Row(f"N = {N:,}, {words}", _says(claimed), summarise(final).text(),
-                    _expected(known.get(f"{g}-{N}")), agrees=_bounded(final) == claimed)
-            )  # fmt: skip
+                Row(
+                    f"N = {N:,}, {words}",
+                    _says(claimed),
+                    summarise(final).text(),
+                    _expected(known.get(f"{g}-{N}")),
+                    agrees=_bounded(final) == claimed,
+                )
+            )
         curves = [_curve(outcomes, f"{g}-{N}", f"N = {N:,}") for N in sizes]
         figures.append(_convergence(f"Fig. 2: more agents, {words}", curves))
     rows += [
-        Row(f"N = {N:,}, {_GROWTHS['root']}", "", summarise(outcomes[f"root-{N}"]["final"]).text(),
-            _expected(known[f"root-{N}"]))
+        Row(
+            f"N = {N:,}, {_GROWTHS['root']}",
+            "",
+            summarise(outcomes[f"root-{N}"]["final"]).text(),
+            _expected(known[f"root-{N}"]),
+        )
         for N in crowds
-    ]  # fmt: skip
+    ]
     rows += [
-        Row(f"as if each token were flipped anew (not private), {times * _ANEW_TOKENS:,} tokens",
-            "", summarise(outcomes[f"anew-{times}"]["final"]).text())
+        Row(
+            f"as if each token were flipped anew (not private), {times * _ANEW_TOKENS:,} tokens",
+            "",
+            summarise(outcomes[f"anew-{times}"]["final"]).text(),
+        )
         for times in _ANEW_TIMES
-    ]  # fmt: skip
+    ]
     rows.append(Row("g(N) that Theorem 5.2 needs", "sufficiently large", f"10^{_needed():.0f}"))
     rows.append(_checked(outcomes, known))
     everybody = [*sizes, *crowds]
@@ -223,11 +249,14 @@ def _judge_agents(outcomes: Outcomes, quick: bool) -> Findings:
     )
     figures.append(
         Figure(
-            "How many agents it takes", "agents N", "average regret after 10,000 rounds",
+            "How many agents it takes",
+            "agents N",
+            "average regret after 10,000 rounds",
             [ends, _bound(everybody), _level(CHANCE, everybody, "nothing learnt")],
-            x_log=True, kind="points",
+            x_log=True,
+            kind="points",
         )
-    )  # fmt: skip
+    )
     few, most = _mean(outcomes, "log-3000"), _mean(outcomes, "log-10000")
     met = {N: _bounded(outcomes[f"root-{N}"]["final"]) for N in everybody}
     enough = min((N for N in everybody if met[N]), default=math.inf)
@@ -270,10 +299,14 @@ def _judge_options(outcomes: Outcomes, quick: bool) -> Findings:
             claimed = (N, M) not in ((3_000, 20), (3_000, 30), (6_000, 30))
             bounds &= _bounded(final) == claimed
             rows.append(
-                Row(f"N = {N:,}, {M} options", _says(claimed), summarise(final).text(),
+                Row(
+                    f"N = {N:,}, {M} options",
+                    _says(claimed),
+                    summarise(final).text(),
                     _expected(KNOWN[1.0, N] if M == 20 else None),
-                    agrees=_bounded(final) == claimed)
-            )  # fmt: skip
+                    agrees=_bounded(final) == claimed,
+                )
+            )
     rows.append(_checked(outcomes, {f"{N}-20": KNOWN[1.0, N] for N in sizes}))
     N = sizes[-1]
     means = [_mean(outcomes, f"{N}-{M}") for M in options]
@@ -291,13 +324,14 @@ def _judge_options(outcomes: Outcomes, quick: bool) -> Findings:
         figures=[
             _convergence(f"Fig. 3: more options, N = {N:,}", curves),
             Figure(
-                "Regret against the number of options", "options M",
+                "Regret against the number of options",
+                "options M",
                 "average regret after 10,000 rounds",
                 [*ends, _bound(options), _level(CHANCE, options, "nothing learnt")],
                 kind="points",
             ),
         ],
-    )  # fmt: skip
+    )
 
 
 def _epsilons(quick: bool) -> list[float]:
@@ -306,9 +340,7 @@ def _epsilons(quick: bool) -> list[float]:
 
 def _budget_jobs(quick: bool) -> list[Job]:
     n = _runs(quick)
-    return [
-        _job(f"{N}-{e:g}", N, n, epsilon=e) for N in _sizes(quick) for e in _epsilons(quick)
-    ]  # fmt: skip
+    return [_job(f"{N}-{e:g}", N, n, epsilon=e) for N in _sizes(quick) for e in _epsilons(quick)]
 
 
 def _judge_budget(outcomes: Outcomes, quick: bool) -> Findings:
@@ -323,22 +355,33 @@ def _judge_budget(outcomes: Outcomes, quick: bool) -> Findings:
             met = None if claimed is None else _bounded(final) == claimed
             bounds &= met is not False
             rows.append(
-                Row(f"N = {N:,}, {epsilon_name(e)}", "" if claimed is None else _says(claimed),
-                    summarise(final).text(), _expected(KNOWN.get((e, N))), agrees=met)
-            )  # fmt: skip
+                Row(
+                    f"N = {N:,}, {epsilon_name(e)}",
+                    "" if claimed is None else _says(claimed),
+                    summarise(final).text(),
+                    _expected(KNOWN.get((e, N))),
+                    agrees=met,
+                )
+            )
     N = sizes[-1]
     plain, two = _mean(outcomes, f"{N}-inf"), _mean(outcomes, f"{N}-2")
     near = two <= 2 * plain
     rows.append(
-        Row(f"N = {N:,}: epsilon = 2 against not private", "very close",
-            f"{two:.3f} against {plain:.3f}", agrees=near)
-    )  # fmt: skip
+        Row(
+            f"N = {N:,}: epsilon = 2 against not private",
+            "very close",
+            f"{two:.3f} against {plain:.3f}",
+            agrees=near,
+        )
+    )
     private = {f"{N}-{e:g}": KNOWN.get((e, N)) for N in sizes for e in epsilons[:-1]}
     rows.append(_checked(outcomes, private))
     rows.append(
-        replace(_checked(outcomes, {f"{N}-inf": KNOWN[math.inf, N] for N in sizes}),
-                label="the same, not private")
-    )  # fmt: skip
+        replace(
+            _checked(outcomes, {f"{N}-inf": KNOWN[math.inf, N] for N in sizes}),
+            label="the same, not private",
+        )
+    )
     curves = [_curve(outcomes, f"{N}-{e:g}", epsilon_name(e)) for e in epsilons]
     bars = [
         _ends(outcomes, [f"{n}-{e:g}" for e in epsilons], range(len(epsilons)), f"N = {n:,}")
@@ -356,15 +399,19 @@ def _judge_budget(outcomes: Outcomes, quick: bool) -> Findings:
         figures=[
             _convergence(f"Fig. 4: less privacy, N = {N:,}", curves),
             Figure(
-                "What privacy costs", "", "average regret after 10,000 rounds", bars,
-                kind="bar", ticks=[epsilon_name(e) for e in epsilons],
+                "What privacy costs",
+                "",
+                "average regret after 10,000 rounds",
+                bars,
+                kind="bar",
+                ticks=[epsilon_name(e) for e in epsilons],
                 caption=f"The paper's bound is {BOUND:.2f}; nothing learnt is 0.5.",
             ),
         ],
-    )  # fmt: skip
+    )
 
 
-REPRODUCTIONS = (
+FIGURES = (
     Reproduction(
         name="001-figure-2",
         paper="001",
@@ -404,7 +451,4 @@ REPRODUCTIONS = (
         jobs=_budget_jobs,
         judge=_judge_budget,
     ),
-    CONSTANTS,
-    MAP,
-    PRIVACY,
 )

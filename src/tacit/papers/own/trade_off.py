@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.papers.reproduction import (
+    OWN,
     PARTLY,
     REPRODUCED,
     Figure,
@@ -21,11 +22,12 @@ from tacit.papers.reproduction import (
     Reproduction,
     Row,
     Series,
+    as_expected,
     summarise,
 )
 from tacit.papers.tools import final_values
 
-__all__ = ["REPRODUCTIONS"]
+__all__ = ["TRADE_OFF"]
 
 
 class Problem(NamedTuple):
@@ -47,7 +49,11 @@ _USERS = {"reward_range": [-1.0, 1.0]}
 PROBLEMS = {
     "arms": Problem(
         "One learner, five arms",
-        {"name": "graph-feedback", "environment": {"name": "bernoulli", "means": _MEANS}, "edge_prob": 0.5},
+        {
+            "name": "graph-feedback",
+            "environment": {"name": "bernoulli", "means": _MEANS},
+            "edge_prob": 0.5,
+        },
         50_000,
         {"policy": {"name": "uniform"}},
         {
@@ -66,9 +72,15 @@ PROBLEMS = {
         {
             "corrected, local": {"name": "colin", **_USERS},
             f"{_FALSE}, central": {
-                "name": "colin", "privacy": {"kind": "published", "trust": "central"}, **_USERS},
+                "name": "colin",
+                "privacy": {"kind": "published", "trust": "central"},
+                **_USERS,
+            },
             f"{_FALSE}, local": {
-                "name": "colin", "privacy": {"kind": "published", "trust": "local"}, **_USERS},
+                "name": "colin",
+                "privacy": {"kind": "published", "trust": "local"},
+                **_USERS,
+            },
         },
     ),
     "truth": Problem(
@@ -93,7 +105,7 @@ PROBLEMS = {
             _FALSE: {"name": "learning-dynamics", "engine": "crowd", "variant": "published"},
         },
     ),
-}  # fmt: skip
+}
 
 
 def _epsilons(quick: bool) -> list[float]:
@@ -179,9 +191,10 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             )
         )
     return Findings(
-        verdict=REPRODUCED if better == compared else PARTLY,
-        because=(
-            "A sound variant has clearly less regret than the published one whose claim fails "
+        verdict=OWN,
+        because=as_expected(REPRODUCED if better == compared else PARTLY)
+        + (
+            "a sound variant has clearly less regret than the published one whose claim fails "
             f"in {better} of {compared} comparisons at equal nominal epsilon."
         ),
         rows=rows,
@@ -189,14 +202,13 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-REPRODUCTIONS = (
-    Reproduction(
-        name="trade-off",
-        paper="",
-        title="What privacy costs, published against corrected",
-        question="How much worse are decisions at each level of privacy, and must it be so?",
-        claim="Tacit's own: sound privacy need not cost more than the published noise.",
-        jobs=_jobs,
-        judge=_judge,
-    ),
+TRADE_OFF = Reproduction(
+    name="trade-off",
+    paper="",
+    title="What privacy costs, published against corrected",
+    question="How much worse are decisions at each level of privacy, and must it be so?",
+    claim="Sound privacy need not cost more than the published noise.",
+    own=True,
+    jobs=_jobs,
+    judge=_judge,
 )

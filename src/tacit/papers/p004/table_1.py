@@ -1,4 +1,4 @@
-"""Paper 004, Table 1: regret at each epsilon; and whether it is collaboration that lowers it."""
+"""Paper 004, Table 1: regret at each epsilon."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.papers.p004.jobs import (
+from tacit.papers.p004.settings import (
     COUNTERPARTS,
     NAMES,
     PLAIN,
@@ -18,6 +18,7 @@ from tacit.papers.p004.jobs import (
     corrected,
     decide,
     final,
+    final_line,
     held,
     holds,
     played,
@@ -33,7 +34,7 @@ from tacit.papers.reproduction import (
     summarise,
 )
 
-__all__ = ["COLLABORATION", "TABLE_1"]
+__all__ = ["TABLE_1"]
 
 HORIZON = 10_000
 _EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -72,9 +73,13 @@ def as_written(dimension: int, repetitions: int, horizon: int) -> dict[str, list
     weights = np.zeros(K)
     # The share of the subsets whose largest member has this rank: C(rank - 1, n - 1) / C(K, n).
     weights[n - 1 :] = np.exp(
-        gammaln(rank) - gammaln(n) - gammaln(rank - n + 1)
-        - gammaln(K + 1) + gammaln(n + 1) + gammaln(K - n + 1)
-    )  # fmt: skip
+        gammaln(rank)
+        - gammaln(n)
+        - gammaln(rank - n + 1)
+        - gammaln(K + 1)
+        + gammaln(n + 1)
+        + gammaln(K - n + 1)
+    )
     random, worst = [], []
     for repetition in range(repetitions):
         table = environment.table(4, repetition, horizon)
@@ -145,36 +150,62 @@ def _judge_table(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         for e in es
     ]
     rows = [
-        Row("the largest regret of the table can occur as written", f"{largest:,.0f}",
-            f"choosing at random costs at most {reach:,.0f}", agrees=possible),
-        *[Row(words, "always", held(found), agrees=holds(found))
-          for words, found in claims.items()],
-    ]  # fmt: skip
+        Row(
+            "the largest regret of the table can occur as written",
+            f"{largest:,.0f}",
+            f"choosing at random costs at most {reach:,.0f}",
+            agrees=possible,
+        ),
+        *[
+            Row(words, "always", held(found), agrees=holds(found))
+            for words, found in claims.items()
+        ],
+    ]
     for name in NAMES:
         for e in es:
             found = cell[f"{name}/{e:g}"]
             known = _KNOWN[name].get(e)
             printed = PRINTED[name][_EPSILONS.index(e)]
             rows.append(
-                Row(f"{name}, epsilon = {e:g}", f"{printed:,.0f}", found.text(),
-                    f"{known:,}" if known else "", agrees=close(found, known) if known else None)
-            )  # fmt: skip
+                Row(
+                    f"{name}, epsilon = {e:g}",
+                    f"{printed:,.0f}",
+                    found.text(),
+                    f"{known:,}" if known else "",
+                    agrees=close(found, known) if known else None,
+                )
+            )
     for suffix, words, expected in (
         ("", "not private", _KNOWN_PLAIN),
         ("/theory", "not private, width of theory", _KNOWN_THEORY),
     ):
         rows += [
-            Row(f"{name}, {words}", "", cell[f"{name}{suffix}"].text(), f"{known:,}" if known else "",
-                agrees=close(cell[f"{name}{suffix}"], known) if known else None)
+            Row(
+                f"{name}, {words}",
+                "",
+                cell[f"{name}{suffix}"].text(),
+                f"{known:,}" if known else "",
+                agrees=close(cell[f"{name}{suffix}"], known) if known else None,
+            )
             for name, known in expected.items()
-        ]  # fmt: skip
+        ]
     for d, (known_random, known_worst) in _KNOWN_WRITTEN.items():
         rows += [
-            Row(f"environment as written, d = {d}: random", "", random[d].text(), f"{known_random:,}",
-                agrees=close(random[d], known_random)),
-            Row(f"environment as written, d = {d}: always the worst arm", "", worst[d].text(),
-                f"{known_worst:,}", agrees=close(worst[d], known_worst)),
-        ]  # fmt: skip
+            Row(
+                f"environment as written, d = {d}: random",
+                "",
+                random[d].text(),
+                f"{known_random:,}",
+                agrees=close(random[d], known_random),
+            ),
+            Row(
+                f"environment as written, d = {d}: always the worst arm",
+                "",
+                worst[d].text(),
+                f"{known_worst:,}",
+                agrees=close(worst[d], known_worst),
+            ),
+        ]
     rows += [
         Row(f"CoLin, corrected, local, epsilon = {e:g}", "", cell[f"corrected/{e:g}"].text())
         for e in es
@@ -196,13 +227,6 @@ def _judge_table(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-def _line(label: str, es: list[float], regrets: list[list[float]]) -> Series:
-    found = [summarise(values) for values in regrets]
-    return Series(
-        label, es, [s.mean for s in found], [s.low for s in found], [s.high for s in found]
-    )
-
-
 def _table_figure(
     title: str,
     names: tuple[str, ...],
@@ -210,20 +234,25 @@ def _table_figure(
     regret: Mapping[str, list[float]],
     corrected: bool = False,
 ) -> Figure:
-    series = [_line(name, es, [regret[f"{name}/{e:g}"] for e in es]) for name in names]
+    series = [final_line(name, es, [regret[f"{name}/{e:g}"] for e in es]) for name in names]
     series += [
         Series(f"{name}, printed", list(_EPSILONS), list(PRINTED[name]), dashed=True)
         for name in names
     ]
     if corrected:
         fixed = [regret[f"corrected/{e:g}"] for e in es]
-        series.append(_line("CoLin, corrected", es, fixed))
+        series.append(final_line("CoLin, corrected", es, fixed))
     return Figure(
-        title, "epsilon (smaller is more private)", "regret after 10,000 rounds", series,
-        x_log=True, y_log=True, kind="points",
+        title,
+        "epsilon (smaller is more private)",
+        "regret after 10,000 rounds",
+        series,
+        x_log=True,
+        y_log=True,
+        kind="points",
         caption="Published noise, which does not deliver its epsilon, in the environment fitted to the "
         "table; bands are 95%.",
-    )  # fmt: skip
+    )
 
 
 TABLE_1 = Reproduction(
@@ -241,93 +270,4 @@ TABLE_1 = Reproduction(
     ),
     jobs=_table_jobs,
     judge=_judge_table,
-)
-
-_LAMBDAS = (0.1, 0.3, 1.0, 10.0)
-_KNOWN_LAMBDA = {
-    ("DP-LinUCB", 0.1): 1795, ("DP-CoLin", 0.1): 2620,
-    ("DP-LinUCB", 1.0): 1799, ("DP-CoLin", 1.0): 1465,
-    ("DP-LinUCB", 10.0): 1736, ("DP-CoLin", 10.0): 559,
-}  # fmt: skip
-
-
-def _lambda_jobs(quick: bool) -> list[Job]:
-    return [
-        Job(
-            f"{name}/{value:g}",
-            played,
-            {
-                "policy": private(name, 2.0, regularisation=value),
-                "environment": SYNTHETIC,
-                "horizon": HORIZON,
-                "repetitions": 3 if quick else 30,
-            },
-        )
-        for name in NAMES[:3]
-        for value in _LAMBDAS
-        if not (quick and value == 0.3)
-    ]
-
-
-def _judge_lambda(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    values = [value for value in _LAMBDAS if not (quick and value == 0.3)]
-    regret = {key: final(outcome) for key, outcome in outcomes.items()}
-    cell = {key: summarise(found) for key, found in regret.items()}
-    orders = {
-        value: [
-            compared(regret[f"{name}/{value:g}"], regret[f"DP-LinUCB/{value:g}"])
-            for name in NAMES[1:3]
-        ]
-        for value in values
-    }
-    low, high = values[0], values[-1]
-
-    def pair(value: float) -> str:
-        colin, alone = cell[f"DP-CoLin/{value:g}"].mean, cell[f"DP-LinUCB/{value:g}"].mean
-        return f"{colin:,.0f} against {alone:,.0f}"
-
-    rows = [
-        Row(f"both below DP-LinUCB, lambda = {value:g}", "yes", held(found), agrees=holds(found))
-        for value, found in orders.items()
-    ]
-    for name in NAMES[:3]:
-        for value in values:
-            known, found = _KNOWN_LAMBDA.get((name, value)), cell[f"{name}/{value:g}"]
-            rows.append(
-                Row(f"{name}, lambda = {value:g}", "", found.text(), f"{known:,}" if known else "",
-                    agrees=close(found, known) if known else None)
-            )  # fmt: skip
-    return Findings(
-        verdict=decide(holds(found) for found in orders.values()),
-        because=(
-            "It depends on the ridge parameter lambda, which the paper does not give. At epsilon = 2 "
-            f"DP-CoLin has regret {pair(low)} for DP-LinUCB at lambda = {low:g}, and {pair(high)} "
-            f"at lambda = {high:g}."
-        ),
-        rows=rows,
-        figures=[
-            Figure(
-                "Regret against the ridge parameter, epsilon = 2", "lambda",
-                "regret after 10,000 rounds",
-                [_line(name, list(values), [regret[f"{name}/{v:g}"] for v in values])
-                 for name in NAMES[:3]],
-                x_log=True, y_log=True, kind="points",
-                caption="Published noise with a trusted server. A larger lambda shrinks the noise "
-                "that CoLin and GOBLin share between users.",
-            )
-        ],
-    )  # fmt: skip
-
-
-COLLABORATION = Reproduction(
-    name="004-collaboration",
-    paper="004",
-    title="Sections 4 and 6: whether sharing lowers the price of privacy",
-    question="Does a private system do better if its users learn from each other?",
-    claim=(
-        "Sharing needs less noise for the same privacy, so that DP-CoLin and DP-GOBLin beat "
-        "DP-LinUCB."
-    ),
-    jobs=_lambda_jobs,
-    judge=_judge_lambda,
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.papers.p004.jobs import (
+from tacit.papers.p004.settings import (
     COUNTERPARTS,
     NAMES,
     PLAIN,
@@ -50,8 +50,11 @@ def _policies() -> dict[str, dict[str, Any]]:
 
 def _over_time(measure: str) -> Any:
     def jobs(quick: bool) -> list[Job]:
-        size = {"horizon": 10_000, "repetitions": 3} if quick else {
-            "horizon": 30_000, "repetitions": 20}  # fmt: skip
+        size = (
+            {"horizon": 10_000, "repetitions": 3}
+            if quick
+            else {"horizon": 30_000, "repetitions": 20}
+        )
         if quick and measure != "regret":
             size = {"horizon": 5_000, "repetitions": 3}
         return [
@@ -116,10 +119,14 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     rounds = outcomes["CoLin"]["rounds"][-1]
     rows = [Row(words, "yes", held(c), agrees=holds(c)) for words, c in claims.items()]
     rows += [
-        Row(f"{a}: regret added by local noise, times that of central", f"about {root:.1f}",
-            f"{factor:.2f}", agrees=near)
+        Row(
+            f"{a}: regret added by local noise, times that of central",
+            f"about {root:.1f}",
+            f"{factor:.2f}",
+            agrees=near,
+        )
         for a, factor in factors.items()
-    ]  # fmt: skip
+    ]
     rows += [Row(f"{name}, {rounds:,} rounds", "", s.text()) for name, s in found.items()]
     return Findings(
         verdict=decide([*[holds(c) for c in claims.values()], near]),
@@ -136,19 +143,27 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         rows=rows,
         figures=[
             Figure(
-                "Regret at epsilon = 2, as published", "round", "regret",
+                "Regret at epsilon = 2, as published",
+                "round",
+                "regret",
                 [curve(name, outcomes[name]) for name in NAMES],
                 caption=_CAPTION,
             ),
             Figure(
-                "Regret without privacy, and with sound noise at epsilon = 2", "round", "regret",
-                [*[curve(f"{name}, not private", outcomes[name]) for name in PLAIN],
-                 *[curve(f"{a}, corrected, local", outcomes[f"corrected {a}"])
-                   for a in ("CoLin", "GOBLin")]],
+                "Regret without privacy, and with sound noise at epsilon = 2",
+                "round",
+                "regret",
+                [
+                    *[curve(f"{name}, not private", outcomes[name]) for name in PLAIN],
+                    *[
+                        curve(f"{a}, corrected, local", outcomes[f"corrected {a}"])
+                        for a in ("CoLin", "GOBLin")
+                    ],
+                ],
                 caption=_CAPTION,
             ),
         ],
-    )  # fmt: skip
+    )
 
 
 def _judge_error(outcomes: Mapping[str, Any], quick: bool) -> Findings:
@@ -174,7 +189,8 @@ def _judge_error(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ],
         figures=[
             Figure(
-                "Distance of the estimate from the truth, epsilon = 2", "round",
+                "Distance of the estimate from the truth, epsilon = 2",
+                "round",
                 "distance, all users together",
                 [
                     curve(label, outcomes[name], measure, geometric=True, dashed=dashed)
@@ -192,7 +208,7 @@ def _judge_error(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 "item has, where noise is never averaged out.",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def _sizes(quick: bool) -> list[int]:
@@ -249,14 +265,27 @@ def _judge_sizes(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     first, last = Ns[0], Ns[-1]
     rows = [
         Row(f"regret grows from N = {first} to {last}", "always", held(grows), agrees=holds(grows)),
-        Row(f"added regret grows from N = {first} to {last}", "always", held(adds),
-            agrees=holds(adds)),
+        Row(
+            f"added regret grows from N = {first} to {last}",
+            "always",
+            held(adds),
+            agrees=holds(adds),
+        ),
         Row("local above central", "always", held(above), agrees=holds(above)),
-        *[Row(f"{a}, N = {N}: added by local, times that of central", f"about {math.sqrt(N):.1f}",
-              f"{f:.2f}", agrees=0.75 < f / math.sqrt(N) < 1.33) for (a, N), f in factor.items()],
-        *[Row(f"{key.replace('/', ', N = ')}", "", summarise(v).text())
-          for key, v in values.items()],
-    ]  # fmt: skip
+        *[
+            Row(
+                f"{a}, N = {N}: added by local, times that of central",
+                f"about {math.sqrt(N):.1f}",
+                f"{f:.2f}",
+                agrees=0.75 < f / math.sqrt(N) < 1.33,
+            )
+            for (a, N), f in factor.items()
+        ],
+        *[
+            Row(f"{key.replace('/', ', N = ')}", "", summarise(v).text())
+            for key, v in values.items()
+        ],
+    ]
 
     def line(name: str, label: str, dashed: bool = False) -> Series:
         found = [summarise(values[f"{name}/{N}"]) for N in Ns]
@@ -283,14 +312,18 @@ def _judge_sizes(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         rows=rows,
         figures=[
             Figure(
-                "Regret by number of users, epsilon = 2", "users N", f"regret after {rounds:,} rounds",
-                [*[line(name, name) for name in NAMES],
-                 line("corrected CoLin", "CoLin, corrected, local", True)],
+                "Regret by number of users, epsilon = 2",
+                "users N",
+                f"regret after {rounds:,} rounds",
+                [
+                    *[line(name, name) for name in NAMES],
+                    line("corrected CoLin", "CoLin, corrected, local", True),
+                ],
                 kind="points",
                 caption=_CAPTION + " The rounds are shared evenly among the users.",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 FIGURE_1 = (

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.papers.p004.jobs import (
+from tacit.papers.p004.settings import (
     COUNTERPARTS,
     NAMES,
     PLAIN,
@@ -74,7 +74,7 @@ def _jobs(environment: str) -> Callable[[bool], list[Job]]:
             )
             for name, policy in _policies().items()
         ]
-        described = {"environment": environment, "dimension": _features(quick)}
+        described = {"name": environment, "dimension": _features(quick)}
         return [*games, Job("groups", grouped, described)]
 
     return jobs
@@ -109,15 +109,23 @@ def _judge(environment: str) -> Callable[[Mapping[str, Any], bool], Findings]:
             rows=[
                 *[Row(words, "yes", held(c), agrees=holds(c)) for words, c in claims.items()],
                 Row("private above random choice", "", held(learns), agrees=holds(learns)),
-                Row("pairs of groups joined by friendships", "",
-                    f"{groups['joined']:,} of {groups['pairs']:,}"),
-                Row("people in the largest group", "",
-                    f"{groups['largest']:,} of {groups['people']:,}"),
+                Row(
+                    "pairs of groups joined by friendships",
+                    "",
+                    f"{groups['joined']:,} of {groups['pairs']:,}",
+                ),
+                Row(
+                    "people in the largest group",
+                    "",
+                    f"{groups['largest']:,} of {groups['people']:,}",
+                ),
                 *[Row(f"{name}: clicks, times random", "", s.text()) for name, s in ratio.items()],
             ],
             figures=[
                 Figure(
-                    f"Clicks on {_TITLES[environment]}", "round", "cumulative reward (clicks)",
+                    f"Clicks on {_TITLES[environment]}",
+                    "round",
+                    "cumulative reward (clicks)",
                     [
                         curve("CoLin, not private", outcomes["CoLin"], "reward"),
                         curve("CoLin, corrected, local", outcomes["corrected CoLin"], "reward"),
@@ -129,7 +137,7 @@ def _judge(environment: str) -> Callable[[Mapping[str, Any], bool], Findings]:
                     "of 25 items is one that the person liked.",
                 )
             ],
-        )  # fmt: skip
+        )
 
     return judge
 

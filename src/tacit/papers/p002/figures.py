@@ -16,9 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.papers.p002.privacy import PRIVACY
 from tacit.papers.p002.settings import HORIZON, GraphSetting, described, graph_settings
-from tacit.papers.p002.table import TABLE_1
 from tacit.papers.reproduction import (
     NOT_REPRODUCED,
     PARTLY,
@@ -34,7 +32,7 @@ from tacit.papers.reproduction import (
 )
 from tacit.papers.tools import mean_curves
 
-__all__ = ["REPRODUCTIONS"]
+__all__ = ["FIGURES"]
 
 _LABELS = {
     "gap": "GAP",
@@ -193,12 +191,14 @@ def _panel(setting: GraphSetting, outcomes: Mapping[str, Any], varied: _Varied) 
         curve = outcomes[_key(setting, name)]
         series.append(Series(label, curve["rounds"], curve["mean"], curve["low"], curve["high"]))
     return Figure(
-        f"Regret over time, {varied.short} = {varied.value(setting):g}", "round",
-        "cumulative regret", series,
+        f"Regret over time, {varied.short} = {varied.value(setting):g}",
+        "round",
+        "cumulative regret",
+        series,
         caption=f"Smallest gap {setting.gap:g}, edge probability {setting.edge_prob:g}, epsilon = "
         f"{setting.epsilon:g}; a new graph in every run. AAE and AlphaSample are not private; the "
         "paper does not give their constants.",
-    )  # fmt: skip
+    )
 
 
 def _figure(number: int, title: str, question: str, claim: str) -> Reproduction:
@@ -215,8 +215,7 @@ def _figure(number: int, title: str, question: str, claim: str) -> Reproduction:
 
 _ORDER = "GAP is below DP-SE, AAE and GAPU, and little above AlphaSample; its regret, and its distance to"
 
-REPRODUCTIONS = (
-    TABLE_1,
+FIGURES = (
     _figure(
         1,
         "Figure 1: how far apart the arms are",
@@ -236,5 +235,4 @@ REPRODUCTIONS = (
         "How much worse are the decisions if each single outcome is better hidden?",
         f"{_ORDER} AlphaSample, falls as epsilon grows from 0.05 to 0.2.",
     ),
-    PRIVACY,
 )

@@ -72,9 +72,14 @@ def tracked(
 
     environment = _world(dominance, dominant, n_agents)
     result = simulate(
-        built(policy, environment, horizon), environment, horizon=horizon, repetitions=repetitions, seed=seed,
-        checkpoints=points, threads=1,
-    )  # fmt: skip
+        built(policy, environment, horizon),
+        environment,
+        horizon=horizon,
+        repetitions=repetitions,
+        seed=seed,
+        checkpoints=points,
+        threads=1,
+    )
     band = result.band("regret")
     times = np.where(result.final("converged") > 0, result.final("convergence_time"), 0)
     return {
@@ -96,9 +101,15 @@ def beliefs(
 
     environment = _world(dominance, dominant, None)
     result = simulate(
-        built(policy, environment, horizon), environment, horizon=horizon, repetitions=[iteration - 1],
-        seed=7, checkpoints=100, threads=1, record=True,
-    )  # fmt: skip
+        built(policy, environment, horizon),
+        environment,
+        horizon=horizon,
+        repetitions=[iteration - 1],
+        seed=7,
+        checkpoints=100,
+        threads=1,
+        record=True,
+    )
     return {
         "rounds": result.checkpoints.tolist(),
         "agents": result.traces[0].beliefs[:, :, dominant].T.tolist(),

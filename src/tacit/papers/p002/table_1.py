@@ -31,12 +31,38 @@ _CELLS = list(itertools.product(_GAPS, _EDGE_PROBS, _EPSILONS))
 _PRINTED = dict(
     zip(
         _CELLS,
-        (94, 91, 89, 93, 90, 88, 91, 89, 86,
-         97, 95, 90, 94, 91, 88, 93, 92, 89,
-         98, 96, 92, 94, 91, 91, 92, 90, 90),
+        (
+            94,
+            91,
+            89,
+            93,
+            90,
+            88,
+            91,
+            89,
+            86,
+            97,
+            95,
+            90,
+            94,
+            91,
+            88,
+            93,
+            92,
+            89,
+            98,
+            96,
+            92,
+            94,
+            91,
+            91,
+            92,
+            90,
+            90,
+        ),
         strict=True,
     )
-)  # fmt: skip
+)
 _PRINTED_PAIRS = 100
 _AXES = {
     "epsilon": (2, _EPSILONS, "epsilon"),
@@ -202,26 +228,52 @@ def _twin_rows(
         )
         span = f"{worst.percent:.1f} to {best.percent:.1f}"
         expected = f"{bounds[0]:g} to {bounds[1]:g}"
-        rows.append(Row(f"range over 27 cells ({low} to {high} in the paper), {words}, %", "", span,
-                        expected, agrees=close))  # fmt: skip
+        rows.append(
+            Row(
+                f"range over 27 cells ({low} to {high} in the paper), {words}, %",
+                "",
+                span,
+                expected,
+                agrees=close,
+            )
+        )
         whole = _pooled(cells, _CELLS)
-        rows.append(Row(f"all cells, {words}, %", f"{_pooled(printed, _CELLS).percent:.1f}",
-                        f"{whole.percent:.1f} ± {whole.error:.2g}",
-                        agrees=p_values[reading] >= _LEVEL))  # fmt: skip
+        rows.append(
+            Row(
+                f"all cells, {words}, %",
+                f"{_pooled(printed, _CELLS).percent:.1f}",
+                f"{whole.percent:.1f} ± {whole.error:.2g}",
+                agrees=p_values[reading] >= _LEVEL,
+            )
+        )
         for axis, (_, _, name) in _AXES.items():
             ours = trends[reading] if axis == "epsilon" else _trend(cells, axis)
             theirs = _trend(printed, axis)
-            rows.append(Row(f"change along {name}, {words}, points", f"{theirs[0]:+.1f}",
-                            f"{ours[0]:+.1f} ± {ours[1]:.2g}",
-                            agrees=_same_trend(ours, theirs)))  # fmt: skip
-    rows.append(Row("epsilon = 10^6, no privacy to speak of, fresh noise, %", "",
-                    f"{bare.percent:.1f} ± {bare.error:.2g}"))  # fmt: skip
+            rows.append(
+                Row(
+                    f"change along {name}, {words}, points",
+                    f"{theirs[0]:+.1f}",
+                    f"{ours[0]:+.1f} ± {ours[1]:.2g}",
+                    agrees=_same_trend(ours, theirs),
+                )
+            )
+    rows.append(
+        Row(
+            "epsilon = 10^6, no privacy to speak of, fresh noise, %",
+            "",
+            f"{bare.percent:.1f} ± {bare.error:.2g}",
+        )
+    )
     for cell in _CELLS:
         shared, fresh = counts["shared"][cell], counts["fresh"][cell]
         gap, edge_prob, epsilon = cell
-        rows.append(Row(f"gap {gap:g}, p {edge_prob:g}, epsilon {epsilon:g}, %",
-                        str(_PRINTED[cell]),
-                        f"{shared.percent:.1f} same noise, {fresh.percent:.1f} fresh"))  # fmt: skip
+        rows.append(
+            Row(
+                f"gap {gap:g}, p {edge_prob:g}, epsilon {epsilon:g}, %",
+                str(_PRINTED[cell]),
+                f"{shared.percent:.1f} same noise, {fresh.percent:.1f} fresh",
+            )
+        )
     return rows
 
 
@@ -234,15 +286,24 @@ def _twin_figure(counts: Mapping[str, Mapping[Any, _Count]], axis: str) -> Figur
         pools = _levels(counts[key], axis)
         low, high = clopper_pearson([c.same for c in pools], [c.pairs for c in pools], 0.025)
         series.append(
-            Series(words, list(levels), [c.percent for c in pools],
-                   [100.0 * float(v) for v in low], [100.0 * float(v) for v in high],
-                   dashed=key == "printed")
-        )  # fmt: skip
+            Series(
+                words,
+                list(levels),
+                [c.percent for c in pools],
+                [100.0 * float(v) for v in low],
+                [100.0 * float(v) for v in high],
+                dashed=key == "printed",
+            )
+        )
     return Figure(
-        f"Same decisions after one reward changed, by {name}", name,
-        "pairs with identical decisions (%)", series, x_log=True, kind="points",
+        f"Same decisions after one reward changed, by {name}",
+        name,
+        "pairs with identical decisions (%)",
+        series,
+        x_log=True,
+        kind="points",
         caption="Nine cells of Table 1 pooled for each point; bands are 95% intervals.",
-    )  # fmt: skip
+    )
 
 
 TABLE_1 = Reproduction(

@@ -30,6 +30,7 @@ __all__ = [
     "curve",
     "decide",
     "final",
+    "final_line",
     "held",
     "holds",
     "played",
@@ -47,9 +48,13 @@ KNOWN_RUNS = 8
 
 
 def private(
-    name: str, epsilon: float, *, clip: bool = False, calibrated: Mapping[str, int] | None = None,
+    name: str,
+    epsilon: float,
+    *,
+    clip: bool = False,
+    calibrated: Mapping[str, int] | None = None,
     **parameters: Any,
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return one of `NAMES` to the letter; the paper does not clip rewards.
 
     `calibrated` is the horizon or the visits, where they are not the environment's.
@@ -99,9 +104,14 @@ def played(
     spec, place = dict(policy), dict(environment)
     built = build(environment_named(place.pop("name")), {}, place)
     result = simulate(
-        build(policy_named(spec.pop("name")), built.public_parameters(horizon), spec), built,
-        horizon=horizon, repetitions=repetitions, seed=seed, checkpoints=points, threads=1,
-    )  # fmt: skip
+        build(policy_named(spec.pop("name")), built.public_parameters(horizon), spec),
+        built,
+        horizon=horizon,
+        repetitions=repetitions,
+        seed=seed,
+        checkpoints=points,
+        threads=1,
+    )
     found = {measure: result.measures[measure].tolist() for measure in measures}
     return {"rounds": result.checkpoints.tolist(), **found}
 
@@ -172,3 +182,11 @@ def close(measured: Summary, known: float, known_runs: int = KNOWN_RUNS) -> bool
         return None
     error = measured.error * math.sqrt(1 + measured.n / known_runs)
     return abs(measured.mean - known) <= 5 * error + 0.5
+
+
+def final_line(label: str, es: list[float], regrets: list[list[float]]) -> Series:
+    """Return the mean final regret with its 95% band at each value of a parameter."""
+    found = [summarise(values) for values in regrets]
+    return Series(
+        label, es, [s.mean for s in found], [s.low for s in found], [s.high for s in found]
+    )
