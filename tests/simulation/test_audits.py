@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Uniform
-from tacit.arms.tables import edit
+from tacit.arms.tables import edit_rewards
 from tacit.compiled import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
@@ -139,7 +139,7 @@ def test_pairs_change_a_reward_over_its_whole_range():
 @slow_if_interpreted
 def test_given_pairs_are_used():
     table = ENVIRONMENT.table(0, 0, HORIZON)
-    pairs = [Neighbours(table, edit(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")]
+    pairs = [Neighbours(table, edit_rewards(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")]
     policy = UCB1(n_arms=2)
     found = audit_policy(
         policy, ENVIRONMENT, horizon=HORIZON, runs=1_000, epsilon=0.1, neighbours=pairs
@@ -202,7 +202,7 @@ def test_what_is_released_late_is_looked_at_too(changed):
 
 
 def edit_at(table, t, value):
-    return edit(table, [(t, arm, value) for arm in range(2)])
+    return edit_rewards(table, [(t, arm, value) for arm in range(2)])
 
 
 @slow_if_interpreted

@@ -267,6 +267,7 @@ def releasing_horizon(
     horizon = _SHORTEST
     while True:
         policy, table = build(horizon), environment.table(seed, 0, horizon)
+        require_match(policy, environment, horizon)
         firsts = []
         for game in range(_PROBES):
             tape = seeded_tape(seed, game, positions=1)
