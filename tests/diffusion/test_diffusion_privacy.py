@@ -42,7 +42,7 @@ def test_the_published_noise_has_a_delta(b, delta):
 
 
 def test_published_messages_protect_nothing():
-    policy = SpyPrivateDiffusion(n_states=5, epsilon=0.1, variant="published")
+    policy = SpyPrivateDiffusion(n_states=5, epsilon=0.1, variant="published", horizon=500)
     guarantee = policy.guarantee(500)
     assert not guarantee.private
     assert "90.5%" in guarantee.note
@@ -112,8 +112,9 @@ def test_a_longer_block_at_the_same_epsilon_tells_more_in_one_report():
 
 
 def test_500_published_rounds_show_some_loss_to_73_percent():
-    policy = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published",
-                                      noise_bound=math.log(400) / 0.1)  # fmt: skip
+    policy = OutsiderPrivateDiffusion(
+        n_states=5, epsilon=0.1, variant="published", noise_bound=math.log(400) / 0.1
+    )
     at_larger = policy.loss_release.delta(5.0)
     assert 1 - (1 - at_larger) ** 500 == pytest.approx(0.73, abs=0.01)
 

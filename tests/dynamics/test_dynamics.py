@@ -63,10 +63,11 @@ def by_the_oracle(table, *, runs, seed=5, **changes):
     near = [NETWORK.neighbours(a).tolist() for a in range(N)]
     good = signals_of(table)
     kept = [
-        oracle.simulate(near, good, keep_one=keep_one, keep_zero=keep_zero, length=length, rng=rng,
-                        **setting)
+        oracle.simulate(
+            near, good, keep_one=keep_one, keep_zero=keep_zero, length=length, rng=rng, **setting
+        )
         for _ in range(runs)
-    ]  # fmt: skip
+    ]
     return np.array([[[-1 if x is None else x for x in row] for row in run] for run in kept])
 
 

@@ -52,7 +52,7 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         B, the rounds between two reports of the corrected variant; by default the best for
         `epsilon`, 2 / (e^epsilon - 1).
     noise_bound : float, optional
-        b of the published variant; by default ln T / epsilon.
+        b of the published variant; by default ln T / epsilon, for which `horizon` must be given.
     rates, learning_rate, exploration_prob, horizon, independence_number
         As in :class:`BanditPolicy`; the published variant has no adaptive rates and takes the
         paper's constants unless told "theory".
@@ -112,14 +112,14 @@ def run(
     last: Any,
 ) -> None:
     """Play rounds first to last - 1 of the published box."""
-    mu, p, P, choices = state
+    mu, log_mu, p, P, choices = state
     truth = trace.truth
     N = mu.shape[0]
     for t in range(first, last):
         truth_at(table, t, truth)
         for k in range(N):
             S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(mu, k, S, table.signal_std, p)
+            intermediate(log_mu, k, S, table.signal_std, p)
             mix(mu, k, gamma, p)
         for k in range(N):
             consensus(table.indptr, table.senders, table.weights, p, k, P[k])
@@ -130,5 +130,5 @@ def run(
             loss = loss_at(table, t, k, theta, truth[table.group[k]])
             noisy = release_bounded(tape, t, N + k, loss, 1.0, epsilon, b)  # steps 4, 5
             scaled = (noisy + b) / (2.0 * b + 1.0)  # step 6
-            reweigh(mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
+            reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
         note(table, trace, t, mu)

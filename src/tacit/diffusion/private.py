@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-import numpy as np
-
-from tacit.checks import require
+from tacit.checks import Count, Positive, one_of, require
 from tacit.diffusion import sound as diffusion_sound
 from tacit.diffusion.bandit import State
 from tacit.diffusion.policy import BanditPolicy
@@ -38,23 +36,17 @@ _WHY = (
 class PrivateBanditPolicy(BanditPolicy):
     """What the two private policies share: a channel for losses."""
 
-    epsilon: float
-    variant: str = "corrected"
-    mechanism: str = "response"
-    block: int | None = None
-    noise_bound: float | None = None
+    epsilon: Positive
+    variant: Annotated[str, one_of("corrected", "published")] = "corrected"
+    mechanism: Annotated[str, one_of("response", "laplace")] = "response"
+    block: Count | None = None
+    noise_bound: Positive | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
-        known = self.variant in ("published", "corrected")
-        require(self, "variant", "published or corrected", known, self.variant)
-        known = self.mechanism in ("response", "laplace")
-        require(self, "mechanism", "response or laplace", known, self.mechanism)
-        if self.block is not None:
-            require(self, "block", ">= 1", self.block >= 1, self.block)
-        if self.noise_bound is not None:
-            require(self, "noise_bound", "> 0", self.noise_bound > 0, self.noise_bound)
+        known = self.corrected or self.noise_bound is not None or self.horizon is not None
+        rule = "given, or a horizon T for the paper's ln T / epsilon, if published"
+        require(self, "noise_bound", rule, known, None)
 
     @classmethod
     def sharing_seldom(
@@ -93,8 +85,8 @@ class PrivateBanditPolicy(BanditPolicy):
 
     @property
     def bound(self) -> float:
-        """The published b: ln T / epsilon, the paper's T = 500 unless told."""
-        return self.noise_bound or math.log(max(2, self.horizon or 500)) / self.epsilon
+        """The published b: `noise_bound`, else ln T / epsilon."""
+        return self.noise_bound or math.log(max(2, self.horizon or 1)) / self.epsilon
 
     @property
     def loss_release(self) -> Release:
@@ -168,7 +160,7 @@ class PrivateBanditPolicy(BanditPolicy):
         mu = self._uniform(table)
         if self.corrected:
             return diffusion_sound.start(mu, table, self.rule)
-        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
+        return State.of(mu)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel of the corrected variant and its arguments."""

@@ -16,7 +16,7 @@ from tacit.generator import to_unit
 from tacit.privacy.samplers import release_bit
 from tacit.variates import binomial, block
 
-__all__ = ["Rule", "State", "awake", "choose", "perturb_counts", "perturb_each"]
+__all__ = ["Numbers", "State", "awake", "choose", "perturb_counts", "perturb_each"]
 
 # Lanes of the tape; typed, so that a kernel is not compiled anew for each.
 WAKE, NOISE = np.int64(1), np.int64(2)
@@ -24,7 +24,7 @@ _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)
 
 
-class Rule(NamedTuple):
+class Numbers(NamedTuple):
     """What the kernels need."""
 
     engine: int
