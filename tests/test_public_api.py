@@ -11,13 +11,16 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Result __version__ simulate
+        Result __version__ register simulate
     """,
     "tacit.arms": """
         AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
         GAPU GraphFeedback KLUCB KLUCBCF Learner Piecewise RandomizedResponse
         Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal UCB1 UCBN Uniform
         edit
+    """,
+    "tacit.device": """
+        Budget Channel MAX_EPSILON Reporter
     """,
     "tacit.diffusion": """
         ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
@@ -41,10 +44,11 @@ PUBLIC = {
         Budget BudgetExceededError Charge Claim ClampedLaplace ContinualSum DeclaredResult
         DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian GaussianRelease Guarantee
         L2Ball L2CalibratedLaplace L2CalibratedLaplaceRelease Laplace LaplaceRelease Ledger
-        LedgerError LocalSum Mechanism Neighbours OneRunResult Piecewise PiecewiseRelease
+        LedgerError LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Piecewise PiecewiseRelease
         PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
-        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run check_declared compose
+        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared compose
         composed_delta composed_epsilon gaussian_scale loss_distribution numerics_of search
+        strength
     """,
     "tacit.report": """
         draw_curves figure save_figure

@@ -91,7 +91,7 @@ class DiffusionBandit(BanditPolicy):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return that nothing is protected."""
-        return Guarantee.none("Beliefs depend on every loss and signal without noise", unit="round")
+        return Guarantee.none("Beliefs depend on every loss and signal without noise", unit="loss")
 
     def start(self, table: Table) -> Any:
         """Return uniform beliefs."""

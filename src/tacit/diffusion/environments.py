@@ -40,7 +40,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     setting: ClassVar[str] = "diffusion"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
-    network: Any = THREE_AGENTS
+    network: Graph | Any = THREE_AGENTS
     weights: Annotated[str, one_of("uniform", "metropolis", "laplacian", "from_weights")] = (
         "uniform"
     )

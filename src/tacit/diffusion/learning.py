@@ -69,7 +69,7 @@ class DiffusionLearning(DiffusionPolicy):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return that nothing is protected."""
-        return Guarantee.none("Agents exchange beliefs that show their signals", unit="round")
+        return Guarantee.none("Agents exchange beliefs that show their signals", unit="message")
 
     def start(self, table: Table) -> State:
         """Return uniform beliefs."""

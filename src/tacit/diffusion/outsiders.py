@@ -78,6 +78,7 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
     summary: ClassVar[str] = "agents track a changing truth, losses hidden from outsiders"
     protects: ClassVar[str] = "each loss, from outsiders (published: not as claimed)"
     paper: ClassVar[str] = "000 Algorithm 1"
+    open_to_all: ClassVar[tuple[str, ...]] = ("signals", "graph")
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected: one loss of one agent."""
@@ -87,7 +88,12 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         """Return what is guaranteed to all losses of one agent together."""
         reports = horizon // self.rounds_per_report
         return compose(
-            [(self.block_release, reports)], delta=delta, unit="user", trust="local", span="run"
+            [(self.block_release, reports)],
+            delta=delta,
+            unit="agent",
+            trust="local",
+            span="run",
+            not_protected=("sending", *self.open_to_all),
         )
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:

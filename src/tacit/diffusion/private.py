@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from tacit.checks import Count, Positive, one_of, require
 from tacit.diffusion import sound as diffusion_sound
@@ -71,6 +71,9 @@ class PrivateBanditPolicy(BanditPolicy):
             epsilon = math.log1p(math.expm1(report_epsilon) / block)
         return cls(epsilon=epsilon, block=block, mechanism=mechanism, **settings)
 
+    #: What its guarantees leave open, beside what all of them do.
+    open_to_all: ClassVar[tuple[str, ...]] = ("graph",)
+
     @property
     def corrected(self) -> bool:
         """Whether the sound step is taken."""
@@ -115,25 +118,26 @@ class PrivateBanditPolicy(BanditPolicy):
     @property
     def loss_guarantee(self) -> Guarantee:
         """What is guaranteed to one loss of one agent over the whole run."""
-        scope: dict[str, Any] = {"unit": "reward", "trust": "local", "span": "run"}
+        scope: dict[str, Any] = {"unit": "loss", "trust": "local", "span": "run"}
+        left_open = ("sending", "others", *self.open_to_all)
         release, B = self.loss_release, self.rounds_per_report
         if not self.corrected:
             return compose(
                 [(release, 1)],
                 delta=release.delta(self.epsilon),
                 claim=Claim(epsilon=self.epsilon, holds=False, why=_WHY, **scope),
-                note="One loss of one agent.",
+                not_protected=left_open,
                 **scope,
             )
-        note = (
-            "One loss of one agent; where one event changes the losses of n agents, n times that."
-        )
+        note = "Where one event changes the losses of n agents, n times that."
         if B == 1:
-            return compose([(release, 1)], note=note, **scope)
+            return compose([(release, 1)], note=note, not_protected=left_open, **scope)
         # Without releases: the losses of a block meet in one release, which Guarantee.for_user,
         # where every record has its own, would undercount.
         note += f" Reported every {B} rounds; for an agent's whole history see history_guarantee."
-        return Guarantee(epsilon=release.epsilon, basis="theorem", note=note, **scope)
+        return Guarantee(
+            epsilon=release.epsilon, basis="theorem", note=note, not_protected=left_open, **scope
+        )
 
     @property
     def keep_signal(self) -> float:

@@ -96,12 +96,13 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected: the loss and the signal of one agent in one round."""
-        scope: dict[str, Any] = {"unit": "round", "trust": "local", "span": "run"}
+        scope: dict[str, Any] = {"unit": "message", "trust": "local", "span": "run"}
         if not self.corrected:
             return self._published_guarantee(scope)
+        scope["not_protected"] = ("sending", "others", *self.open_to_all)
         releases = [(self.loss_release, 1), (self.signal_release, 1)]
         note = (
-            "The loss and the signal of one agent in one round; where one event changes those of n "
+            "That is its loss and its signal in one round; where one event changes those of n "
             "agents, n times that."
         )
         if self.rounds_per_report == 1:
@@ -140,9 +141,10 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
                 (self.signal_release, signals),
             ],
             delta=delta,
-            unit="user",
+            unit="agent",
             trust="local",
             span="run",
+            not_protected=("sending", *self.open_to_all),
         )
 
     @property

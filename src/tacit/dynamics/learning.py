@@ -38,9 +38,9 @@ from tacit.dynamics.tables import Table, Trace
 from tacit.dynamics.tuning import recommend, release_of
 from tacit.networks import Graph
 from tacit.networks.walks import Walk
-from tacit.policy import Policy, Program
-from tacit.privacy import Claim, Guarantee, UnaryRelease, compose
-from tacit.tapes import RECORDED, Tape
+from tacit.policy import Policy, Program, require_secure
+from tacit.privacy import Claim, Guarantee, Mechanism, UnaryEncoding, UnaryRelease, compose
+from tacit.tapes import RECORDED, SECURE, Tape
 
 __all__ = ["LearningDynamics"]
 
@@ -155,9 +155,17 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     sample_pairs: Count = 64
 
     @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """What perturbs an adoption."""
+        if math.isinf(self.epsilon):
+            return ()
+        optimised = self.encoding == "optimised"
+        return (UnaryEncoding(epsilon=self.epsilon, options=self.n_options, optimised=optimised),)
+
+    @property
     def secure(self) -> bool:
-        """Whether all its noise has an exact sampler."""
-        return True
+        """Whether all its noise has an exact sampler: not where only counts are perturbed."""
+        return super().secure and self.rule.each
 
     def __post_init__(self) -> None:
         check(self)
@@ -173,10 +181,10 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         """Return what is protected of one adoption: it is told once, in one message."""
         silent = self.variant == "published"
         if math.isinf(self.epsilon):
-            return Guarantee.none("Nothing is perturbed.", unit="round", trust="local")
+            return Guarantee.none("Nothing is perturbed.", unit="message", trust="local")
         claim = Claim(
             epsilon=self.epsilon,
-            unit="round",
+            unit="message",
             trust="local",
             span="message",
             holds=not silent,
@@ -185,16 +193,17 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             else "agents without an adoption perturb and send zeros, and a bit more or less "
             "costs at most epsilon",
         )
-        scope: dict[str, Any] = {"unit": "round", "trust": "local", "claim": claim}
+        scope: dict[str, Any] = {"unit": "message", "trust": "local", "claim": claim}
         if silent:
             why = "Silence and speech are told apart with certainty: delta is 1 at every epsilon."
             return Guarantee.none(why, span="message", **scope)
+        scope["not_protected"] = ("sending", "others", "graph")
         return compose([(self.release, 1)], span="message", basis="theorem", **scope)
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected of an agent's whole history of `horizon` rounds."""
         one = self.message_guarantee()
-        scope: dict[str, Any] = {"unit": "user", "trust": "local", "span": "run"}
+        scope: dict[str, Any] = {"unit": "agent", "trust": "local", "span": "run"}
         if not one.private:
             return Guarantee.none(one.note, claim=one.claim, **scope)
         if self.memoised:
@@ -203,6 +212,7 @@ class LearningDynamics(Policy[Table, Any, Trace]):
                 "protected: see value_guarantee."
             )
             return Guarantee.none(why, claim=one.claim, **scope)
+        scope["not_protected"] = ("sending", "graph")
         return compose([(self.release, horizon)], delta=self.delta, claim=one.claim, **scope)
 
     def value_guarantee(self, changes: int) -> Guarantee:
@@ -220,9 +230,14 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             return self.guarantee(changes)
         return compose(
             [(self.release, changes)],
-            delta=self.delta, unit="user", trust="local", span="run", note=note,
+            delta=self.delta,
+            unit="agent",
+            trust="local",
+            span="run",
+            note=note,
+            not_protected=("sending", "graph", "the times at which the adoption changes"),
             claim=self.message_guarantee().claim,
-        )  # fmt: skip
+        )
 
     @property
     def hops(self) -> int:
@@ -239,9 +254,12 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             beta, mu = 0.505, 6.7e-5
         else:
             beta, mu, _ = recommend(
-                n_agents=self.n_agents, n_options=self.n_options, epsilon=self.epsilon,
-                tokens=tokens, encoding=self.encoding,
-            )  # fmt: skip
+                n_agents=self.n_agents,
+                n_options=self.n_options,
+                epsilon=self.epsilon,
+                tokens=tokens,
+                encoding=self.encoding,
+            )
         engine = _ENGINES[self.engine]
         if engine == MOMENTS and tokens <= _FEW:
             engine = DEALT
@@ -308,6 +326,8 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     def program(self, state: State, table: Table, tape: Tape, trace: Any) -> Program:
         """Return the kernel and its arguments."""
         require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
+        if tape.kind == SECURE:
+            require_secure(self)
         run = run_crowd if self.engine == "crowd" else run_agents
         return run, (self.rule, state, table, tape, trace)
 

@@ -34,7 +34,7 @@ def spans(policy: AnyPolicy, horizon: int, delta: float) -> list[dict[str, Any]]
     if stated.unit == "reward":
         rows.append(_row(*_round(stated, policy.rewards_per_round), stated.delta))
     for m in _rounds(horizon):
-        if m > 1 or stated.unit == "user":
+        if m > 1 or stated.unit in ("user", "agent"):
             who, pure = _user(policy, stated, m, 0.0)
             _, loose = _user(policy, stated, m, delta)
             if pure.private:
@@ -66,9 +66,11 @@ def _round(stated: Guarantee, together: int) -> tuple[str, Guarantee]:
 
 
 def _user(policy: AnyPolicy, stated: Guarantee, m: int, delta: float) -> tuple[str, Guarantee]:
-    if stated.unit == "user":
-        return f"a user over {m:,} rounds", policy.guarantee(m).at(delta)
-    return f"a user with {m:,} {stated.unit}s", stated.for_user(m, delta=delta)
+    who = "an agent" if stated.unit in ("loss", "message", "agent") else "a user"
+    if stated.unit in ("user", "agent"):
+        return f"{who} over {m:,} rounds", policy.guarantee(m).at(delta)
+    many = f"{stated.unit}es" if stated.unit == "loss" else f"{stated.unit}s"
+    return f"{who} with {m:,} {many}", stated.for_user(m, delta=delta)
 
 
 def _rounds(horizon: int) -> list[int]:
