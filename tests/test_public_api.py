@@ -19,6 +19,9 @@ PUBLIC = {
         Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal UCB1 UCBN Uniform
         edit
     """,
+    "tacit.client": """
+        AsyncClient Client Decision Outbox ServiceError
+    """,
     "tacit.device": """
         Budget Channel MAX_EPSILON Reporter
     """,
