@@ -91,7 +91,7 @@ def test_every_infinite_entry_of_a_guarantee_says_why(tmp_path):
 
 
 def test_a_published_guarantee_at_a_delta_has_two_ends(tmp_path):
-    words = ["guarantee", "colin:epsilon=2,variant=published,trust=central", "--json"]
+    words = ["guarantee", 'colin:privacy={kind="published",epsilon=2,trust="central"}', "--json"]
     rows = json.loads(tacit(*words, cwd=tmp_path).stdout)["spans"]
     pure, loose = rows[:2]
     assert (pure["delta"], loose["delta"]) == (0, 1e-6)
