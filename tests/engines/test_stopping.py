@@ -58,7 +58,7 @@ def test_a_stopped_run_says_so_keeps_its_parts_and_ends(tmp_path, engine, horizo
     if horizon < 10**12:
         wait_for(lambda: len(finished(tmp_path)) >= 2)
     else:  # one repetition would take hours: it stops in the middle of a kernel's rounds
-        wait_for(lambda: (tmp_path / "results" / ".long.lock").exists())
+        wait_for((tmp_path / "results" / ".long.lock").exists)
         time.sleep(3)
     begun = time.monotonic()
     for _ in range(2):
