@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tacit.checks import require
 from tacit.compiled import address_of, call, kernel
-from tacit.policy import AnyEnvironment, AnyPolicy, Environment, require_secure
+from tacit.policy import AnyEnvironment, AnyPolicy, require_secure
 from tacit.privacy import Neighbours, SearchResult, search
 from tacit.simulation.run import require_match
 from tacit.tapes import SECURE, SEEDED, Tape, seeded_tape
@@ -234,10 +234,6 @@ def neighbours_of(
     limit : int
         At most so many pairs.
     """
-    if type(environment).neighbours is Environment.neighbours:
-        from tacit.simulation.pairs import pairs_of
-
-        return pairs_of(environment, horizon, unit=unit, seed=seed, limit=limit)
     return list(environment.neighbours(unit, horizon, seed=seed, limit=limit))
 
 
