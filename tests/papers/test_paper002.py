@@ -99,6 +99,18 @@ def test_the_table_is_reproduced_if_one_reading_gives_it():
     assert verdict(name, twins(printed, pairs=2)) == UNDECIDED
 
 
+def test_the_table_says_how_near_is_near():
+    outcomes = twins(lambda reading, _: 100.0 if reading == "shared" else 80.0, pairs=40)
+    found = STUDIES["002-table-1"].judge(outcomes, False)
+    assert "3 standard errors" in found.agreement
+    changes = [row for row in found.rows if row.label.startswith("change along")]
+    assert len(changes) == 6
+    for row in changes:
+        ours, theirs = float(row.measured.split()[0]), float(row.paper)
+        margin = float(row.within.removesuffix(" points"))
+        assert row.agrees == (abs(ours - theirs) <= margin + 0.1)
+
+
 def test_the_printed_table_is_the_papers():
     printed = paper002_table._PRINTED
     assert len(printed) == 27

@@ -1,12 +1,14 @@
 """Paper 004's studies: verdicts that flip with the numbers, and some of the jobs at reduced size."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
 from tacit.papers import reproductions
+from tacit.papers.p004.figure_2 import grouped
 from tacit.papers.p004.privacy import audited, densest
 from tacit.papers.p004.settings import (
     NAMES,
@@ -21,6 +23,7 @@ from tacit.papers.p004.settings import (
 )
 from tacit.papers.p004.table_1 import _EPSILONS, PRINTED, as_written
 from tacit.papers.reproduction import summarise
+from tacit.papers.runner import data_folder
 from tacit.users import Synthetic
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds")
@@ -111,7 +114,8 @@ def test_a_smaller_price_of_local_noise_is_partly_the_paper():
 
 @pytest.mark.parametrize("environment", ["lastfm", "delicious"])
 def test_figure_2_needs_the_order_of_the_paper(environment):
-    groups = {"joined": 9, "pairs": 10, "people": 50, "largest": 20}
+    groups = {"joined": 9, "pairs": 10, "people": 50, "largest": 20, "visits": 300}
+    groups["left out"] = [0.18, 0.19]
 
     def verdict(value_of):
         return judged(f"004-figure-2-{environment}", value_of, groups=groups).verdict
@@ -215,3 +219,16 @@ def test_the_published_noise_is_refuted_and_the_corrected_is_not():
 
 def test_the_densest_change_costs_what_was_calculated():
     assert densest(100, 25, 14, 1e-6) == pytest.approx(2.42, abs=0.005)
+
+
+@slow
+def test_what_a_full_stream_leaves_out_is_said():
+    if data_folder() is None:
+        pytest.skip("the data sets are not here; TACIT_DATA names their folder")
+    found = grouped("lastfm", dimension=2, horizon=3_000, repetitions=2)
+    assert found["visits"] == 90
+    assert 0.1 < min(found["left out"]) < max(found["left out"]) < 0.3
+    found["joined"] = 9
+    groups = {**found, "pairs": 10, "people": 50, "largest": 20}
+    said = judged("004-figure-2-lastfm", lambda key: 10.0, groups=groups).because
+    assert re.search(r"leave out (1|2)\d% of the clicks", said)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import tacit
+from tacit import jsonable
 from tacit.papers.reproduction import UNDECIDED, Findings, Job, Reproduction
 from tacit.simulation.grid import do_jobs
 from tacit.state import write_atomically
@@ -159,6 +160,6 @@ def _keep(folder: Path, done: Finished) -> None:
         "skipped": done.skipped,
         "findings": done.findings.to_dict(),
     }
-    text = json.dumps(record, indent=1, allow_nan=False)
+    text = jsonable.dumps(record, indent=1)
     path = _path(folder, done.reproduction, done.quick)
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
