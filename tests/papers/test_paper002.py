@@ -167,9 +167,9 @@ def test_the_cost_of_a_round_is_counted_right():
 @slow
 def test_a_round_is_not_hidden_by_the_noise_of_a_reward():
     """Alpha is 0.001, and the seed is fixed."""
-    cheat = paper002_privacy._phase_audited("reward", "round", 3000)
+    cheat = paper002_privacy._phase_audited("reward", "round", 8000)
     assert cheat["verdict"] == "refuted"
-    honest = paper002_privacy._phase_audited("round", "round", 3000)
+    honest = paper002_privacy._phase_audited("round", "round", 8000)
     assert honest["verdict"] == "not refuted"
     assert honest["lower_bound"] > 0.4
 
