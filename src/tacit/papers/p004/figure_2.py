@@ -42,33 +42,18 @@ def _features(quick: bool) -> int:
     return 8 if quick else 25
 
 
-def grouped(
-    name: str, dimension: int, horizon: int, repetitions: int, seed: int = 4
-) -> dict[str, Any]:
-    """Return how many pairs of groups friendships join, of how many, and the largest group.
-
-    Also the share of rounds, in each repetition, in which somebody comes whose group has had all the visits
-    that noise on its sums is calibrated for: what they click is not taken in.
-    """
+def grouped(name: str, dimension: int) -> dict[str, int]:
+    """Return how many pairs of groups friendships join, of how many, and the largest group."""
     from tacit.registry import build, environment_named
-    from tacit.users.tables import person_at
 
     environment: Any = build(environment_named(name), {}, {"dimension": dimension})
     prepared = environment.prepared()
-    n = len(prepared.adjacency)
-    visits = environment.public_parameters(horizon)["visits"]
-    left_out = []
-    for repetition in range(repetitions):
-        table = environment.table(seed, repetition, horizon)
-        came = np.bincount([prepared.groups[person_at(table, t)] for t in range(horizon)])
-        left_out.append(float(np.maximum(came - visits, 0).sum() / horizon))
+    n = environment.n_groups
     return {
-        "joined": int(prepared.adjacency.sum()) // 2,
+        "joined": len(prepared.graph.indices) // 2,
         "pairs": n * (n - 1) // 2,
         "people": len(prepared.groups),
         "largest": int(np.bincount(prepared.groups).max()),
-        "visits": int(visits),
-        "left out": left_out,
     }
 
 
@@ -86,13 +71,13 @@ def _jobs(environment: str) -> Callable[[bool], list[Job]]:
                     "policy": policy,
                     "environment": {"name": environment, "dimension": _features(quick)},
                     **size,
-                    "measures": ["reward", "random_reward"],
+                    "measures": ["reward", "random_reward", "left_out"],
                     "points": 20,
                 },
             )
             for name, policy in _policies().items()
         ]
-        described = {"name": environment, "dimension": _features(quick), **size}
+        described = {"name": environment, "dimension": _features(quick)}
         return [*games, Job("groups", grouped, described)]
 
     return jobs
@@ -116,7 +101,9 @@ def _judge(environment: str) -> Callable[[Mapping[str, Any], bool], Findings]:
         }
         learns = [compared(random, reward[n]) for n in NAMES]
         rounds, groups = outcomes["CoLin"]["rounds"][-1], outcomes["groups"]
-        left_out = summarise(groups["left out"])
+        left_out = {
+            n: summarise([v / rounds for v in final(outcomes[n], "left_out")]) for n in _policies()
+        }
         return Findings(
             verdict=decide(holds(c) for c in claims.values()),
             because=(
@@ -124,9 +111,9 @@ def _judge(environment: str) -> Callable[[Mapping[str, Any], bool], Findings]:
                 + ", ".join(f"{name} {ratio[name].mean:.2f}" for name in (*PLAIN, *NAMES))
                 + f". With sound noise on single clicks CoLin has {ratio['corrected CoLin'].mean:.2f}. "
                 f"Friendships join {groups['joined']:,} of {groups['pairs']:,} pairs of groups. "
-                f"LDP-CoLin and LDP-GOBLin leave out {left_out.mean:.0%} of the clicks: noise on sums is "
-                f"calibrated for {groups['visits']:,} visits of a group, three times its fair share, and "
-                "large groups come more often."
+                f"LDP-CoLin leaves out {left_out['LDP-CoLin'].mean:.0%} of the answers: noise on a group's "
+                "sums is calibrated for three times its fair share of the rounds, and large groups come "
+                "more often."
             ),
             agreement=(
                 "A claim holds if most of its comparisons are clear (99% interval of the "
@@ -145,7 +132,11 @@ def _judge(environment: str) -> Callable[[Mapping[str, Any], bool], Findings]:
                     "",
                     f"{groups['largest']:,} of {groups['people']:,}",
                 ),
-                Row("rounds that noise on a group's sums leaves out", "", left_out.text()),
+                *[
+                    Row(f"{name}: answers left out, of all", "", s.text())
+                    for name, s in left_out.items()
+                    if s.mean > 0
+                ],
                 *[Row(f"{name}: clicks, times random", "", s.text()) for name, s in ratio.items()],
             ],
             figures=[
