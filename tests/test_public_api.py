@@ -32,6 +32,10 @@ PUBLIC = {
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend
     """,
+    "tacit.evaluation": """
+        Estimate Evaluation Log Replay doubly_robust evaluate importance_weighted open_bandit
+        read_log replay self_normalised
+    """,
     "tacit.networks": """
         Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
         barabasi_albert classic column_normalised combine complete components erdos_renyi
