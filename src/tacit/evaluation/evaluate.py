@@ -55,8 +55,8 @@ def evaluate(log: Log, policy: Any, *, seed: int = 0) -> Evaluation:
 
     *Replay* plays the policy through the whole log, learning included. For the others it learns from the
     first half of the log; the shares of arms in the later half of what it chose there are then a fixed way
-    to decide, whose value the second half of the log estimates. Intervals are 95%, for many decisions: with few
-    successes they are too narrow, and the effective number of decisions says so.
+    to decide, whose value the second half of the log estimates. Intervals are 95%, for many decisions: with
+    few successes they are too narrow, and the effective number of decisions says so.
 
     Parameters
     ----------
