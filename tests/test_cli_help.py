@@ -9,18 +9,29 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
 from tacit.cli import app
 from tacit.compiled import INTERPRETED
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = {
-    command.name or command.callback.__name__: command.callback.__doc__ or ""
-    for command in app.registered_commands
-    if command.callback is not None
-}
 EXAMPLE = re.compile(r"^\s*Example: `([^`]+)`$", re.MULTILINE)
+
+
+def commands_of(group, words=()):
+    """Return the documentation of every command by its words, those of groups too."""
+    found = {}
+    for name, command in group.commands.items():
+        here = (*words, name)
+        if hasattr(command, "commands"):
+            found |= commands_of(command, here)
+        else:
+            found[" ".join(here)] = command.callback.__doc__ or ""
+    return found
+
+
+COMMANDS = commands_of(typer.main.get_command(app))
 
 
 def run(words, cwd):
@@ -29,13 +40,14 @@ def run(words, cwd):
 
 
 def test_the_commands_are_known():
-    assert {"policies", "environments", "run", "compare", "guarantee", "audit"} <= COMMANDS.keys()
+    known = {"policies", "environments", "run", "compare", "guarantee", "audit", "reproduce"}
+    assert known <= COMMANDS.keys()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_of_a_command_has_its_example(name):
     (example,) = EXAMPLE.findall(COMMANDS[name])
-    done = CliRunner().invoke(app, [name, "--help"])
+    done = CliRunner().invoke(app, [*name.split(), "--help"])
     assert done.exit_code == 0, done.output
     shown = " ".join(re.sub(r"[│╭╮╰╯─]", " ", done.output).split())
     assert example in shown
@@ -46,7 +58,7 @@ def test_the_help_of_a_command_has_its_example(name):
 def test_the_example_of_a_command_runs(name, tmp_path):
     (example,) = EXAMPLE.findall(COMMANDS[name])
     words = shlex.split(example)
-    assert words[:2] == ["tacit", name]
+    assert words[: 1 + len(name.split())] == ["tacit", *name.split()]
     for word in words:
         if word.endswith(".toml"):
             (tmp_path / word).parent.mkdir(parents=True, exist_ok=True)
@@ -63,4 +75,19 @@ def test_the_example_of_a_command_runs(name, tmp_path):
 def test_help_without_a_command_lists_them_all():
     done = CliRunner().invoke(app, ["--help"])
     assert done.exit_code == 0
-    assert all(name in done.output for name in COMMANDS)
+    assert all(name.split()[0] in done.output for name in COMMANDS)
+
+
+@pytest.mark.parametrize("words", [["--help"], *([*name.split(), "--help"] for name in COMMANDS)])
+def test_help_waits_for_no_heavy_import(words):
+    code = (
+        "import sys\n"
+        "from tacit.cli import app\n"
+        "app(sys.argv[1:], standalone_mode=False)\n"
+        "heavy = {'numba', 'numpy', 'scipy', 'matplotlib', 'pyarrow'} & set(sys.modules)\n"
+        "sys.exit(', '.join(sorted(heavy)) or 0)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr

@@ -21,10 +21,12 @@ from tacit.privacy import (
     Guarantee,
     L2CalibratedLaplaceRelease,
     LaplaceRelease,
+    PureRelease,
     RandomizedResponseRelease,
     UnaryRelease,
     compose,
     composed_epsilon,
+    strength,
 )
 
 CLAIM = Claim(epsilon=0.1, unit="reward", trust="local", span="run", holds=False, why="an atom")
@@ -131,6 +133,72 @@ def test_the_sentence_says_who_what_and_how_long() -> None:
         assert words in text
 
 
+def test_what_is_left_open_is_said_everywhere() -> None:
+    scope = {"trust": "local", "span": "run"}
+    told = compose(
+        [(LaplaceRelease(scale=2.0), 1)],
+        unit="loss",
+        not_protected=("sending", "the colour of the sky"),
+        **scope,
+    )
+    assert "Not protected: whether and when anything is sent; the colour of the sky." in (
+        told.sentence()
+    )
+    assert ("not protected", "the colour of the sky") in told.table()
+    assert json.loads(told.to_json())["not_protected"] == ["sending", "the colour of the sky"]
+    by_default = compose([(LaplaceRelease(scale=2.0), 1)], unit="reward", **scope)
+    assert "whether and when anything is sent" in by_default.sentence()
+    assert "further records of the same person" in by_default.sentence()
+    assert "further records" not in by_default.for_user(rounds=3).sentence()
+    assert Guarantee.none("No noise").not_protected == ()
+    with pytest.raises(ValueError, match="expected not_protected a tuple of words"):
+        compose([], unit="loss", not_protected=("",), **scope)
+
+
+def test_the_units_of_a_population_have_their_own_words() -> None:
+    scope = {"trust": "local", "span": "run"}
+    words = {
+        "loss": "one agent's loss",
+        "message": "one message",
+        "agent": "one agent's whole history",
+    }
+    for unit, said in words.items():
+        assert said in compose([(LaplaceRelease(scale=2.0), 1)], unit=unit, **scope).sentence()
+    history = compose([(LaplaceRelease(scale=2.0), 1)], unit="loss", **scope).for_user(rounds=5)
+    assert (history.unit, history.epsilon) == ("agent", 2.5)
+    assert "For an agent with 5 losses." in history.note
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "words"),
+    [
+        (0.0, "hides it wholly"),
+        (0.1, "hides it almost wholly"),
+        (1.0, "hides it well"),
+        (3.0, "blurs it"),
+        (10.0, "hardly hides it"),
+        (10.1, "hides nothing"),
+        (50.0, "hides nothing"),
+        (math.inf, "hides nothing"),
+    ],
+)
+def test_sizes_have_words(epsilon: float, words: str) -> None:
+    assert strength(epsilon) == words
+    if 0 < epsilon < math.inf:
+        told = compose([(PureRelease(level=epsilon), 1)], unit="reward", trust="local", span="run")
+        assert f", which {words};" in told.sentence()
+
+
+def test_where_no_record_is_used_no_epsilon_is_praised() -> None:
+    nothing = compose([], unit="user", trust="local", span="run", note="Any arm at random")
+    assert nothing.sentence() == (
+        "No record is used: nothing that anybody sees depends on one. Any arm at random."
+    )
+    assert nothing.brief() == "no record is used"
+    assert nothing.for_user(rounds=9).unused
+    assert Guarantee.from_json(nothing.to_json()) == nothing
+
+
 RELEASES = st.sampled_from(
     [
         LaplaceRelease(scale=2.0),
@@ -145,7 +213,7 @@ RELEASES = st.sampled_from(
 
 @given(
     parts=st.lists(st.tuples(RELEASES, st.integers(1, 5)), min_size=1, max_size=3),
-    unit=st.sampled_from(["reward", "round", "user"]),
+    unit=st.sampled_from(["reward", "round", "user", "loss", "message", "agent"]),
     trust=st.sampled_from(["central", "local"]),
     claim=st.sampled_from([None, CLAIM]),
 )
@@ -180,7 +248,9 @@ def test_bad_values_name_themselves(change: dict[str, object], message: str) -> 
 
 
 def test_conversions_refuse_what_makes_no_sense() -> None:
-    with pytest.raises(ValueError, match="expected unit 'reward' or 'round'"):
+    with pytest.raises(
+        ValueError, match=r"expected unit in \['loss', 'message', 'reward', 'round'\]"
+    ):
         local().for_user(rounds=3).for_user(rounds=3)
     with pytest.raises(ValueError, match="expected span == 'message'"):
         local().over(messages=3).over(messages=3)

@@ -12,7 +12,7 @@ from tacit.privacy.auditing import (
     check_declared,
     search,
 )
-from tacit.privacy.guarantees import Claim, Guarantee, compose
+from tacit.privacy.guarantees import NOT_PROTECTED, Claim, Guarantee, brief, compose, strength
 from tacit.privacy.ledger import (
     Budget,
     BudgetExceededError,
@@ -53,6 +53,7 @@ from tacit.privacy.samplers import numerics_of
 from tacit.privacy.sums import BinaryTree, ContinualSum, LocalSum, SquareRootToeplitz
 
 __all__ = [
+    "NOT_PROTECTED",
     "ApproximateRelease",
     "AuditResult",
     "BallRelease",
@@ -95,6 +96,7 @@ __all__ = [
     "UnaryRelease",
     "audit",
     "audit_one_run",
+    "brief",
     "check_declared",
     "compose",
     "composed_delta",
@@ -103,4 +105,5 @@ __all__ = [
     "loss_distribution",
     "numerics_of",
     "search",
+    "strength",
 ]

@@ -15,16 +15,46 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.checks import require
+from tacit.jsonable import dumps, number
 from tacit.privacy.accounting import certain_loss, composed_delta, composed_epsilon
 from tacit.privacy.releases import Release, release_from_dict
 
-__all__ = ["Claim", "Guarantee", "compose"]
+__all__ = ["NOT_PROTECTED", "Claim", "Guarantee", "brief", "compose", "strength"]
 
 _UNITS = {
     "reward": "one reward",
-    "round": "everything that happened in one round",
+    "round": "all rewards of one round",
     "user": "one user's whole history",
+    "loss": "one agent's loss in one round",
+    "message": "what one agent puts into one message",
+    "agent": "one agent's whole history",
 }
+_WHOLE = {"reward": "user", "round": "user", "loss": "agent", "message": "agent"}
+NOT_PROTECTED = {
+    "sending": "whether and when anything is sent",
+    "others": "further records of the same person, whose losses add up",
+    "contexts": "contexts and features",
+    "signals": "signals, and the beliefs that show them",
+    "graph": "who is joined to whom",
+    "server": "the server, which sees true values",
+    "sums": "the sums and counts that the server keeps",
+}
+"""What guarantees often leave open, by a short key; any other words are taken as they are."""
+_OPEN = {
+    "reward": ("sending", "others"),
+    "round": ("sending", "others"),
+    "loss": ("sending", "others"),
+    "message": ("sending", "others"),
+    "user": ("sending",),
+    "agent": ("sending",),
+}
+_SIZES = (
+    (0.1, "hides it almost wholly"),
+    (1.0, "hides it well"),
+    (3.0, "blurs it"),
+    (10.0, "hardly hides it"),
+    (math.inf, "hides nothing"),
+)
 _TRUST = {
     "central": "everybody but the server, which is trusted and sees true values",
     "local": "everybody, the server included",
@@ -35,7 +65,7 @@ _BASES = {
     "accounted": "was calculated from the releases",
     "none": "no guarantee",
 }
-_SCOPE = ("unit", "trust", "span", "claim", "pooled")
+_SCOPE = ("unit", "trust", "span", "claim", "pooled", "not_protected")
 _NO_EPSILON = "No finite epsilon holds at delta ="
 
 
@@ -47,7 +77,7 @@ class Claim:
     ----------
     epsilon, delta : float
         The claimed parameters.
-    unit : {"reward", "round", "user"}
+    unit : {"reward", "round", "user", "loss", "message", "agent"}
         What the paper says is protected.
     trust : {"central", "local"}
         Whether the paper trusts a server.
@@ -92,8 +122,9 @@ class Guarantee:
         At least 0; infinity means no guarantee.
     delta : float
         In [0, 1].
-    unit : {"reward", "round", "user"}
-        The protected record.
+    unit : {"reward", "round", "user", "loss", "message", "agent"}
+        The protected record: with a learner one reward, all rewards of one round or one user's whole
+        history; in a population one agent's loss, one agent's message or one agent's whole history.
     trust : {"central", "local"}
         Whether a server sees true values.
     span : {"message", "run"}
@@ -109,6 +140,9 @@ class Guarantee:
     pooled : bool
         Whether the records of a user meet in the same releases though noise is local: the user
         publishes noisy sums of them.
+    not_protected : tuple of str, optional
+        What is left open: keys of `NOT_PROTECTED`, or words that end the sentence "Not protected:".
+        By default what a guarantee for the unit never covers.
 
     Examples
     --------
@@ -122,8 +156,9 @@ class Guarantee:
     30.5
     >>> print(one.sentence())
     Changing one reward changes the probability of anything seen in all messages of the whole run \
-by a factor of at most 1.649 (epsilon = 0.5); protected from everybody, the server included; this \
-was calculated from the releases.
+by a factor of at most 1.649 (epsilon = 0.5), which hides it well; protected from everybody, the \
+server included; this was calculated from the releases. Not protected: whether and when anything is \
+sent; further records of the same person, whose losses add up.
     """
 
     epsilon: float
@@ -136,13 +171,19 @@ was calculated from the releases.
     note: str = ""
     releases: tuple[tuple[Release, int], ...] = ()
     pooled: bool = False
+    not_protected: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         _require_scope(self)
         require(self, "basis", f"in {sorted(_BASES)}", self.basis in _BASES, self.basis)
         vacuous = math.isinf(self.epsilon) or self.delta >= 1
-        require(self, "basis", "'none' exactly when nothing is protected",
-                vacuous == (self.basis == "none"), self.basis)  # fmt: skip
+        agrees = vacuous == (self.basis == "none")
+        require(self, "basis", "'none' exactly when nothing is protected", agrees, self.basis)
+        if self.not_protected is None:
+            open_to_all = () if vacuous or self.unused else _OPEN[self.unit]
+            object.__setattr__(self, "not_protected", open_to_all)
+        named = isinstance(self.not_protected, tuple) and all(self.not_protected)
+        require(self, "not_protected", "a tuple of words", named, self.not_protected)
 
     @classmethod
     def none(
@@ -155,6 +196,7 @@ was calculated from the releases.
         claim: Claim | None = None,
         releases: Sequence[tuple[Release, int]] = (),
         pooled: bool = False,
+        not_protected: tuple[str, ...] | None = None,
     ) -> Guarantee:
         """Return the guarantee of something that protects nothing, and say why."""
         return cls(
@@ -167,7 +209,18 @@ was calculated from the releases.
             note=why,
             releases=tuple(releases),
             pooled=pooled,
+            not_protected=not_protected,
         )
+
+    @property
+    def unused(self) -> bool:
+        """Whether no record enters anything that is seen, so that there is nothing to protect."""
+        return self.epsilon == 0 and self.delta == 0 and not self.releases
+
+    @property
+    def open_to_all(self) -> tuple[str, ...]:
+        """What is not protected, in words."""
+        return tuple(NOT_PROTECTED.get(each, each) for each in self.not_protected or ())
 
     @property
     def private(self) -> bool:
@@ -203,14 +256,17 @@ was calculated from the releases.
             The delta of the answer; by default this guarantee's.
         """
         require(self, "rounds", ">= 1", rounds >= 1, rounds)
-        require(self, "unit", "'reward' or 'round'", self.unit != "user", self.unit)
+        if self.unused:
+            return dataclasses.replace(self, unit=_WHOLE.get(self.unit, self.unit))
+        require(self, "unit", f"in {sorted(_WHOLE)}", self.unit in _WHOLE, self.unit)
         if self.trust == "local" and not self.pooled:
             parts = [(release, rounds * count) for release, count in self._parts()]
         else:
             parts = [(release.grouped(rounds), count) for release, count in self._parts()]
-        records = "reward" if self.unit == "reward" else "round"
-        note = f"For a user with {rounds} {records}{'s' if rounds > 1 else ''}."
-        return self._recomposed(parts, delta, unit="user", note=note)
+        whole, many = _WHOLE[self.unit], _plural(self.unit, rounds)
+        still = tuple(each for each in self.not_protected or () if each != "others")
+        note = f"For {_article(whole)} with {rounds:,} {many}."
+        return self._recomposed(parts, delta, unit=whole, note=note, not_protected=still)
 
     def at(self, delta: float) -> Guarantee:
         """Return the same guarantee stated at another delta."""
@@ -250,8 +306,10 @@ was calculated from the releases.
         )
 
     def sentence(self) -> str:
-        """Return the guarantee as one plain sentence, notes and the paper's claim after it."""
-        if not self.private:
+        """Return the guarantee as one plain sentence; notes, what stays open and the claim follow."""
+        if self.unused:
+            text = "No record is used: nothing that anybody sees depends on one"
+        elif not self.private:
             text = f"Nothing protects {_UNITS[self.unit]} in {_SPANS[self.span]}"
         else:
             factor = f"{math.exp(self.epsilon):.4g}" if self.epsilon < 700 else "an enormous number"
@@ -262,24 +320,31 @@ was calculated from the releases.
             )
             if self.delta > 0:
                 text += f", except with probability {self.delta:.3g}"
-            text += f"; protected from {_TRUST[self.trust]}; this {_BASES[self.basis]}"
-        text += "."
-        if self.note:
-            text += f" {self.note.rstrip('.')}."
+            text += f", which {strength(self.epsilon)}; protected from {_TRUST[self.trust]}; "
+            text += f"this {_BASES[self.basis]}"
+        parts = [text, self.note]
+        if self.not_protected:
+            parts.append(f"Not protected: {'; '.join(self.open_to_all)}")
         if self.claim is not None:
-            text += f" {self.claim.sentence()}"
-        return text
+            parts.append(self.claim.sentence())
+        return _sentences(*parts)
+
+    def brief(self) -> str:
+        """Return epsilon, unit and trust in a few words."""
+        return brief(self.epsilon, self.delta, self.unit, self.trust)
 
     def table(self) -> list[tuple[str, str]]:
         """Return rows of (what, value) for a table."""
         rows = [
             ("epsilon", _number(self.epsilon)),
             ("delta", _number(self.delta)),
+            ("in words", "no record is used" if self.unused else strength(self.epsilon)),
             ("unit", _UNITS[self.unit]),
             ("protected from", _TRUST[self.trust] if self.private else "nobody"),
             ("span", _SPANS[self.span]),
             ("basis", _BASES[self.basis]),
         ]
+        rows += [("not protected", words) for words in self.open_to_all]
         rows += [("release", f"{count} x {release.describe()}") for release, count in self.releases]
         if self.note:
             rows.append(("note", self.note))
@@ -288,23 +353,28 @@ was calculated from the releases.
         return rows
 
     def to_json(self) -> str:
-        """Return the guarantee as JSON; infinity is the string "inf"."""
-        record = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in ("claim", "releases")
-        }
-        record["claim"] = dataclasses.asdict(self.claim) if self.claim is not None else None
+        """Return the guarantee as JSON, as ``schemas/guarantee.schema.json`` describes it.
+
+        Infinity is the word "inf". What `sentence` and `strength` say stands beside the numbers.
+        """
+        record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         record["releases"] = [[release.to_dict(), count] for release, count in self.releases]
-        return json.dumps(_without_infinity(record), allow_nan=False)
+        return dumps({"version": 1, **record, "sentence": self.sentence()})
 
     @classmethod
     def from_json(cls, text: str) -> Guarantee:
         """Return the guarantee that `to_json` wrote."""
-        record = _with_infinity(json.loads(text))
+        record = json.loads(text)
+        version = record.pop("version", None)
+        require(cls.__name__, "version", "== 1", version == 1, version)
+        record.pop("sentence", None)
         claim = record.pop("claim")
+        if claim is not None:
+            claim = Claim(**claim | {name: number(claim[name]) for name in ("epsilon", "delta")})
         releases = tuple((release_from_dict(r), int(n)) for r, n in record.pop("releases"))
-        return cls(**record, claim=Claim(**claim) if claim else None, releases=releases)
+        record |= {name: number(record[name]) for name in ("epsilon", "delta")}
+        record["not_protected"] = tuple(record["not_protected"])
+        return cls(**record, claim=claim, releases=releases)
 
 
 def compose(
@@ -318,6 +388,7 @@ def compose(
     claim: Claim | None = None,
     note: str = "",
     pooled: bool = False,
+    not_protected: tuple[str, ...] | None = None,
 ) -> Guarantee:
     """Return the guarantee of releases that all depend on the same record.
 
@@ -329,19 +400,65 @@ def compose(
         Each release with the number of times it is made.
     delta : float
         0 adds up the pure epsilons; else privacy-loss distributions are composed.
-    unit, trust, span, basis, claim, note, pooled
+    unit, trust, span, basis, claim, note, pooled, not_protected
         As in `Guarantee`. If no finite epsilon holds at `delta`, the basis becomes ``"none"``.
     """
     parts = tuple((release, int(count)) for release, count in releases)
     epsilon = composed_epsilon(parts, delta)
     scope: dict[str, Any] = {"unit": unit, "trust": trust, "span": span, "claim": claim}
-    scope["pooled"] = pooled
+    scope |= {"pooled": pooled, "not_protected": not_protected}
     if math.isinf(epsilon):
         least = certain_loss(parts)
         floor = f": it is at least {least:.3g} whatever epsilon" if least > delta else ""
         why = f"{_NO_EPSILON} {delta:g}{floor}"
         return Guarantee.none(_sentences(note, why), releases=parts, **scope)
     return Guarantee(epsilon=epsilon, delta=delta, basis=basis, note=note, releases=parts, **scope)
+
+
+def strength(epsilon: float) -> str:
+    """Return what an epsilon does to a record, in words.
+
+    The measure is how far a suspicion of 50% can grow: to 52% at 0.1, 73% at 1, 95% at 3, 99.995% at
+    10. Up to 0.1 a record is hidden almost wholly, up to 1 well, up to 3 it is blurred, up to 10
+    hardly hidden; beyond, nothing is.
+
+    Examples
+    --------
+    >>> strength(1.0), strength(50.0)
+    ('hides it well', 'hides nothing')
+    """
+    require("strength", "epsilon", ">= 0", epsilon >= 0, epsilon)
+    if epsilon == 0:
+        return "hides it wholly"
+    return next(words for most, words in _SIZES if epsilon <= most)
+
+
+def brief(epsilon: float, delta: float, unit: str, trust: str) -> str:
+    """Return what a table has room for.
+
+    Examples
+    --------
+    >>> brief(1.0, 0.0, "reward", "local"), brief(math.inf, 0.0, "reward", "local")
+    ('epsilon 1 a reward, local', 'none')
+    >>> brief(0.0, 0.0, "user", "local")
+    'no record is used'
+    """
+    if math.isinf(epsilon):
+        return "none"
+    if epsilon == 0 and delta == 0:
+        return "no record is used"
+    failing = f", delta {delta:g}" if delta else ""
+    return f"epsilon {epsilon:.4g}{failing} {_article(unit)}, {trust}"
+
+
+def _article(unit: str) -> str:
+    return f"{'an' if unit == 'agent' else 'a'} {unit}"
+
+
+def _plural(unit: str, count: int) -> str:
+    if count == 1:
+        return unit
+    return "losses" if unit == "loss" else f"{unit}s"
 
 
 def _require_scope(owner: Any) -> None:
@@ -363,19 +480,3 @@ def _number(value: float) -> str:
 def _pair(epsilon: float, delta: float) -> str:
     text = f"epsilon = {_number(epsilon)}"
     return text if delta == 0 else f"{text}, delta = {_number(delta)}"
-
-
-def _without_infinity(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _without_infinity(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_without_infinity(v) for v in value]
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
-
-
-def _with_infinity(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _with_infinity(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_with_infinity(v) for v in value]
-    return math.inf if value == "inf" else value

@@ -1,0 +1,91 @@
+"""What the commands take: options that they share, and ``NAME:parameter=value,...``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+__all__ = [
+    "Horizon",
+    "Json",
+    "Out",
+    "Seed",
+    "Workers",
+    "parsed",
+    "policy_and_environment",
+    "require_picture",
+]
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+Out = Annotated[Path, typer.Option("--out", help="Folder for the files written.")]
+Seed = Annotated[
+    int, typer.Option(min=0, help="The same seed gives the same tables and the same result.")
+]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes; by default one for each core.")
+]
+Horizon = Annotated[int, typer.Option(min=1, max=10**15, help="Rounds.")]
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """Parse ``name:parameter=value,parameter=value``; values are TOML, else plain words."""
+    name, _, rest = text.partition(":")
+    spec: dict[str, Any] = {"name": name}
+    for part in _split(rest):
+        key, equals, value = part.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ValueError(f"{text!r}: expected NAME:parameter=value, got {part!r}")
+        if key in spec:
+            raise ValueError(f"{text!r}: {key} is written twice")
+        try:
+            spec[key] = tomllib.loads(f"v = {value}")["v"]
+        except tomllib.TOMLDecodeError:
+            if value.strip().startswith(("[", "{")):
+                raise ValueError(
+                    f"{text!r}: cannot read {value}; inside brackets words need quotes, as in "
+                    "'graph={name=\"ring\",n_nodes=5}'"
+                ) from None
+            spec[key] = value.strip()
+    return spec
+
+
+def policy_and_environment(policy: str, environment: str | None, horizon: int) -> tuple[Any, Any]:
+    """Return the policy that was asked for and the environment it plays in, its example if none."""
+    from tacit.registry import build_both, policy_named
+
+    written = parsed(policy)
+    place = (
+        environment
+        if environment is not None
+        else policy_named(written["name"]).example_environment
+    )
+    return build_both(written, parsed(place), horizon)
+
+
+def require_picture(path: Path | None) -> None:
+    """Complain about a picture that cannot be written before the work begins."""
+    from tacit.state import require_writable
+
+    if path is not None:
+        if path.suffix not in (".png", ".svg", ".pdf"):
+            raise ValueError(f"--picture: expected a .png, .svg or .pdf file, got '{path}'")
+        require_writable(path.parent)
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at the commas that are not inside brackets."""
+    depth, part = 0, ""
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += character
+    if part:
+        yield part

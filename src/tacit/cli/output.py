@@ -1,0 +1,65 @@
+"""What the command line prints: tables, progress, JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tacit.jsonable import plain
+
+__all__ = ["as_text", "finite", "progress_bar", "show"]
+
+
+def finite(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row as JSON can say it: infinity is a string."""
+    return dict(plain(row))
+
+
+def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
+    """Print rows: a table on a terminal, aligned text in a pipe, or JSON."""
+    if as_json:
+        print(json.dumps([finite(row) for row in rows]))
+        return
+    columns = list(rows[0])
+    cells = [[as_text(row[column]) for column in columns] for row in rows]
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table(box=None, header_style="bold", pad_edge=False)
+        for column in columns:
+            table.add_column(column, no_wrap=column == columns[0], overflow="fold")
+        for line in cells:
+            table.add_row(*line)
+        Console().print(table)
+        return
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    for line in [columns, *cells]:
+        padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        print("  ".join(padded).rstrip())
+
+
+def as_text(value: Any) -> str:
+    """Write a number for a reader: four digits that count, thousands separated."""
+    if not isinstance(value, float):
+        return str(value)
+    short = f"{value:.4g}"
+    return f"{float(short):,.0f}" if 1e4 <= abs(value) < 1e12 else short
+
+
+@contextmanager
+def progress_bar(name: str) -> Iterator[Any]:
+    """Give a function that moves a bar on a terminal, and nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -1,0 +1,114 @@
+"""``tacit run`` and ``tacit compare``: policies in environments, to a table and a picture."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli.arguments import Horizon, Json, Out, Seed, Workers, parsed
+from tacit.cli.output import as_text, progress_bar, show
+
+__all__ = ["app"]
+
+app = typer.Typer()
+
+
+@app.command()
+def run(
+    study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
+    out: Out = Path("results"),
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Run a study: any policies, any environment, any grid; resumes where it was stopped.
+
+    Writes NAME.parquet, NAME-summary.csv and a figure (PNG and SVG) to the folder.
+
+    Example: `tacit run studies/first.toml --out results`
+    """
+    from tacit.simulation import Study
+
+    _run_study(Study.from_toml(study), out, workers, as_json)
+
+
+@app.command()
+def compare(
+    policy: Annotated[list[str], typer.Argument(help="NAME or NAME:parameter=value,...")],
+    environment: Annotated[
+        str | None, typer.Option(help="NAME or NAME:parameter=value,...")
+    ] = None,
+    horizon: Horizon = 10_000,
+    repetitions: Annotated[int, typer.Option(min=1, help="Independent repetitions.")] = 20,
+    epsilon: Annotated[
+        list[float] | None, typer.Option(help="Privacy of every policy that has it; repeatable.")
+    ] = None,
+    seed: Seed = 0,
+    name: Annotated[str, typer.Option(help="Names the files.")] = "compare",
+    out: Out = Path("results"),
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Compare policies in one environment: one line to a picture.
+
+    Example: `tacit compare klucb sw-klucb-cf --environment riser --epsilon 1 --horizon 5000 --repetitions 8`
+    """
+    from tacit.registry import policy_named
+    from tacit.simulation import Study
+
+    specs = tuple(parsed(text) for text in policy)
+    if epsilon and any("epsilon" in spec for spec in specs):
+        raise ValueError("write epsilon behind a policy or give --epsilon for all, not both")
+    study = Study(
+        name=name,
+        environment=parsed(
+            environment
+            if environment is not None
+            else policy_named(specs[0]["name"]).example_environment
+        ),
+        policies=specs,
+        horizon=horizon,
+        repetitions=repetitions,
+        seed=seed,
+        grid={"policy.epsilon": list(epsilon)} if epsilon else {},
+    )
+    _run_study(study, out, workers, as_json)
+
+
+def _run_study(study: Any, out: Path, workers: int | None, as_json: bool) -> None:
+    from tacit.privacy import brief
+    from tacit.report import draw_curves
+    from tacit.simulation import run_study
+    from tacit.state import write_atomically
+
+    with progress_bar(study.name) as progress:
+        result = run_study(study, out, workers=workers, progress=progress)
+    rows = result.summary()
+    summary = out / f"{study.name}-summary.csv"
+    text = io.StringIO()
+    table = csv.DictWriter(text, rows[0])
+    table.writeheader()
+    table.writerows(rows)
+    write_atomically(summary, lambda file: file.write_text(text.getvalue(), encoding="utf-8"))
+    figures = draw_curves(result, out)
+    files = [str(path) for path in (result.path, summary, *figures)]
+    if as_json:
+        print(json.dumps({"files": files, "summary": rows}))
+        return
+    shown = [
+        {
+            "policy": row["label"],
+            row["measure"]: row["mean"],
+            "95%": f"{as_text(row['low'])} to {as_text(row['high'])}",
+            "privacy": brief(float(row["epsilon"]), float(row["delta"]), row["unit"], row["trust"]),
+        }
+        for row in rows
+    ]
+    show(shown, False)
+    print()
+    for path in files:
+        print(path)
