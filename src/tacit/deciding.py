@@ -60,6 +60,11 @@ class Decider(ABC):
     def asked(self, query: Mapping[str, Any]) -> Any:
         """Check what a caller asks (``eligible``, ``person``, ``contexts``) and return the query."""
 
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """What one report costs its person; infinite if nothing is protected."""
+
     @abstractmethod
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
         """Return what a device is told, as in ``schemas/instructions.schema.json``."""
@@ -85,9 +90,9 @@ class Decider(ABC):
         """Set the arrays to what `pack` returned."""
         unpack(self.state, data)
 
-    def grown(self, policy: AnyPolicy) -> Decider:
-        """Return a decider for `policy`, which has more options or people, that knows what this does."""
-        raise ValueError(f"{type(self.policy).__name__}: expected nothing added, got {policy!r}")
+    def grown(self) -> Decider:
+        """Return a decider with one option more that knows what this one does."""
+        raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
 
     def retire(self, option: int) -> None:
         """Prepare for never choosing `option` again."""

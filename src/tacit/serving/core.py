@@ -23,7 +23,7 @@ from tacit.deciding import Decider
 from tacit.serving.spending import Allowance, amount_of
 from tacit.tapes import Tape
 
-__all__ = ["MODES", "Core", "Event", "Journal", "Open", "Receipt", "Refused", "Terms"]
+__all__ = ["MODES", "Broken", "Core", "Event", "Journal", "Open", "Receipt", "Refused", "Terms"]
 
 MODES = ("learn", "frozen", "shadow", "off")
 _DAY = 86_400_000
@@ -36,6 +36,10 @@ class Refused(ValueError):
         super().__init__(sentence)
         self.reason = reason
         """One word for programs: ``unknown``, ``closed``, ``answered``, ``conflict``, ``full`` ..."""
+
+
+class Broken(RuntimeError):
+    """Something failed half-way: the core must be built anew from its log."""
 
 
 class Event(NamedTuple):
@@ -222,6 +226,8 @@ class Core:
                 f"expected fewer than {self.terms.max_open:,} open decisions, got as many: report "
                 "or cancel some, or set report_after, so that silence closes them",
             )
+        if self.terms.allowances and person is None:
+            raise Refused("person", "expected a person to charge, got none")
         decision = Open()
         decision.id, decision.at, decision.person, decision.digest = id, now, person, digest
         released, state = self._choose(decision, self._asked(query))
@@ -493,7 +499,10 @@ class Core:
             kept = None if self.decider.releases else self.decider.pack()
         if self.decider.releases:
             self.tape.reads[:] = 0
-        choice = self.decider.choose(self.tape, t, asked)
+        try:
+            choice = self.decider.choose(self.tape, t, asked)
+        except Exception as error:
+            raise Broken(f"round {t}: {error}") from error
         if kept is not None:
             self.decider.unpack(kept)
         self.rounds = t + 1
@@ -513,7 +522,10 @@ class Core:
         watched = self.decider.releases
         if watched:
             self.tape.reads[:] = 0
-        self.decider.learn(self.tape, decision.round, decision.option, decision.record, value)
+        try:
+            self.decider.learn(self.tape, decision.round, decision.option, decision.record, value)
+        except Exception as error:
+            raise Broken(f"decision {decision.id}: {error}") from error
         self.learned += 1
         return self._released() if watched else ([], None)
 
@@ -530,12 +542,10 @@ class Core:
         self.shown_count += 1
         if decision.reason or not self.terms.allowances:
             return ()
-        person = decision.person
-        if person is None:
-            raise Refused("person", "expected a person to charge, got none")
+        person = decision.person or ""
         cost, charges = self.cost, []
         for allowance in self.terms.allowances:
-            window, begins = allowance.window(now)
+            window, begins = allowance.of(now)
             key = (person, window)
             spent = self._pending.get(key, 0)
             if self.journal is not None:
