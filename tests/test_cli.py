@@ -133,6 +133,17 @@ def test_policies_and_environments_list_everything(tmp_path):
     assert {row["name"] for row in listed} == set(environments())
 
 
+def test_a_policy_or_environment_tells_its_parameters(tmp_path):
+    told = tacit("policies", "klucb-cf", cwd=tmp_path).stdout
+    assert "Number of arms K." in told
+    assert "epsilon" in told
+    schema = json.loads(tacit("environments", "bernoulli", "--json", cwd=tmp_path).stdout)
+    assert schema["required"] == ["means"]
+    wrong = tacit("policies", "klucb-cg", cwd=tmp_path)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "did you mean klucb-cf" in wrong.stderr
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -11,7 +11,7 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Result __version__ simulate
+        Result __version__ register simulate
     """,
     "tacit.arms": """
         AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP

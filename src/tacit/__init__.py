@@ -6,9 +6,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tacit.registry import register
     from tacit.simulation import Result, simulate
 
-__all__ = ["Result", "__version__", "simulate"]
+__all__ = ["Result", "__version__", "register", "simulate"]
 
 __version__ = "0.2.0"
 
@@ -19,4 +20,8 @@ def __getattr__(name: str) -> Any:
         from tacit import simulation
 
         return getattr(simulation, name)
+    if name == "register":
+        from tacit.registry import register
+
+        return register
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

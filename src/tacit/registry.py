@@ -1,66 +1,147 @@
-"""What there is: every policy and every environment of the three settings, by name."""
+"""What there is: every policy and every environment, by name.
+
+A setting is a module that an entry point of the group ``tacit.settings`` names; its public policies and
+environments are known to every command, the built-in settings in the same way as anybody's. `register` adds
+one in this process, and ``module:Name`` is understood wherever a name is.
+"""
 
 from __future__ import annotations
 
 import difflib
 import importlib
+import sys
 from collections.abc import Mapping
 from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 
-from tacit import networks
-from tacit.arms.corruption import Corruption, RandomizedResponse
-from tacit.networks import generators
-from tacit.networks.classics import CLASSICS
-from tacit.parameters import described
+from tacit.parameters import converter, described
 from tacit.policy import AnyEnvironment, AnyPolicy, Environment, Policy
 
-__all__ = ["build", "build_both", "environment_named", "environments", "policies", "policy_named"]
+__all__ = [
+    "build",
+    "build_both",
+    "environment_named",
+    "environments",
+    "policies",
+    "policy_named",
+    "register",
+]
 
-SETTINGS = ("arms", "users", "diffusion", "dynamics")
+GROUP = "tacit.settings"
 D = TypeVar("D", bound=AnyPolicy | AnyEnvironment)
+K = TypeVar("K", bound=type[Any])
+_registered: dict[str, dict[str, type[Any]]] = {"policy": {}, "environment": {}}
+
+
+def register(kind: K) -> K:
+    """Make a policy or environment of one's own known by its name, in this process; a decorator.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import UCB1
+    >>> @tacit.register
+    ... class Bold(UCB1):
+    ...     name = "bold"
+    >>> tacit.registry.policy_named("bold")
+    <class 'tacit.registry.Bold'>
+    """
+    what = _what(kind)
+    named = isinstance(getattr(kind, "name", None), str)
+    if what is None or not named:
+        raise ValueError(
+            f"register: expected a Policy or Environment class with a name, got {kind!r}"
+        )
+    other = _installed(what).get(kind.name)
+    if other is not None and other.__qualname__ != kind.__qualname__:
+        raise ValueError(f"register: {kind.name!r} is the name of {other.__qualname__} already")
+    _registered[what][kind.name] = kind
+    return kind
 
 
 def policies() -> dict[str, type[AnyPolicy]]:
     """Return every policy by its name, setting by setting."""
-    return _members(Policy)
+    return {**_installed("policy"), **_registered["policy"]}
 
 
 def environments() -> dict[str, type[AnyEnvironment]]:
     """Return every environment by its name, setting by setting."""
-    return _members(Environment)
+    return {**_installed("environment"), **_registered["environment"]}
+
+
+def _what(kind: Any) -> str | None:
+    for what, base in (("policy", Policy), ("environment", Environment)):
+        if isinstance(kind, type) and issubclass(kind, base):
+            return what
+    return None
 
 
 @cache
-def _members(kind: type[D]) -> dict[str, type[D]]:
-    found: dict[str, type[D]] = {}
-    for setting in SETTINGS:
-        module = importlib.import_module(f"tacit.{setting}")
+def _installed(what: str) -> dict[str, type[Any]]:
+    found: dict[str, type[Any]] = {}
+    points = entry_points(group=GROUP)
+    if not points:
+        raise ValueError("no settings are installed; install tacit with pip (pip install -e .)")
+    for point in points:
+        module = point.load()
         for public in module.__all__:
-            value = getattr(module, public)
-            if isinstance(value, type) and issubclass(value, kind) and hasattr(value, "name"):
-                found[value.name] = value
+            kind = getattr(module, public)
+            if _what(kind) != what or not hasattr(kind, "name"):
+                continue
+            other = found.setdefault(kind.name, kind)
+            if other is not kind:
+                raise ValueError(
+                    f"two {what} classes are called {kind.name!r}: "
+                    f"{other.__module__}:{other.__qualname__} and {point.value}:{public}"
+                )
     return found
 
 
 def policy_named(name: str) -> type[AnyPolicy]:
-    """Return the policy called `name`, or say which ones there are."""
+    """Return the policy called `name`, or ``module:Name``, or say which ones there are."""
     return _named(policies(), "policy", name)
 
 
 def environment_named(name: str) -> type[AnyEnvironment]:
-    """Return the environment called `name`, or say which ones there are."""
+    """Return the environment called `name`, or ``module:Name``, or say which ones there are."""
     return _named(environments(), "environment", name)
 
 
 def _named(known: Mapping[str, type[D]], what: str, name: Any) -> type[D]:
     if name is None:
         raise ValueError(f"every {what} needs a name; there are {', '.join(sorted(known))}")
-    if isinstance(name, str) and name in known:
-        return known[name]
+    if isinstance(name, str):
+        if name in known:
+            return known[name]
+        if ":" in name:
+            kind: type[D] = _imported(what, name)
+            return kind
     near = difflib.get_close_matches(str(name), known, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
     raise ValueError(f"no {what} is called {name!r}; {hint}")
+
+
+def _imported(what: str, name: str) -> Any:
+    """Return the class ``module:Name``; modules in the working folder are found too."""
+    module_name, _, public = name.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ValueError(f"{name}: cannot import {module_name} ({error})") from None
+    except Exception as error:
+        fault = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{name}: {module_name} fails when imported ({fault})") from error
+    kind = getattr(module, public, None)
+    if _what(kind) == what:
+        return kind
+    own = [key for key, value in vars(module).items() if _what(value) == what]
+    hint = f"it has {', '.join(own)}" if own else f"it has no {what}"
+    raise ValueError(f"{name}: expected a {what} class in {module_name}; {hint}")
 
 
 def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any]) -> D:
@@ -72,8 +153,7 @@ def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any
     >>> build(UCB1, {"n_arms": 3, "horizon": 10}, {"exploration": 1.0})
     UCB1(n_arms=3, exploration=1.0)
     """
-    written = {name: _object(name, value) for name, value in parameters.items()}
-    return described(kind, kind.name, written, public)
+    return described(kind, getattr(kind, "name", kind.__name__), parameters, public)
 
 
 def build_both(
@@ -98,40 +178,16 @@ def build_both(
     return build(kind, built.public_parameters(horizon), chosen), built
 
 
-def _object(parameter: str, value: Any) -> Any:
-    """Turn what a study file can write into what a parameter takes.
-
-    A network is a file's name or ``{name = "ring", n_nodes = 10}``; an environment inside an environment is
-    ``{name = "bernoulli", means = [0.3, 0.7]}``; a corruption is ``{p00 = 0.8, p11 = 0.9}`` or
-    ``{values = [0.9, 0.2]}``. Anything else is already what it is.
-    """
-    if parameter in ("network", "graph"):
-        if isinstance(value, str):
-            return networks.read_edges(value)
-        if isinstance(value, Mapping):
-            return _network(dict(value))
-    if parameter == "environment" and isinstance(value, Mapping):
-        inner = dict(value)
-        return build(environment_named(inner.pop("name", None)), {}, inner)
-    if parameter == "corruption" and isinstance(value, Mapping):
-        kind = Corruption if "values" in value else RandomizedResponse.of
-        return _called("corruption", kind, dict(value))
-    return value
+_NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
-def _network(spec: dict[str, Any]) -> networks.Graph:
-    name = spec.pop("name", None)
-    known = [n for n in generators.__all__ if n != "classic"]
-    if name in known:
-        graph: networks.Graph = _called(f"network {name}", getattr(generators, name), spec)
-        return graph
-    if name in CLASSICS:
-        return networks.classic(str(name))
-    raise ValueError(f"no network is called {name!r}; there are {', '.join([*known, *CLASSICS])}")
+@converter(Environment, _NAMED)
+def _environment(value: Any, kind: type[Any]) -> Any:
+    spec = {"name": value} if isinstance(value, str) else dict(value)
+    return build(environment_named(spec.pop("name", None)), {}, spec)
 
 
-def _called(what: str, function: Any, arguments: dict[str, Any]) -> Any:
-    try:
-        return function(**arguments)
-    except TypeError as error:
-        raise ValueError(f"{what}: {error}") from None
+@converter(Policy, _NAMED)
+def _policy(value: Any, kind: type[Any]) -> Any:
+    spec = {"name": value} if isinstance(value, str) else dict(value)
+    return build(policy_named(spec.pop("name", None)), {}, spec)

@@ -8,7 +8,7 @@ randomized response on a rounded reward, so its privacy is that of the end point
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +57,13 @@ class Corruption:
     def from_function(cls, function: Callable[[float], float], points: int = 1025) -> Corruption:
         """Return the piecewise linear function through `points` values of `function`."""
         return cls(values=(tuple(float(function(x)) for x in np.linspace(0, 1, points)),))
+
+    @classmethod
+    def from_written(cls, value: Any) -> Corruption:
+        """Return the corruption written as ``{p00 = 0.8, p11 = 0.9}`` or ``{values = [0.9, 0.2]}``."""
+        if not isinstance(value, Mapping):
+            raise ValueError(f"corruption: expected values, or p00 and p11, got {value!r}")
+        return cls(**value) if "values" in value else RandomizedResponse.of(**value)
 
     def grid(self, n_arms: int) -> NDArray[np.float64]:
         """Return g of every arm, shape (K, G)."""

@@ -32,8 +32,14 @@ Horizon = Annotated[int, typer.Option(min=1, max=10**15, help="Rounds.")]
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Parse ``name:parameter=value,parameter=value``; values are TOML, else plain words."""
+    """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``.
+
+    Values are TOML, else plain words.
+    """
     name, _, rest = text.partition(":")
+    public, _, parameters = rest.partition(":")
+    if public.isidentifier() and public[0].isupper():  # a class in a module
+        name, rest = f"{name}:{public}", parameters
     spec: dict[str, Any] = {"name": name}
     for part in _split(rest):
         key, equals, value = part.partition("=")

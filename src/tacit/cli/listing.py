@@ -1,6 +1,9 @@
-"""``tacit policies`` and ``tacit environments``: what there is."""
+"""``tacit policies`` and ``tacit environments``: what there is, and what one of them takes."""
 
 from __future__ import annotations
+
+import json
+from typing import Annotated, Any
 
 import typer
 
@@ -11,38 +14,77 @@ __all__ = ["app"]
 
 app = typer.Typer()
 
+Name = Annotated[
+    str | None, typer.Argument(help="One of them, or module:Name: tells its parameters.")
+]
+
 
 @app.command()
-def policies(as_json: Json = False) -> None:
-    """List the policies: setting, privacy, paper.
+def policies(name: Name = None, as_json: Json = False) -> None:
+    """List the policies: setting, privacy, paper; with a name, what that one takes.
 
-    Example: `tacit policies`
+    With a name and --json, prints the JSON schema of its parameters.
+
+    Example: `tacit policies klucb-cf`
     """
     from tacit.registry import policies as known
+    from tacit.registry import policy_named
 
+    if name is not None:
+        _tell(policy_named(name), as_json)
+        return
     rows = [
         {
-            "name": name,
+            "name": each,
             "setting": kind.setting,
             "does": kind.summary,
             "protects": kind.protects,
             "paper": kind.paper,
         }
-        for name, kind in known().items()
+        for each, kind in known().items()
     ]
     show(rows, as_json)
 
 
 @app.command()
-def environments(as_json: Json = False) -> None:
-    """List the environments that policies can be tried in.
+def environments(name: Name = None, as_json: Json = False) -> None:
+    """List the environments that policies can be tried in; with a name, what that one takes.
 
-    Example: `tacit environments`
+    With a name and --json, prints the JSON schema of its parameters.
+
+    Example: `tacit environments bernoulli`
     """
-    from tacit.registry import environments
+    from tacit.registry import environment_named
+    from tacit.registry import environments as known
 
+    if name is not None:
+        _tell(environment_named(name), as_json)
+        return
     rows = [
-        {"name": name, "setting": kind.setting, "is": kind.summary}
-        for name, kind in environments().items()
+        {"name": each, "setting": kind.setting, "is": kind.summary}
+        for each, kind in known().items()
     ]
     show(rows, as_json)
+
+
+def _tell(kind: Any, as_json: bool) -> None:
+    from tacit.parameters import parameters_of, schema_of
+
+    if as_json:
+        print(json.dumps(schema_of(kind)))
+        return
+    print(f"{kind.name}: {kind.summary} (setting {kind.setting})\n")
+    told = parameters_of(kind)
+    if not told:
+        print("It takes no parameters.")
+        return
+    rows = [
+        {
+            "parameter": each.name,
+            "takes": each.takes,
+            "default": each.default or "",
+            "means": each.means,
+        }
+        for each in told
+    ]
+    show(rows, False)

@@ -38,7 +38,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     setting: ClassVar[str] = "diffusion"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
-    network: Any = THREE_AGENTS
+    network: Graph | Any = THREE_AGENTS
     weights: str = "uniform"
     connectivity: str = "strong"
     groups: Sequence[int] | None = None

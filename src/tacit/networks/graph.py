@@ -8,9 +8,10 @@ each edge in both rows. Loops are never stored; a setting whose paper has them a
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +87,25 @@ class Graph:
         for name, array in (("indptr", indptr), ("indices", indices), ("weights", weights)):
             object.__setattr__(self, name, None if array is None else _read_only(array))
         object.__setattr__(self, "labels", None if labels is None else _read_only(labels))
+
+    written_schema: ClassVar[Mapping[str, Any]] = {
+        "anyOf": [
+            {"type": "string", "description": "a file of edges"},
+            {
+                "type": "object",
+                "properties": {"name": {"type": "string"}},
+                "required": ["name"],
+                "description": "the name of a generator or a classic network, and its parameters",
+            },
+        ]
+    }
+
+    @classmethod
+    def from_written(cls, value: Any) -> Graph:
+        """Return the graph of a file's name, or of ``{name = "ring", n_nodes = 10}``."""
+        from tacit.networks.written import graph_of
+
+        return graph_of(value)
 
     @classmethod
     def from_edges(

@@ -189,9 +189,10 @@ class Study:
         self, written: Mapping[str, Any], chosen: Mapping[str, Any], axes: Mapping[str, set[str]]
     ) -> Cell:
         environment, parameters = dict(self.environment), dict(written)
-        name, label = parameters.get("name"), parameters.pop("label", None)
+        name: Any = parameters.get("name")
+        label = parameters.pop("label", None)
         if label is None:
-            label = str(name)
+            label = policy_named(name).name
             if sum(other.get("name") == name for other in self.policies) > 1:
                 label = " ".join(
                     [label, *(f"{k}={v}" for k, v in parameters.items() if k != "name")]
