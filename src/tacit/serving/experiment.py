@@ -49,7 +49,7 @@ class Experiment:
         self._decider, self._tape, self._terms = decider, tape, terms
         self._options = list(options)
         self._store, self.name = store, name
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._forks = _forks
         self._snapshot_at = 0
         self.seq = 0
@@ -62,13 +62,13 @@ class Experiment:
             self._core = self._rebuilt()
         return self._core
 
-    def run(self, command: Callable[[Core], A]) -> A:
+    def run(self, command: Callable[..., A], *arguments: Any, **keywords: Any) -> A:
         """Carry out one command and return its answer once it is durable."""
-        with self._lock:
+        with self.lock:
             self._check_process()
             core = self.core
             try:
-                answer = command(core)
+                answer = command(core, *arguments, **keywords)
             except ValueError:
                 self._commit(core)
                 raise
@@ -78,16 +78,18 @@ class Experiment:
             self._commit(core)
             return answer
 
-    def run_many(self, commands: Iterable[Callable[[Core], A]]) -> list[A | Refused]:
+    def run_many(
+        self, commands: Iterable[tuple[Callable[..., A], tuple[Any, ...], dict[str, Any]]]
+    ) -> list[A | Refused]:
         """Carry out several commands with one commit; a refused one does not stop the others."""
         answers: list[A | Refused] = []
-        with self._lock:
+        with self.lock:
             self._check_process()
             core = self.core
             try:
-                for command in commands:
+                for command, arguments, keywords in commands:
                     try:
-                        answers.append(command(core))
+                        answers.append(command(core, *arguments, **keywords))
                     except ValueError as error:
                         refused = isinstance(error, Refused)
                         answers.append(error if refused else Refused("invalid", str(error)))  # type: ignore[arg-type]
@@ -99,14 +101,14 @@ class Experiment:
 
     def snapshot(self) -> None:
         """Keep the state, so that a start need not replay all that came before."""
-        with self._lock:
+        with self.lock:
             if self._store is not None:
                 self._store.keep(self.name, Snapshot(self.seq, *self.core.snapshot()))
                 self._snapshot_at = self.seq
 
     def prune(self, now: int) -> int:
         """Delete what expired; only after the snapshot that covers it was verified."""
-        with self._lock:
+        with self.lock:
             if self._store is None:
                 return 0
             self.verify()
@@ -115,7 +117,7 @@ class Experiment:
 
     def verify(self) -> None:
         """Fold the log once more and hold it against the state in memory."""
-        with self._lock:
+        with self.lock:
             if self._store is None:
                 return
             again = self._build()
@@ -124,7 +126,7 @@ class Experiment:
 
     def close(self) -> None:
         """Keep a snapshot and let others use the store."""
-        with self._lock:
+        with self.lock:
             if self._store is not None and self._forks == _forks:
                 if self._core is not None and self.seq > self._snapshot_at:
                     self.snapshot()

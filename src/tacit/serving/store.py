@@ -76,6 +76,10 @@ class Store(ABC):
     def prune(self, experiment: str, now: int) -> int:
         """Delete events of decisions that expired and that the snapshot covers; return how many."""
 
+    def lost(self, experiment: str) -> tuple[int, int] | None:
+        """Return how many charged decisions a restored copy lacks (-1: unknown), and since when."""
+        return None
+
     @abstractmethod
     def close(self) -> None:
         """Let others use it."""
