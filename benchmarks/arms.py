@@ -28,7 +28,7 @@ from tacit.arms import KLUCB, SWKLUCBCF, UCB1, Bernoulli, Learner
 from tacit.arms.tables import reward
 from tacit.compiled import kernel
 from tacit.policy import Policy
-from tacit.tapes import seeded_tape, uniform
+from tacit.tapes import CHOICE, seeded_tape, uniform
 
 K, T, REPETITIONS, WINDOW = 10, 20_000, 10, 1_000
 MEANS = tuple(np.linspace(0.9, 0.1, K).tolist())
@@ -92,7 +92,7 @@ def touch(table: Any, tape: Any, rounds: Any) -> Any:
     """Read one reward and one uniform a round, and nothing else."""
     total = 0.0
     for t in range(rounds):
-        total += reward(table, t, t % K) + uniform(tape, t, 0)
+        total += reward(table, t, t % K) + uniform(tape, t, 0, CHOICE)
     return total
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 from tacit.generator import chacha20, philox, to_open_unit, to_unit
-from tacit.tapes import RECORDED, SEEDED
+from tacit.tapes import RECORDED, SEEDED, secure_place
 
 __all__ = ["binomial", "block", "multinomial", "normal", "source_of"]
 
@@ -24,6 +24,7 @@ _LAYERS, _EDGE, _AREA = 128, 3.442619855899, 9.91256303526217e-3
 _TWO54 = 2.0**-54
 _LOW7 = np.uint64(127)
 _SPARE = 1 << 16
+_BLOCKS = 1 << 22
 
 
 def _ziggurat() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -45,27 +46,25 @@ def source_of(tape: Any) -> Any:
     if tape.kind == RECORDED:
         raise ValueError("source_of: expected a seeded or secure tape, got a recorded one")
     key = tape.key
-    return tape.kind, key[0], key[1], key[2], key[3]
+    return tape.kind, key[4], key[5], key[6], key[7]
 
 
 @kernel
-def block(source: Any, lane: Any, t: Any, j: Any, k: Any) -> Any:
-    """Return the four words of block k at position (t, j) of a lane.
-
-    Lanes are numbered from 1 to 127 and lie beside the tape's own draws; k is below 2^22.
-    """
+def block(source: Any, purpose: Any, t: Any, j: Any, k: Any) -> Any:
+    """Return the four words of block k at position (t, j, purpose); k is below 2^22."""
     kind, key0, key1, key2, key3 = source
     if kind == SEEDED:
-        return philox(key0, key1, np.uint64(t), np.uint64(j), np.uint64(lane), np.uint64(k))
-    return _secure_block(key0, key1, key2, key3, lane, t, j, k)
+        return philox(key0, key1, np.uint64(t), np.uint64(j), np.uint64(purpose), np.uint64(k))
+    return _secure_block(key0, key1, key2, key3, purpose, t, j, k)
 
 
 @kernel(inlined=False)
 def _secure_block(
-    key0: Any, key1: Any, key2: Any, key3: Any, lane: Any, t: Any, j: Any, k: Any
+    key0: Any, key1: Any, key2: Any, key3: Any, purpose: Any, t: Any, j: Any, k: Any
 ) -> Any:
-    t64 = np.uint64(t) | (np.uint64(lane) << np.uint64(56))
-    c1 = (np.uint64(j) << np.uint64(32)) | (np.uint64(k) << np.uint64(2))
+    if k >= _BLOCKS:
+        raise ValueError("secure tape: expected fewer than 2^22 blocks at one position")
+    t64, c1 = np.uint64(t), secure_place(j, purpose) | (np.uint64(k) << np.uint64(2))
     return (
         chacha20(key0, key1, key2, key3, t64, c1),
         chacha20(key0, key1, key2, key3, t64, c1 | np.uint64(1)),
@@ -75,20 +74,20 @@ def _secure_block(
 
 
 @kernel
-def normal(word: Any, source: Any, lane: Any, t: Any, j: Any, k: Any) -> Any:
+def normal(word: Any, source: Any, purpose: Any, t: Any, j: Any, k: Any) -> Any:
     """Return a standard normal made of `word`; one in fifty needs spare blocks of draw k."""
     layer = word & _LOW7
     u = 2.0 * to_unit(word) - 1.0
     if abs(u) < _RATIO[layer]:
         return u * _X[layer]
-    return _outside(u, layer, source, np.int64(lane), np.int64(t), np.int64(j), np.int64(k))
+    return _outside(u, layer, source, np.int64(purpose), np.int64(t), np.int64(j), np.int64(k))
 
 
 @kernel(inlined=False)
-def _outside(u: Any, layer: Any, source: Any, lane: Any, t: Any, j: Any, k: Any) -> Any:
+def _outside(u: Any, layer: Any, source: Any, purpose: Any, t: Any, j: Any, k: Any) -> Any:
     spare = _SPARE + 64 * k
     while True:
-        w0, w1, w2, _ = block(source, lane, t, j, spare)
+        w0, w1, w2, _ = block(source, purpose, t, j, spare)
         spare += 1
         u0, u1 = to_open_unit(w0), to_open_unit(w1)
         if layer == np.uint64(0):
@@ -108,23 +107,23 @@ def _outside(u: Any, layer: Any, source: Any, lane: Any, t: Any, j: Any, k: Any)
 
 
 @kernel
-def binomial(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
+def binomial(source: Any, purpose: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
     """Return a binomial(n, p) variate, n at most 2^40, made of the blocks at (t, j)."""
     if n <= 0 or p <= 0.0:
         return 0
     if p >= 1.0:
         return int(n)
     # One set of types, so that it is compiled once.
-    return _binomial(source, np.int64(lane), np.int64(t), np.int64(j), np.float64(n), p)
+    return _binomial(source, np.int64(purpose), np.int64(t), np.int64(j), np.float64(n), p)
 
 
 @kernel(inlined=False)
-def _binomial(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
+def _binomial(source: Any, purpose: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
     small = min(p, 1.0 - p)
     if n * small < 10.0:
-        x = invert_binomial(to_unit(block(source, lane, t, j, 0)[0]), n, small)
+        x = invert_binomial(to_unit(block(source, purpose, t, j, 0)[0]), n, small)
     else:
-        x = _btrs(source, lane, t, j, n, small)
+        x = _btrs(source, purpose, t, j, n, small)
     return int(x if p <= 0.5 else n - x)
 
 
@@ -142,7 +141,7 @@ def invert_binomial(u: Any, n: Any, p: Any) -> Any:
 
 
 @kernel(inlined=False)
-def _btrs(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
+def _btrs(source: Any, purpose: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
     spread = math.sqrt(n * p * (1.0 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -153,7 +152,7 @@ def _btrs(source: Any, lane: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
     mode = np.floor((n + 1.0) * p)
     k = 0
     while True:
-        w0, w1, w2, w3 = block(source, lane, t, j, k)
+        w0, w1, w2, w3 = block(source, purpose, t, j, k)
         k += 1
         for half in range(2):
             u = to_unit(w0 if half == 0 else w2) - 0.5
@@ -185,14 +184,14 @@ def _stirling(k: Any) -> Any:
 
 
 @kernel
-def multinomial(source: Any, lane: Any, t: Any, j: Any, n: Any, weights: Any, out: Any) -> None:
+def multinomial(source: Any, purpose: Any, t: Any, j: Any, n: Any, weights: Any, out: Any) -> None:
     """Write a multinomial of n over `weights` (any positive total) from (t, j), (t, j + 1), ..."""
     mass = 0.0
     for i in range(weights.size):
         mass += weights[i]
     for i in range(weights.size - 1):
         share = weights[i] / mass if mass > 0.0 else 0.0
-        out[i] = binomial(source, lane, t, j + i, n, min(1.0, share))
+        out[i] = binomial(source, purpose, t, j + i, n, min(1.0, share))
         n -= out[i]
         mass -= weights[i]
     out[weights.size - 1] = n

@@ -20,7 +20,7 @@ from tacit.arms import (
     TruncatedNormal,
 )
 from tacit.arms.tables import reward
-from tacit.tapes import noise_uniform, seeded_tape, uniform
+from tacit.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
 
 T = 250
 WORLDS = {
@@ -44,8 +44,9 @@ def decisions(policy, environment, seed):
 def reading(environment, seed):
     table, tape = environment.table(seed, 0, T), seeded_tape(seed, 0)
 
-    def draw(t, j):
-        return noise_uniform(tape, t, j) if j == 2 else uniform(tape, t, j)
+    def draw(t, index, purpose):
+        named = {"choice": CHOICE, "rounding": ROUNDING, "noise": NOISE}[purpose]
+        return (noise_uniform if purpose == "noise" else uniform)(tape, t, index, named)
 
     return (lambda t, a: reward(table, t, a)), draw
 

@@ -26,7 +26,7 @@ from tacit.arms.tables import reward
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, erdos_renyi, path, star
 from tacit.privacy.samplers import standard_laplace
-from tacit.tapes import recorded_tape, seeded_tape, uniform
+from tacit.tapes import CHOICE, NOISE, recorded_tape, seeded_tape, uniform
 
 K = 5
 ROUNDS = 9_000 if INTERPRETED else 40_000
@@ -50,7 +50,7 @@ def played(policy, environment, horizon, *, tape=None, first=0):
 
 
 def laplace(t, a):
-    return standard_laplace(seeded_tape(1), t, a)
+    return standard_laplace(seeded_tape(1), t, a, NOISE)
 
 
 GRAPHS = [
@@ -211,7 +211,7 @@ def test_alpha_sample_needs_no_graph():
         near(graph),
         lambda r: math.ceil(8 * math.log(1 / 0.2) * 4**r),
         lambda r: 2.0**-r,
-        lambda t, j: uniform(seeded_tape(1), t, j),
+        lambda t, j: uniform(seeded_tape(1), t, j, CHOICE),
     )
     np.testing.assert_array_equal(trace.decisions, expected)
     assert 0 < state.active.sum() < K
@@ -223,7 +223,7 @@ def test_ucb_n_and_ts_n_learn_from_neighbours():
     _, trace = played(UCBN(n_arms=K), environment, 1500)
     np.testing.assert_array_equal(trace.decisions, oracle.ucb_n(data, near(graph)))
     draws = np.random.default_rng(8).random((1500, K))
-    _, trace = played(TSN(n_arms=K), environment, 1500, tape=recorded_tape(draws))
+    _, trace = played(TSN(n_arms=K), environment, 1500, tape=recorded_tape({CHOICE: draws}))
     expected = oracle.ts_n(data, near(graph), lambda t, a: draws[t, a])
     np.testing.assert_array_equal(trace.decisions, expected)
     alone = oracle.ts_n(data, [{a} for a in range(K)], lambda t, a: draws[t, a])

@@ -12,7 +12,7 @@ from tacit.arms.elimination import PHASE, WANTED
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, path
 from tacit.privacy import audit
-from tacit.tapes import recorded_tape, secure_tape, seeded_tape
+from tacit.tapes import NOISE, SUBSET, recorded_tape, secure_tape, seeded_tape
 
 K = 3
 RUNS = 12_000
@@ -30,7 +30,7 @@ def outputs(policy, rounds):
         rows = np.empty((runs, K + 1))
         for i in range(runs):
             tape = seeded_tape(0, log=K)
-            tape.key[:2] = words[i]
+            tape.key[:2] = tape.key[4:6] = words[i]
             trace = environment.trace(rounds, np.array([rounds]), record=True)
             policy.play(policy.start(table), table, tape, trace, 0, rounds)
             rows[i, :K], rows[i, K] = tape.log, trace.decisions[-1]
@@ -79,9 +79,8 @@ def shifts(policy, graph, changed):
     means = []
     for u, value in ((0.5, 0.0), (0.5, 1.0), (0.25, 0.0)):
         state, t = policy.start(neighbour := edit(table, [(0, a, value) for a in changed])), 0
-        draws = np.full((2001, 2 * K), 0.5)  # beyond K they draw sets
-        draws[:, :K] = u
-        tape = recorded_tape(draws)
+        sets, noise = np.full((2001, K), 0.5), np.full((2001, K), u)
+        tape = recorded_tape({SUBSET: sets, NOISE: noise})
         trace = Bernoulli(means=(0.5,) * K).trace(2000, np.array([2000]))
         while state.now[PHASE] < 2:
             policy.play(state, neighbour, tape, trace, t, t + 1)

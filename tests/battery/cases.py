@@ -19,7 +19,7 @@ from tacit.policy import Environment, Policy
 from tacit.registry import build, policies
 from tacit.registry import environments as registered
 from tacit.simulation.run import checkpoints_of
-from tacit.tapes import Tape, recorded_tape, seeded_tape
+from tacit.tapes import CHOICE, NOISE, RADIUS, ROUNDING, Tape, recorded_tape, seeded_tape
 
 MUTE = 60.0  # at this epsilon the noise is below the last bit of a float
 
@@ -208,7 +208,8 @@ def digest(case: Case) -> str:
 
 def half_tape(horizon: int, draws: int) -> Tape:
     """Return the tape whose every draw is the median, where symmetric noise is nought."""
-    return recorded_tape(np.full((horizon, draws), 0.5))
+    halves = np.full((horizon, draws), 0.5)
+    return recorded_tape(dict.fromkeys((CHOICE, ROUNDING, NOISE, RADIUS), halves))
 
 
 def fields_of(kind: type[Any]) -> list[str]:

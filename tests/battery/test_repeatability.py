@@ -15,9 +15,10 @@ import tacit
 from battery.cases import arrays, assert_same, cases, digest, play
 from tacit.simulation.run import checkpoints_of
 from tacit.state import load, save
-from tacit.tapes import seeded_tape
+from tacit.tapes import secure_tape, seeded_tape
 
 CASES = cases()
+LARGEST = 10**6
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
@@ -80,6 +81,29 @@ def test_saved_and_restored_mid_run_continues_the_same(case, tmp_path):
     )
     assert_same(restored, whole.state)
     assert_same(trace, whole.trace)
+
+
+def positions(run, limit):
+    """Return where noise was read, one row a position."""
+    assert run.tape.reads[1] <= limit
+    rows = run.tape.positions
+    return rows[rows[:, 0] >= 0]
+
+
+@every_case
+def test_no_noise_is_read_for_two_values(case):
+    """Whatever the numerics and the chunks; what was read twice would tell a difference."""
+    environment, policy = case.easy()
+    noise = case.setting.noise_draws(case, policy, environment, case.rounds)
+    limit = min(noise, LARGEST) + 1
+    tapes = [(seeded_tape, {"seed": 5}, chunk) for chunk in (None, 7)]
+    if policy.secure:
+        tapes.append((secure_tape, {}, None))
+    for make, how, chunk in tapes:
+        tape = make(**how, positions=limit)
+        found = positions(play(policy, environment, case.rounds, tape=tape, chunk=chunk), noise)
+        assert len(np.unique(found, axis=0)) == len(found)
+        assert (len(found) > 0) == (noise > 0)
 
 
 @every_case

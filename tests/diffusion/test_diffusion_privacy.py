@@ -16,7 +16,7 @@ from tacit.diffusion import (
     edit_losses,
     edit_signals,
 )
-from tacit.tapes import recorded_tape, seeded_tape
+from tacit.tapes import CHOICE, NOISE, SIGNAL, recorded_tape, seeded_tape
 
 T = 40
 
@@ -132,8 +132,9 @@ def test_a_loss_passes_through_its_report_only(policy):
     other = edit_losses(
         table, [(t, k, s, 0.5) for t in range(T) for k in range(3) for s in range(5)]
     )
-    uniforms = np.random.default_rng(3).random((T, 30))
-    uniforms[:, 3:6] = np.where(uniforms[:, 3:6] < 0.5, 0.001, 0.999)
+    rng = np.random.default_rng(3)
+    uniforms = {purpose: rng.random((T, 3)) for purpose in (CHOICE, NOISE, SIGNAL)}
+    uniforms[NOISE] = np.where(uniforms[NOISE] < 0.5, 0.001, 0.999)
     same = [beliefs(policy, each, recorded_tape(uniforms), environment) for each in (table, other)]
     np.testing.assert_array_equal(*same)
     plain = DiffusionBandit(n_states=5, rates="adaptive")

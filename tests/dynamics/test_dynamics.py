@@ -13,7 +13,7 @@ from tacit.compiled import INTERPRETED
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
 from tacit.dynamics.tables import signal
 from tacit.networks import Graph, complete
-from tacit.tapes import recorded_tape, secure_tape, seeded_tape
+from tacit.tapes import CHOICE, recorded_tape, secure_tape, seeded_tape
 
 QUALITIES = (0.9, 0.5, 0.2)
 M = len(QUALITIES)
@@ -291,7 +291,7 @@ def test_what_does_not_fit_the_table_is_refused():
     chosen = policy("mixed", n_agents=10)
     trace = environment(None, 10).trace(1, np.array([1]))
     with pytest.raises(ValueError, match="seeded or secure"):
-        chosen.play(chosen.start(table), table, recorded_tape([[0.5]]), trace, 0, 1)
+        chosen.play(chosen.start(table), table, recorded_tape({CHOICE: [[0.5]]}), trace, 0, 1)
 
 
 @pytest.mark.parametrize("bad", [{"qualities": (1.5,)}, {"qualities": ()}, {"n_agents": 0}])

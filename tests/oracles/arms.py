@@ -1,7 +1,7 @@
 """Slow policies of one learner, written from the papers: lists, direct sums, bisection.
 
-Each takes ``reward(t, a)`` and ``draw(t, j)`` (uniforms by position) and returns the arms pulled in
-rounds 0, 1, ..., T - 1. Nothing is carried from round to round but the list of what happened.
+Each takes ``reward(t, a)`` and ``draw(t, index, purpose)`` (uniforms by name) and returns the arms
+pulled in rounds 0, 1, ..., T - 1. Nothing is carried from round to round but the list of what happened.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 
 Reward = Callable[[int, int], float]
-Draw = Callable[[int, int], float]
+Draw = Callable[[int, int, str], float]
 Function = Callable[[float], float]
 
 
@@ -94,12 +94,12 @@ def exploration_bonus(s: int) -> float:
     return max(0.0, math.log(s) + 3 * math.log(math.log(s))) if s > 1 else 0.0
 
 
-def corrupt(r: float, g: Function, draw: Draw, t: int) -> float:
+def corrupt(r: float, g: Function, draw: Draw, t: int, arm: int) -> float:
     """Return a bit that is 1 with probability g(r): r rounded to an end of g, then flipped."""
     share = (g(r) - g(0.0)) / (g(1.0) - g(0.0))
-    rounded = draw(t, 1) < share if 0 < share < 1 else share == 1.0
+    rounded = draw(t, arm, "rounding") < share if 0 < share < 1 else share == 1.0
     stay = g(1.0) if rounded else 1 - g(0.0)
-    return float(rounded == (draw(t, 2) < stay))
+    return float(rounded == (draw(t, arm, "noise") < stay))
 
 
 def sw_klucb_cf(
@@ -128,10 +128,10 @@ def sw_klucb_cf(
                 index.append(kl_index([x for arm, x in recent if arm == a], g, f))
             ties = [a for a in range(K) if index[a] == max(index)]
             ties.sort(key=lambda a: a != history[-1][0])
-            arm = ties[int(draw(t, 0) * len(ties))]
+            arm = ties[int(draw(t, 0, "choice") * len(ties))]
         value = reward(t, arm)
         if functions:
-            value = corrupt(value, functions[arm], draw, t)
+            value = corrupt(value, functions[arm], draw, t, arm)
         history.append((arm, value))
     return [arm for arm, _ in history]
 
@@ -141,7 +141,7 @@ def exp3(K: int, T: int, reward: Reward, draw: Draw, exploration_prob: float) ->
     gamma, weights, arms = exploration_prob, [1.0] * K, []
     for t in range(T):
         p = [(1 - gamma) * w / sum(weights) + gamma / K for w in weights]
-        u = draw(t, 0)
+        u = draw(t, 0, "choice")
         arm = next((a for a in range(K) if u < sum(p[: a + 1])), K - 1)
         weights[arm] *= math.exp(gamma * reward(t, arm) / p[arm] / K)
         arms.append(arm)

@@ -41,7 +41,7 @@ from tacit.privacy import (
     composed_epsilon,
 )
 from tacit.privacy.sums import toeplitz_noise, tree_noise
-from tacit.tapes import recorded_tape, secure_tape, seeded_tape
+from tacit.tapes import NOISE, recorded_tape, secure_tape, seeded_tape
 
 EPSILONS = (0.0, 0.05, 0.3, 0.8, 1.5, 4.0)
 RUNS = 400 if INTERPRETED else 200_000
@@ -354,7 +354,7 @@ def test_tree_kernel_combines_its_nodes(online: bool) -> None:
         for height in range(tree.levels):
             draws = np.full((T, tree.levels), 0.5)
             draws[end, height] = one
-            noise = run_tree(tree, recorded_tape(draws))[:, 0]
+            noise = run_tree(tree, recorded_tape({NOISE: draws}))[:, 0]
             for t in range(T):
                 weight = tree_weights(t + 1, online).get((height, end + 1), 0.0)
                 assert noise[t] == pytest.approx(weight * tree.scale, abs=1e-12)
@@ -369,7 +369,7 @@ def run_tree(tree: BinaryTree, tape: object) -> np.ndarray:
 @kernel
 def _tree(tape, kind, sensitivity, level, online, nodes, out):  # type: ignore[no-untyped-def]
     for t in range(out.shape[0]):
-        tree_noise(tape, t, 0, kind, sensitivity, level, online, nodes, out[t])
+        tree_noise(tape, t, 0, NOISE, kind, sensitivity, level, online, nodes, out[t])
 
 
 @pytest.mark.parametrize("settings_of", TREES, ids=lambda s: str(s["noise"]))
@@ -388,7 +388,7 @@ def test_toeplitz_kernel_path_and_formula_agree() -> None:
     path = toeplitz.path(seeded_tape(3))
     out, history, tape = np.zeros((40, 2)), toeplitz.history(), seeded_tape(3)
     for t in range(40):
-        toeplitz_noise(tape, t, 0, toeplitz.scale, toeplitz.coefficients, history, out[t])
+        toeplitz_noise(tape, t, 0, NOISE, toeplitz.scale, toeplitz.coefficients, history, out[t])
     np.testing.assert_allclose(path, out, rtol=1e-9, atol=1e-9)
     root = np.array([[toeplitz.coefficients[i - k] if i >= k else 0.0 for k in range(40)]
                      for i in range(40)])  # fmt: skip

@@ -27,7 +27,7 @@ from tacit.privacy.samplers import (
     standard_laplace,
     standard_normal,
 )
-from tacit.tapes import noise_word, recorded_tape, secure_tape, seeded_tape
+from tacit.tapes import NOISE, RADIUS, ROUNDING, noise_word, recorded_tape, secure_tape, seeded_tape
 
 KEY = tuple(np.arange(1, 5, dtype=np.uint64))
 FALSE_ALARM = 1e-6
@@ -60,10 +60,10 @@ def test_discrete_laplace_follows_its_paper(numerator: int, denominator: int) ->
 def test_the_stream_runs_on_where_the_words_end() -> None:
     """A draw begun with few words must end as it would have with many."""
     words = words_of(3, 0)
-    long = np.array([below(2**62, KEY, 5, 1, k, words)[0] for k in range(40)])
+    long = np.array([below(2**62, KEY, 5, 1 << 24, k, words)[0] for k in range(40)])
     assert len(set(long.tolist())) == 40
-    a, k = discrete_gaussian(1000, KEY, 5, 1, 0, words)
-    b, same = discrete_gaussian(1000, KEY, 5, 1, 0, words)
+    a, k = discrete_gaussian(1000, KEY, 5, 1 << 24, 0, words)
+    b, same = discrete_gaussian(1000, KEY, 5, 1 << 24, 0, words)
     assert (a, k) == (b, same)
 
 
@@ -150,48 +150,54 @@ def test_secure_randomized_response(epsilon: float) -> None:
 
 
 def test_noise_is_exactly_zero_at_one_half() -> None:
-    tape = recorded_tape(np.full((1, 8), 0.5))
-    assert standard_laplace(tape, 0, 0) == 0.0
-    assert standard_normal(tape, 0, 0) == 0.0
-    assert release_laplace(tape, 0, 0, 0.3, 1.0, 0.5) == 0.3
-    assert release_gaussian(tape, 0, 0, 0.3, 1.0, 2.0) == 0.3
-    assert release_clamped(tape, 0, 0, 0.3, 1.0, 0.5, 0.0, 1.0) == 0.3
-    assert release_bit(tape, 0, 0, 1, 0.7, 0.7) == 1
-    assert release_bit(tape, 0, 0, 0, 0.7, 0.7) == 0
+    tape = recorded_tape(dict.fromkeys((NOISE, RADIUS), np.full((1, 8), 0.5)))
+    assert standard_laplace(tape, 0, 0, NOISE) == 0.0
+    assert standard_normal(tape, 0, 0, NOISE) == 0.0
+    assert release_laplace(tape, 0, 0, NOISE, 0.3, 1.0, 0.5) == 0.3
+    assert release_gaussian(tape, 0, 0, NOISE, 0.3, 1.0, 2.0) == 0.3
+    assert release_clamped(tape, 0, 0, NOISE, 0.3, 1.0, 0.5, 0.0, 1.0) == 0.3
+    assert release_bit(tape, 0, 0, NOISE, 1, 0.7, 0.7) == 1
+    assert release_bit(tape, 0, 0, NOISE, 0, 0.7, 0.7) == 0
     out = np.zeros(3)
-    release_ball(tape, 0, 0, np.array([1.0, 2.0, 3.0]), 1.0, out)
+    release_ball(tape, 0, 0, NOISE, np.array([1.0, 2.0, 3.0]), 1.0, out)
     np.testing.assert_array_equal(out, [1.0, 2.0, 3.0])
 
 
 def test_noise_is_finite_at_the_ends_of_the_tape() -> None:
     for u in (0.0, 1 - 2**-53):
-        tape = recorded_tape(np.full((1, 1), u))
-        assert math.isfinite(standard_laplace(tape, 0, 0))
-        assert math.isfinite(standard_normal(tape, 0, 0))
+        tape = recorded_tape({NOISE: np.full((1, 1), u)})
+        assert math.isfinite(standard_laplace(tape, 0, 0, NOISE))
+        assert math.isfinite(standard_normal(tape, 0, 0, NOISE))
 
 
 def test_every_release_is_counted_and_logged() -> None:
     tape = seeded_tape(1, log=8)
-    y = [release_laplace(tape, 0, 0, 0.3, 1.0, 0.5), release_gaussian(tape, 0, 1, 0.1, 1.0, 2.0)]
-    y.append(float(release_bit(tape, 0, 2, 1, 0.7, 0.7)))
-    assert round_to_bit(tape, 0, 3, 0.0) == 0
+    y = [
+        release_laplace(tape, 0, 0, NOISE, 0.3, 1.0, 0.5),
+        release_gaussian(tape, 0, 1, NOISE, 0.1, 1.0, 2.0),
+    ]
+    y.append(float(release_bit(tape, 0, 2, NOISE, 1, 0.7, 0.7)))
+    assert round_to_bit(tape, 0, 3, ROUNDING, 0.0) == 0
     np.testing.assert_array_equal(tape.log[:3], y)
     assert tape.reads.tolist() == [1, 3]
     tape = secure_tape(log=8)
-    y = [release_laplace(tape, 0, 0, 0.3, 1.0, 0.5), release_gaussian(tape, 0, 1, 0.1, 1.0, 2.0)]
+    y = [
+        release_laplace(tape, 0, 0, NOISE, 0.3, 1.0, 0.5),
+        release_gaussian(tape, 0, 1, NOISE, 0.1, 1.0, 2.0),
+    ]
     np.testing.assert_array_equal(tape.log[:2], y)
     assert tape.reads.tolist() == [0, 2]
 
 
 def test_numerics_is_chosen_by_the_tape_alone() -> None:
     assert numerics_of(seeded_tape(1)) == "research"
-    assert numerics_of(recorded_tape([[0.5]])) == "research"
+    assert numerics_of(recorded_tape({NOISE: [[0.5]]})) == "research"
     tape = secure_tape()
     assert numerics_of(tape) == "secure"
-    assert math.isnan(standard_laplace(tape, 0, 0))
-    assert math.isnan(standard_normal(tape, 0, 0))
+    assert math.isnan(standard_laplace(tape, 0, 0, NOISE))
+    assert math.isnan(standard_normal(tape, 0, 0, NOISE))
     out = np.zeros(2)
-    ball_noise(tape, 0, 0, 1.0, out)
+    ball_noise(tape, 0, 0, NOISE, 1.0, out)
     assert np.isnan(out).all()
 
 
@@ -199,7 +205,7 @@ def test_a_bit_is_kept_exactly_below_its_threshold() -> None:
     """On a recorded tape the answer changes between two neighbouring floats."""
     keep = 0.731
     for u, answer in ((np.nextafter(keep, 0), 1), (keep, 0)):
-        assert release_bit(recorded_tape([[u]]), 0, 0, 1, keep, 0.9) == answer
+        assert release_bit(recorded_tape({NOISE: [[u]]}), 0, 0, NOISE, 1, keep, 0.9) == answer
 
 
 def test_ball_noise_points_everywhere_and_has_a_gamma_radius() -> None:
@@ -207,7 +213,7 @@ def test_ball_noise_points_everywhere_and_has_a_gamma_radius() -> None:
     runs, d = (50 if INTERPRETED else 20_000), 5
     tape, z = seeded_tape(8), np.zeros((runs, d))
     for i, row in enumerate(z):
-        ball_noise(tape, i, 0, 2.0, row)
+        ball_noise(tape, i, 0, NOISE, 2.0, row)
     bound = math.sqrt(math.log(2 / FALSE_ALARM) / (2 * runs)) + 1 / runs
     grid = np.arange(1, runs + 1) / runs
     radius = np.sort(np.linalg.norm(z, axis=1))
@@ -232,7 +238,8 @@ def test_bad_sizes_name_themselves() -> None:
 def test_tapes_give_different_noise_at_different_places() -> None:
     tape = secure_tape()
     values = [
-        release_laplace(tape, t, j, 0.0, 1.0, 0.5) for t, j in itertools.product(range(5), range(5))
+        release_laplace(tape, t, j, NOISE, 0.0, 1.0, 0.5)
+        for t, j in itertools.product(range(5), range(5))
     ]
     assert len(set(values)) == 25
 
@@ -241,16 +248,18 @@ def test_tapes_give_different_noise_at_different_places() -> None:
 @pytest.mark.parametrize("seed", [None, 5])
 def test_an_option_is_kept_or_any_other_alike(seed: int | None) -> None:
     tape = secure_tape() if seed is None else seeded_tape(seed)
-    told = np.bincount([release_option(tape, t, 0, 1, 4, 0.4) for t in range(40_000)], minlength=4)
+    told = np.bincount(
+        [release_option(tape, t, 0, NOISE, 1, 4, 0.4) for t in range(40_000)], minlength=4
+    )
     assert stats.chisquare(told, 40_000 * np.array([0.2, 0.4, 0.2, 0.2])).pvalue > FALSE_ALARM
     assert stats.chisquare(told, 40_000 * np.array([0.22, 0.4, 0.2, 0.18])).pvalue < FALSE_ALARM
     assert tape.reads[1] == 40_000
-    assert release_option(tape, 0, 0, 0, 1, 0.4) == 0
+    assert release_option(tape, 0, 0, NOISE, 0, 1, 0.4) == 0
 
 
 def test_a_probability_is_compared_as_an_integer() -> None:
     tape = secure_tape()
-    words = [int(noise_word(tape, t, 0, 0)) >> 11 for t in range(20)]
+    words = [int(noise_word(tape, t, 0, NOISE, 0)) >> 11 for t in range(20)]
     for t, word in enumerate(words):
-        assert happens(tape, t, 0, (word + 1) * 2.0**-53)
-        assert not happens(tape, t, 0, word * 2.0**-53)
+        assert happens(tape, t, 0, NOISE, (word + 1) * 2.0**-53)
+        assert not happens(tape, t, 0, NOISE, word * 2.0**-53)

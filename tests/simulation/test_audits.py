@@ -54,7 +54,7 @@ def test_repetitions_are_plain_runs(policy, environment, secure):
     for row, key in zip(outputs, keys, strict=True):
         tape = secure_tape(log=8) if secure else seeded_tape(0, log=8)
         words = 4 if secure else 2
-        tape.key[:words] = key[:words]
+        tape.key[:words] = tape.key[4 : 4 + words] = key[:words]
         trace = environment.trace(ROUNDS, np.array([ROUNDS]), record=True)
         policy.play(policy.start(table), table, tape, trace, 0, ROUNDS)
         decided = trace.decisions

@@ -10,7 +10,7 @@ from scipy import stats
 
 from oracles import collaborative as oracle
 from tacit.compiled import INTERPRETED
-from tacit.tapes import noise_uniform, seeded_tape
+from tacit.tapes import NOISE, RADIUS, noise_uniform, seeded_tape
 from tacit.users import CoLin, GOBLin, LinUCB, recorded_table
 
 KINDS = {"linucb": LinUCB, "colin": CoLin, "goblin": GOBLin}
@@ -64,8 +64,10 @@ def compare(kind, table, noise, **parameters):
 
 def draws(law, dim):
     """Return a function of the round: a draw of the law from the uniforms on the policy's tape."""
-    tape, reads = seeded_tape(7), dim * (2 if law is oracle.ball else 1)
-    return lambda t: law(np.array([noise_uniform(tape, t, j) for j in range(reads)]))
+    tape, purposes = seeded_tape(7), (NOISE, RADIUS) if law is oracle.ball else (NOISE,)
+    return lambda t: law(
+        np.array([noise_uniform(tape, t, j, purpose) for purpose in purposes for j in range(dim)])
+    )
 
 
 def on_b(law, combine, *, local):

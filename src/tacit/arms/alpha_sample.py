@@ -24,7 +24,7 @@ from tacit.arms.elimination import Elimination
 from tacit.arms.tables import observe, piece_of, reward, row_of
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee
-from tacit.tapes import uniform
+from tacit.tapes import CHOICE, uniform
 
 __all__ = ["AlphaSample"]
 
@@ -152,7 +152,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     n = 0
     for i in range(eligible.size):
         n += state.unseen[eligible[i]]
-    u = uniform(tape, t, 0)
+    u = uniform(tape, t, 0, CHOICE)
     if n == 0:
         return eligible[int(u * eligible.size)]
     skip = int(u * n)

@@ -19,7 +19,7 @@ from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.privacy import RandomizedResponseRelease, Release
 from tacit.privacy.samplers import release_bit
-from tacit.tapes import uniform
+from tacit.tapes import NOISE, ROUNDING, uniform
 
 __all__ = ["Corruption", "RandomizedResponse", "corrupted", "grid_inverse", "grid_value"]
 
@@ -137,5 +137,5 @@ def corrupted(grid: Any, tape: Any, t: Any, a: Any, reward: Any) -> Any:
     share = (grid_value(grid, a, reward) - first) / (last - first)
     bit = share
     if 0.0 < share < 1.0:
-        bit = 1.0 if uniform(tape, t, 1) < share else 0.0
-    return release_bit(tape, t, 2, bit, last, 1.0 - first)
+        bit = 1.0 if uniform(tape, t, a, ROUNDING) < share else 0.0
+    return release_bit(tape, t, a, NOISE, bit, last, 1.0 - first)

@@ -20,7 +20,7 @@ from tacit.arms.tables import observe
 from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee
-from tacit.tapes import uniform
+from tacit.tapes import CHOICE, uniform
 
 __all__ = ["EXP3"]
 
@@ -121,7 +121,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     for i in range(n):
         state.scratch[i] = math.exp(state.log_weights[eligible[i]] - largest)
         total += state.scratch[i]
-    u = uniform(tape, t, 0)
+    u = uniform(tape, t, 0, CHOICE)
     i, chance = 0, (1.0 - gamma) * state.scratch[0] / total + gamma / n
     while u >= chance and i + 1 < n:
         u -= chance

@@ -33,6 +33,7 @@ from tacit.arms.tables import piece_of
 from tacit.compiled import kernel
 from tacit.networks.independent import greedy_independent_set
 from tacit.privacy.samplers import release_laplace
+from tacit.tapes import NOISE
 
 __all__ = ["GAP"]
 
@@ -117,7 +118,9 @@ def eliminate(rule: Any, state: Any, tape: Any, t: Any) -> None:
         if state.active[a]:
             o = state.counts[a]
             sensitivity = 1.0 / (o if rule.tight == 1 else L)
-            state.means[a] = release_laplace(tape, t, a, state.sums[a] / o, sensitivity, epsilon)
+            state.means[a] = release_laplace(
+                tape, t, a, NOISE, state.sums[a] / o, sensitivity, epsilon
+            )
             largest = max(largest, state.means[a])
     h = math.sqrt(2.0 * math.log(8.0 * size_A * tau * tau / rule.failure_prob) / L)
     c = 2.0 * math.log(4.0 * size_A * tau * tau / rule.failure_prob) / (epsilon * L)

@@ -20,7 +20,7 @@ from tacit.arms.gap import begin, turn
 from tacit.arms.phases import learn, pick, play_phase
 from tacit.compiled import kernel
 from tacit.networks.independent import uniform_independent_set, work_size
-from tacit.tapes import uniform
+from tacit.tapes import SUBSET, uniform
 
 __all__ = ["GAPU"]
 
@@ -62,9 +62,9 @@ class GAPU(GraphElimination):
 def uniform_set(state: Any, tape: Any, t: Any) -> None:
     """Draw one of the maximal independent sets of the active arms."""
     K, g = state.active.size, state.now[GRAPH]
-    for a in range(K):  # draws 0 to K - 1 are for noise; the new phase clears the sums anyway
+    for a in range(K):  # the new phase clears the sums anyway
         if state.active[a]:
-            state.sums[a] = uniform(tape, t, K + a)
+            state.sums[a] = uniform(tape, t, a, SUBSET)
     indptr = state.indptr[g * (K + 1) : (g + 1) * (K + 1)]
     uniform_independent_set(
         indptr, state.indices, state.active, state.sums, state.chosen, state.work

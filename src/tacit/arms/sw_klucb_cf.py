@@ -37,7 +37,7 @@ from tacit.arms.tables import observe
 from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.privacy import Claim, Guarantee, compose
-from tacit.tapes import uniform
+from tacit.tapes import CHOICE, uniform
 
 __all__ = ["SWKLUCBCF"]
 
@@ -312,7 +312,7 @@ def _solve(rule: Any, state: Any, tape: Any, t: Any, eligible: Any, f: Any) -> A
             ties += 1
     if ties == 1:
         return state.tied[0]
-    return state.tied[int(uniform(tape, t, 0) * ties)]
+    return state.tied[int(uniform(tape, t, 0, CHOICE) * ties)]
 
 
 @kernel

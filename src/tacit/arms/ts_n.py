@@ -25,7 +25,7 @@ from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
 from tacit.privacy import Guarantee
-from tacit.tapes import uniform
+from tacit.tapes import CHOICE, uniform
 
 __all__ = ["TSN"]
 
@@ -108,7 +108,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     for i in range(eligible.size):
         a = eligible[i]
         n = state.counts[a] + 1.0
-        z = inverse_normal(uniform(tape, t, a) * (1.0 - 2.0 * _TWO54) + _TWO54)
+        z = inverse_normal(uniform(tape, t, a, CHOICE) * (1.0 - 2.0 * _TWO54) + _TWO54)
         draw = state.sums[a] / n + rule.spread * z / math.sqrt(n)
         if draw > largest:
             best, largest = a, draw

@@ -18,7 +18,7 @@ from tacit.arms.tables import observe
 from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee, compose
-from tacit.tapes import uniform
+from tacit.tapes import CHOICE, uniform
 
 __all__ = ["Uniform"]
 
@@ -84,7 +84,7 @@ class Uniform(ArmsPolicy):
 @kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return any eligible arm."""
-    return eligible[int(uniform(tape, t, 0) * eligible.size)]
+    return eligible[int(uniform(tape, t, 0, CHOICE) * eligible.size)]
 
 
 @kernel

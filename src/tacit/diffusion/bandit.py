@@ -23,7 +23,7 @@ from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
 from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
 from tacit.policy import Program
 from tacit.privacy import Guarantee
-from tacit.tapes import Tape, uniform
+from tacit.tapes import CHOICE, Tape, uniform
 
 __all__ = ["DiffusionBandit"]
 
@@ -118,7 +118,7 @@ def run(
             mix(mu, k, gamma, p)
         for k in range(N):
             consensus(table.indptr, table.senders, table.weights, p, k, P[k])
-            choices[k] = draw(P[k], uniform(tape, t, k))
+            choices[k] = draw(P[k], uniform(tape, t, k, CHOICE))
         charge(table, trace, t, mu, choices)
         for k in range(N):
             theta = choices[k]

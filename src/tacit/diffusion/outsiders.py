@@ -23,7 +23,7 @@ from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_a
 from tacit.policy import Program
 from tacit.privacy import Guarantee, compose
 from tacit.privacy.samplers import release_bounded
-from tacit.tapes import Tape, uniform
+from tacit.tapes import CHOICE, NOISE, Tape, uniform
 
 __all__ = ["OutsiderPrivateDiffusion"]
 
@@ -123,12 +123,12 @@ def run(
             mix(mu, k, gamma, p)
         for k in range(N):
             consensus(table.indptr, table.senders, table.weights, p, k, P[k])
-            choices[k] = draw(P[k], uniform(tape, t, k))
+            choices[k] = draw(P[k], uniform(tape, t, k, CHOICE))
         charge(table, trace, t, mu, choices)
         for k in range(N):
             theta = choices[k]
             loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            noisy = release_bounded(tape, t, N + k, loss, 1.0, epsilon, b)  # steps 4, 5
+            noisy = release_bounded(tape, t, k, NOISE, loss, 1.0, epsilon, b)  # steps 4, 5
             scaled = (noisy + b) / (2.0 * b + 1.0)  # step 6
             reweigh(mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
         note(table, trace, t, mu)

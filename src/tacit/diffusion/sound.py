@@ -35,7 +35,7 @@ from tacit.compiled import kernel
 from tacit.diffusion.steps import consensus, draw, intermediate, mix
 from tacit.diffusion.tables import Table, charge, loss_at, note, signal_at, truth_at
 from tacit.privacy.samplers import happens, release_clamped, release_option
-from tacit.tapes import released, uniform
+from tacit.tapes import CHOICE, NOISE, SIGNAL, released, uniform
 
 __all__ = [
     "Rule",
@@ -185,7 +185,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
             for k in range(N):
                 S = signal_at(table, t, k, truth[table.group[k]])
                 if rule.keep_signal > OPEN_SIGNAL:
-                    z = _told(tape, t, 2 * N + k, S, M, rule.keep_signal)
+                    z = _told(tape, t, k, S, M, rule.keep_signal)
                     _update_by(mu, k, state.likelihood, z, p)
                 else:
                     intermediate(mu, k, S, table.signal_std, p)
@@ -198,7 +198,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
                     P[theta] = (1.0 - rho) * P[theta] + rho / M
                     ratio += mu[k, theta] / P[theta]
                 state.spread[k] += s2 * ratio
-                choices[k] = draw(P, uniform(tape, t, k))
+                choices[k] = draw(P, uniform(tape, t, k, CHOICE))
                 state.chance[k] = P[choices[k]]
                 suffered[k] = 0.0
         charge(table, trace, t, mu, choices)
@@ -206,7 +206,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
             suffered[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
         if t % rule.block == rule.block - 1:
             for k in range(N):
-                report = _report(rule, tape, t, N + k, suffered[k] / rule.block)
+                report = _report(rule, tape, t, k, suffered[k] / rule.block)
                 state.losses[k, choices[k]] += report / state.chance[k]
                 if rule.eta == 0.0:
                     state.eta[k] = min(
@@ -217,22 +217,22 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
 
 
 @kernel
-def _report(rule: Any, tape: Any, t: Any, j: Any, mean: Any) -> Any:
+def _report(rule: Any, tape: Any, t: Any, k: Any, mean: Any) -> Any:
     """Return an agent's mean loss less 1/2, as told through the channel and debiased."""
     if rule.channel == RESPONSE:
         chance = rule.flip + (1.0 - 2.0 * rule.flip) * mean
-        bit = 1.0 if happens(tape, t, j, chance) else 0.0
+        bit = 1.0 if happens(tape, t, k, NOISE, chance) else 0.0
         return (released(tape, bit) - 0.5) * 2.0 * rule.reach
     if rule.channel == LAPLACE:
         low, high = -rule.bound, 1.0 + rule.bound
-        return release_clamped(tape, t, j, mean, rule.step, rule.epsilon, low, high) - 0.5
+        return release_clamped(tape, t, k, NOISE, mean, rule.step, rule.epsilon, low, high) - 0.5
     return mean - 0.5
 
 
 @kernel
-def _told(tape: Any, t: Any, j: Any, S: Any, M: Any, keep: Any) -> Any:
+def _told(tape: Any, t: Any, k: Any, S: Any, M: Any, keep: Any) -> Any:
     """Return the state nearest to the signal or, with probability 1 - keep, another one."""
-    return release_option(tape, t, j, int(min(max(S, 0.0), M - 1.0) + 0.5), M, keep)
+    return release_option(tape, t, k, SIGNAL, int(min(max(S, 0.0), M - 1.0) + 0.5), M, keep)
 
 
 @kernel

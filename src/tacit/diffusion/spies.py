@@ -27,7 +27,7 @@ from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_a
 from tacit.policy import Program
 from tacit.privacy import BoundedNoiseRelease, Claim, Guarantee, PureRelease, Release, compose
 from tacit.privacy.samplers import release_bounded
-from tacit.tapes import Tape, uniform
+from tacit.tapes import CHOICE, MESSAGE, NOISE, Tape, uniform
 
 __all__ = ["SpyPrivateDiffusion"]
 
@@ -190,8 +190,9 @@ def run(
             intermediate(mu, k, S, table.signal_std, p)
             mix(mu, k, gamma, p)
             for theta in range(M):  # steps 2 to 4
-                j = 2 * N + k * M + theta
-                noisy = release_bounded(tape, t, j, p[k, theta], 1.0, epsilon, b_message)
+                noisy = release_bounded(
+                    tape, t, k * M + theta, MESSAGE, p[k, theta], 1.0, epsilon, b_message
+                )
                 p[k, theta] = (noisy + b_message) / (2.0 * b_message + 1.0)
         for k in range(N):
             consensus(table.indptr, table.senders, table.weights, p, k, P[k])
@@ -200,12 +201,12 @@ def run(
                 total += P[k, theta]
             for theta in range(M):
                 P[k, theta] /= total
-            choices[k] = draw(P[k], uniform(tape, t, k))
+            choices[k] = draw(P[k], uniform(tape, t, k, CHOICE))
         charge(table, trace, t, mu, choices)
         for k in range(N):
             theta = choices[k]
             loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            noisy = release_bounded(tape, t, N + k, loss, 1.0, epsilon, b)  # steps 7, 8
+            noisy = release_bounded(tape, t, k, NOISE, loss, 1.0, epsilon, b)  # steps 7, 8
             scaled = (noisy + b) / (2.0 * b + 1.0)  # step 9
             reweigh(mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
         note(table, trace, t, mu)

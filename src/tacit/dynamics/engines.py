@@ -24,13 +24,11 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.generator import to_unit
 from tacit.networks.walks import metropolis_step
+from tacit.tapes import ARRIVE, COUNT, DEAL, FEW, LOSE, RECEIVE, SPREAD, WALK
 from tacit.variates import binomial, block, invert_binomial, normal
 
 __all__ = ["Crowd", "crowd_of", "deal", "receive", "spread", "walk"]
 
-# Lanes of the tape; typed, so that a kernel is not compiled anew for each.
-ARRIVE, LOSE, WALK, SPREAD, DEAL = (np.int64(lane) for lane in (8, 9, 10, 11, 12))
-RECEIVE, COUNT, FEW = (np.int64(lane) for lane in (13, 14, 15))
 #: Below this expected number of ones (or zeros) a count is drawn as a binomial, not a normal.
 SMALL = 32.0
 #: Above this mean the number of tokens an agent receives is drawn as a rounded normal.

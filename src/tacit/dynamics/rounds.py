@@ -23,15 +23,15 @@ from tacit.dynamics.engines import (
     tokens_received,
     walk,
 )
-from tacit.dynamics.stages import WAKE, awake, choose, perturb_counts, perturb_each
+from tacit.dynamics.stages import awake, choose, perturb_counts, perturb_each
 from tacit.dynamics.tables import note, signal, watch
 from tacit.generator import to_unit
+from tacit.tapes import ADOPT, EXPLORE, PICK, WAKE
 from tacit.variates import binomial, block, multinomial, source_of
 
 __all__ = ["CROWD", "DEALT", "ENDPOINTS", "MOMENTS", "TOKENS", "run_agents", "run_crowd"]
 
 TOKENS, ENDPOINTS, DEALT, MOMENTS, CROWD = 0, 1, 2, 3, 4
-_CHOOSE, _PICK, _ADOPT = (np.int64(lane) for lane in (3, 4, 5))
 
 
 @kernel(allocates=True)
@@ -63,7 +63,7 @@ def run_agents(
                     senders[state.adoption[a] if state.adoption[a] >= 0 else M] += 1
             if rule.silent:
                 senders[M] = 0
-            perturb_counts(rule, state.pool, tape.reads, source, t, slot, senders)
+            perturb_counts(rule, state.pool, tape, source, t, slot, senders)
         traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.public[0]
         if tallied:
             received[:] = 0
@@ -96,7 +96,7 @@ def run_agents(
         for a in range(N):
             if not awake(source, t, a, rule.wake):
                 continue
-            w0, w1, w2, _ = block(source, _CHOOSE, t, a, 0)
+            w0, w1, w2, _ = block(source, EXPLORE, t, a, 0)
             total = 0.0
             if tallied:
                 if got[a] > 0:
@@ -144,11 +144,11 @@ def run_crowd(
             present += senders[j]
         if rule.silent:
             senders[M] = 0
-        perturb_counts(rule, state.pool, tape.reads, source, t, slot, senders)
+        perturb_counts(rule, state.pool, tape, source, t, slot, senders)
         crowd_of(rule, state.pool, N, crowd)
         chosen[:] = 0.0
         for i in range(rule.pairs):
-            word = block(source, _CHOOSE, t, i, 0)[0]
+            word = block(source, EXPLORE, t, i, 0)[0]
             v = tokens_received(word, source, t, i, numbers[0], numbers[1], numbers[3])
             inner = numbers[2] * draw_normals(source, t, i, tilt, x)
             for sign in (1.0, -1.0):
@@ -160,11 +160,11 @@ def run_crowd(
                     chosen[j] += weights[j] / total if total > 0.0 else 1.0 / M
         for j in range(M):
             chosen[j] = (1.0 - rule.mu) * chosen[j] / (2.0 * rule.pairs) + rule.mu / M
-        multinomial(source, _PICK, t, 0, present, chosen, picks)
+        multinomial(source, PICK, t, 0, present, chosen, picks)
         state.counts[M] += present
         for j in range(M):
             probability = rule.beta if signal(table, t, j) else 1.0 - rule.beta
-            adopters = binomial(source, _ADOPT, t, j, picks[j], probability)
+            adopters = binomial(source, ADOPT, t, j, picks[j], probability)
             state.counts[j] += adopters
             state.counts[M] -= adopters
         traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.public[0]

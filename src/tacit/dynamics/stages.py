@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.generator import to_unit
 from tacit.privacy.samplers import release_bit
+from tacit.tapes import NOISE, WAKE, drawn
 from tacit.variates import binomial, block
 
 __all__ = ["Rule", "State", "awake", "choose", "perturb_counts", "perturb_each"]
 
-# Lanes of the tape; typed, so that a kernel is not compiled anew for each.
-WAKE, NOISE = np.int64(1), np.int64(2)
 _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)
 
@@ -98,7 +97,7 @@ def perturb_each(rule: Any, state: Any, tape: Any, source: Any, t: Any, slot: An
             sent = state.memo[a]
         else:
             for j in range(M):
-                if release_bit(tape, t, a * M + j, x == j, rule.p, 1.0 - rule.q) == 1:
+                if release_bit(tape, t, a * M + j, NOISE, x == j, rule.p, 1.0 - rule.q) == 1:
                     sent |= _U1 << np.uint64(j)
         if rule.memoised:
             state.memo[a] = sent
@@ -114,7 +113,7 @@ def perturb_each(rule: Any, state: Any, tape: Any, source: Any, t: Any, slot: An
 
 @kernel(inlined=False)
 def perturb_counts(
-    rule: Any, pool: Any, reads: Any, source: Any, t: Any, slot: Any, senders: Any
+    rule: Any, pool: Any, tape: Any, source: Any, t: Any, slot: Any, senders: Any
 ) -> None:
     """Stage 1, eq. (6), for the counts of `senders` (the last one adopts nothing)."""
     M = senders.size - 1
@@ -123,10 +122,11 @@ def perturb_counts(
         S += senders[j]
     pool[slot, 0] = S
     for j in range(M):
+        drawn(tape, t, 2 * j, NOISE, senders[j])
+        drawn(tape, t, 2 * j + 1, NOISE, S - senders[j])
         ones = binomial(source, NOISE, t, 2 * j, senders[j], rule.p)
         pool[slot, 1 + j] = senders[j]
         pool[slot, 1 + M + j] = ones + binomial(source, NOISE, t, 2 * j + 1, S - senders[j], rule.q)
-    reads[1] += S * M
 
 
 @kernel

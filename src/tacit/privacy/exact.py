@@ -4,9 +4,10 @@ Canonne, Kamath and Steinke (NeurIPS 2020), Algorithms 1 to 3, on a stream of 64
 decision compares integers, so the probabilities are those of the formulas and not of their
 rounding; a value on a grid plus such noise leaks nothing through its low bits.
 
-The stream of position (t, j) is the array `words`, if there is one, and after its end ChaCha20
-under `key`. Each sampler takes the index k of the next word and returns it moved on. Each calls the
-next from as few places as possible: what it calls is compiled into it.
+The stream of a position, round t and `place` (`tacit.tapes.secure_place`), is the array `words`, if
+there is one, and after its end ChaCha20 under `key`. Each sampler takes the index k of the next
+word and returns it moved on. Each calls the next from as few places as possible: what it calls is
+compiled into it.
 """
 
 from __future__ import annotations
@@ -21,18 +22,21 @@ from tacit.generator import _mulhilo, chacha20
 __all__ = ["below", "bernoulli_exp", "discrete_gaussian", "discrete_laplace"]
 
 _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
-_ONE, _BIT32 = np.uint64(1), np.uint64(32)
+_ONE = np.uint64(1)
+_WORDS = 1 << 24
 
 
 @kernel
-def below(n: Any, key: Any, t: Any, j: Any, k: Any, words: Any) -> Any:
+def below(n: Any, key: Any, t: Any, place: Any, k: Any, words: Any) -> Any:
     """Return a uniform integer in [0, n) and the next k (Lemire's rejection)."""
     n = np.uint64(n)
     while True:
         if k < words.size:
             word = words[k]
         else:
-            c1 = (np.uint64(j) << _BIT32) | np.uint64(k)
+            if k >= _WORDS:
+                raise ValueError("secure tape: expected fewer than 2^24 words at one position")
+            c1 = np.uint64(place) | np.uint64(k)
             word = chacha20(key[0], key[1], key[2], key[3], np.uint64(t), c1)
         high, low = _mulhilo(word, n)
         k += 1
@@ -41,11 +45,11 @@ def below(n: Any, key: Any, t: Any, j: Any, k: Any, words: Any) -> Any:
 
 
 @kernel(allocates=True)
-def bernoulli_exp(a: Any, b: Any, key: Any, t: Any, j: Any, k: Any, words: Any) -> Any:
+def bernoulli_exp(a: Any, b: Any, key: Any, t: Any, place: Any, k: Any, words: Any) -> Any:
     """Return True with probability exp(-a / b), for 0 <= a <= b, and the next k (Algorithm 1)."""
     i = 1
     while True:
-        u, k = below(i * b, key, t, j, k, words)
+        u, k = below(i * b, key, t, place, k, words)
         if u >= a:
             return i % 2 == 1, k
         i += 1
@@ -53,16 +57,16 @@ def bernoulli_exp(a: Any, b: Any, key: Any, t: Any, j: Any, k: Any, words: Any) 
 
 @kernel(allocates=True)
 def discrete_laplace(
-    numerator: Any, denominator: Any, key: Any, t: Any, j: Any, k: Any, words: Any
+    numerator: Any, denominator: Any, key: Any, t: Any, place: Any, k: Any, words: Any
 ) -> Any:
     """Return X with P(X = x) proportional to exp(-|x| denominator / numerator) (Algorithm 2)."""
     while True:
-        u, k = below(2 * numerator, key, t, j, k, words)
+        u, k = below(2 * numerator, key, t, place, k, words)
         sign, u = 1 - 2 * (u & 1), u >> 1
         # First exp(-u / numerator) accepts u, then a run of exp(-1) counts whole scales.
         v, a, b = -1, u, numerator
         while True:
-            accept, k = bernoulli_exp(a, b, key, t, j, k, words)
+            accept, k = bernoulli_exp(a, b, key, t, place, k, words)
             if not accept:
                 break
             v, a, b = v + 1, 1, 1
@@ -74,7 +78,7 @@ def discrete_laplace(
 
 
 @kernel(allocates=True)
-def discrete_gaussian(sigma: Any, key: Any, t: Any, j: Any, k: Any, words: Any) -> Any:
+def discrete_gaussian(sigma: Any, key: Any, t: Any, place: Any, k: Any, words: Any) -> Any:
     """Return X with P(X = x) proportional to exp(-x^2 / (2 sigma^2)), sigma a positive integer.
 
     Algorithm 3 with integer sigma. Its acceptance probability is exp(-(q + f)^2 / 2) with q whole
@@ -84,28 +88,30 @@ def discrete_gaussian(sigma: Any, key: Any, t: Any, j: Any, k: Any, words: Any) 
     scale = sigma + 1
     unit = sigma * scale
     while True:
-        x, k = discrete_laplace(scale, 1, key, t, j, k, words)
+        x, k = discrete_laplace(scale, 1, key, t, place, k, words)
         distance = abs(abs(x) * scale - sigma * sigma)
         q, r = distance // unit, distance % unit
         accept, i = True, 0
         while accept and i < q * q + q:
             a, b = (1, 2) if i < q * q else (r, unit)
-            accept, k = bernoulli_exp(a, b, key, t, j, k, words)
+            accept, k = bernoulli_exp(a, b, key, t, place, k, words)
             i += 1
         if accept:
-            accept, k = _bernoulli_exp_half_square(r, unit, key, t, j, k, words)
+            accept, k = _bernoulli_exp_half_square(r, unit, key, t, place, k, words)
         if accept:
             return x, k
 
 
 @kernel(allocates=True)
-def _bernoulli_exp_half_square(a: Any, b: Any, key: Any, t: Any, j: Any, k: Any, words: Any) -> Any:
+def _bernoulli_exp_half_square(
+    a: Any, b: Any, key: Any, t: Any, place: Any, k: Any, words: Any
+) -> Any:
     # exp(-f^2 / 2) with f = a / b: Algorithm 1 whose i-th coin is f, f and 1 / (2 i) together.
     i = 1
     while True:
         for coin in range(3):
             wins, of = (a, b) if coin < 2 else (1, 2 * i)
-            u, k = below(of, key, t, j, k, words)
+            u, k = below(of, key, t, place, k, words)
             if u >= wins:
                 return i % 2 == 1, k
         i += 1

@@ -37,7 +37,7 @@ from tacit.privacy.releases import (
     gaussian_scale,
 )
 from tacit.privacy.samplers import ball_noise, laplace_noise, normal_noise, standard_normal
-from tacit.tapes import SECURE, Tape
+from tacit.tapes import NOISE, SECURE, Tape
 
 __all__ = [
     "BinaryTree",
@@ -245,7 +245,7 @@ class SquareRootToeplitz(ContinualSum):
         """Return the state of `toeplitz_noise`, shape (horizon, dimension)."""
         return np.zeros((self.horizon, self.dimension))
 
-    def path(self, tape: Tape, j: int = 0) -> Array:
+    def path(self, tape: Tape, index: int = 0, purpose: Any = NOISE) -> Array:
         """Return the noise of all prefix sums at once, shape (horizon, dimension), by FFT.
 
         Equal, up to rounding, to what `toeplitz_noise` gives step by step; not for secure tapes.
@@ -253,7 +253,7 @@ class SquareRootToeplitz(ContinualSum):
         rule = "seeded, because the factored sequence is not on a grid"
         require(self, "tape", rule, tape.kind != SECURE, "secure")
         z = self.history()
-        _fill_normal(tape, j, self.scale, z)
+        _fill_normal(tape, index, purpose, self.scale, z)
         size = 1 << (2 * self.horizon - 1).bit_length()
         spectrum = np.fft.rfft(self.coefficients, size)[:, None]
         noise: Array = np.fft.irfft(np.fft.rfft(z, size, axis=0) * spectrum, size, axis=0)
@@ -287,7 +287,8 @@ class LocalSum(ContinualSum):
 def tree_noise(
     tape: Any,
     t: Any,
-    j: Any,
+    index: Any,
+    purpose: Any,
     kind: Any,
     sensitivity: Any,
     level: Any,
@@ -298,12 +299,11 @@ def tree_noise(
     """Write the noise of the sum of items 0 to t into `out`; call it once for every t, in order.
 
     Row h of `nodes` is the noise of the complete node of height h that the prefix uses; the last
-    row is scratch. The node of height h that ends at t reads positions j + h w to j + (h + 1) w - 1
-    of round t with w = d, or 2d for ball noise. On a secure tape items must be multiples of the
+    row is scratch. The node of height h that ends at t reads d indices of round t, from index + h d on.
+    On a secure tape items must be multiples of the
     noise's grid, and Gaussian noise of several dimensions and ball noise are NaN.
     """
     top, d = nodes.shape[0] - 1, out.size
-    width = 2 * d if kind == BALL else d
     height = 0
     while (t + 1) >> height & 1 == 0:
         height += 1
@@ -311,16 +311,16 @@ def tree_noise(
     for h in range(first, height + 1):
         fresh = nodes[top]
         if kind == BALL:
-            ball_noise(tape, t, j + h * width, level, fresh)
+            ball_noise(tape, t, index + h * d, purpose, level, fresh)
         else:
             for i in range(d):
-                at = j + h * width + i
+                at = index + h * d + i
                 if kind == LAPLACE:
-                    fresh[i] = laplace_noise(tape, t, at, sensitivity, level, d)
+                    fresh[i] = laplace_noise(tape, t, at, purpose, sensitivity, level, d)
                 elif d == 1:
-                    fresh[i] = normal_noise(tape, t, at, sensitivity, level)
+                    fresh[i] = normal_noise(tape, t, at, purpose, sensitivity, level)
                 else:
-                    fresh[i] = level * standard_normal(tape, t, at)
+                    fresh[i] = level * standard_normal(tape, t, at, purpose)
         # Inverse-variance weights: own noise 1, the two nodes below 2^h / (2^h - 1) together.
         own = 2.0**h / (2.0 ** (h + 1) - 1.0) if online else 1.0
         for i in range(d):
@@ -335,14 +335,21 @@ def tree_noise(
 
 @kernel
 def toeplitz_noise(
-    tape: Any, t: Any, j: Any, sigma: Any, coefficients: Any, history: Any, out: Any
+    tape: Any,
+    t: Any,
+    index: Any,
+    purpose: Any,
+    sigma: Any,
+    coefficients: Any,
+    history: Any,
+    out: Any,
 ) -> None:
     """Write the noise of the sum of items 0 to t into `out`; call it once for every t, in order.
 
     Research only, NaN on a secure tape: the factored sequence is not on a grid.
     """
     for i in range(out.size):
-        history[t, i] = sigma * standard_normal(tape, t, j + i)
+        history[t, i] = sigma * standard_normal(tape, t, index + i, purpose)
         total = 0.0
         for k in range(t + 1):
             total += coefficients[k] * history[t - k, i]
@@ -350,7 +357,7 @@ def toeplitz_noise(
 
 
 @kernel
-def _fill_normal(tape: Any, j: Any, sigma: Any, z: Any) -> None:
+def _fill_normal(tape: Any, index: Any, purpose: Any, sigma: Any, z: Any) -> None:
     for t in range(z.shape[0]):
         for i in range(z.shape[1]):
-            z[t, i] = sigma * standard_normal(tape, t, j + i)
+            z[t, i] = sigma * standard_normal(tape, t, index + i, purpose)

@@ -87,10 +87,11 @@ class PolicyRun:
         kind = SECURE if self.secure else SEEDED
         tape = Tape(
             kind,
-            np.zeros(4, np.uint64),
-            np.empty((0, 0)),
+            np.zeros(8, np.uint64),
+            np.empty((0, 0, 0)),
             np.zeros(2, np.int64),
             np.zeros(self.released),
+            np.empty((0, 3), np.int64),
         )
         rounds = np.array([self.horizon], np.int64)
         trace = self.environment.trace(self.horizon, rounds, record=self.decisions)
@@ -103,7 +104,9 @@ class PolicyRun:
             keys[:, 2:] = 0
         outputs = np.empty((runs, self.released + decided.size))
         address = address_of(play, *arguments)
-        _play_all(address, arguments, tape, keys, buffer, buffer.copy(), decided, outputs)
+        _play_all(
+            address, arguments, tape, np.tile(keys, 2), buffer, buffer.copy(), decided, outputs
+        )
         return outputs
 
 

@@ -24,7 +24,7 @@ from tacit.privacy.samplers import (
     standard_laplace,
     standard_normal,
 )
-from tacit.tapes import released
+from tacit.tapes import NOISE, ROUNDING, released
 
 __all__ = [
     "best_scalar",
@@ -90,14 +90,14 @@ def privatise(
         return reward
     span = high - low
     if mechanism == LAPLACE:
-        return release_laplace(tape, t, 0, reward, span, epsilon)
+        return release_laplace(tape, t, 0, NOISE, reward, span, epsilon)
     if mechanism == BIT:
         keep = 1.0 / (1.0 + math.exp(-epsilon))
-        bit = round_to_bit(tape, t, 1, (reward - low) / span)
-        told = release_bit(tape, t, 0, bit, keep, keep)
+        bit = round_to_bit(tape, t, 0, ROUNDING, (reward - low) / span)
+        told = release_bit(tape, t, 0, NOISE, bit, keep, keep)
         return low + span * (told - (1.0 - keep)) / (2.0 * keep - 1.0)
     centred = 2.0 * (reward - low) / span - 1.0
-    return low + span * (release_piecewise(tape, t, 0, centred, epsilon) + 1.0) / 2.0
+    return low + span * (release_piecewise(tape, t, 0, NOISE, centred, epsilon) + 1.0) / 2.0
 
 
 @kernel(allocates=True)
@@ -146,16 +146,16 @@ def next_noise(
             before[j] = response[j]
             for level in range(slot + 1, nodes.shape[1]):
                 before[j] += nodes[j, level]
-        release_ball(tape, t, 0, before, scale, after)
+        release_ball(tape, t, 0, NOISE, before, scale, after)
         for j in range(dim):
             nodes[j, slot] = after[j] - before[j]
             total[j] = after[j] - response[j]
         return
     for j in range(dim):
         if kind == LAPLACE:
-            nodes[j, slot] = scale * standard_laplace(tape, t, j)
+            nodes[j, slot] = scale * standard_laplace(tape, t, j, NOISE)
         else:
-            nodes[j, slot] = scale * standard_normal(tape, t, j)
+            nodes[j, slot] = scale * standard_normal(tape, t, j, NOISE)
         if toeplitz:
             total[j] = dot(nodes[j, :k], coefficients[coefficients.size - k :])
         else:

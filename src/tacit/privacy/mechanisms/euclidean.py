@@ -15,7 +15,7 @@ from tacit.privacy.releases import (
     gaussian_scale,
 )
 from tacit.privacy.samplers import gaussian_steps, release_ball, release_gaussian
-from tacit.tapes import Tape
+from tacit.tapes import NOISE, Tape
 
 __all__ = ["Gaussian", "L2Ball"]
 
@@ -103,10 +103,10 @@ class L2Ball(VectorNoise):
 def _run_gaussian(tape: Any, values: Any, sensitivity: Any, sigma: Any, out: Any) -> None:
     for i in range(out.shape[0]):
         for c in range(values.size):
-            out[i, c] = release_gaussian(tape, i, c, values[c], sensitivity, sigma)
+            out[i, c] = release_gaussian(tape, i, c, NOISE, values[c], sensitivity, sigma)
 
 
 @kernel
 def _run_ball(tape: Any, values: Any, scale: Any, out: Any) -> None:
     for i in range(out.shape[0]):
-        release_ball(tape, i, 0, values, scale, out[i])
+        release_ball(tape, i, 0, NOISE, values, scale, out[i])

@@ -21,7 +21,7 @@ from tacit.privacy.samplers import (
     release_clamped,
     release_laplace_vector,
 )
-from tacit.tapes import Tape
+from tacit.tapes import NOISE, Tape
 
 __all__ = ["BoundedNoise", "ClampedLaplace", "L2CalibratedLaplace", "Laplace"]
 
@@ -164,7 +164,7 @@ class L2CalibratedLaplace(VectorNoise):
 @kernel
 def _run_laplace(tape: Any, values: Any, sensitivity: Any, epsilon: Any, out: Any) -> None:
     for i in range(out.shape[0]):
-        release_laplace_vector(tape, i, 0, values, sensitivity, epsilon, out[i])
+        release_laplace_vector(tape, i, 0, NOISE, values, sensitivity, epsilon, out[i])
 
 
 @kernel
@@ -172,7 +172,7 @@ def _run_clamped(
     tape: Any, value: Any, sensitivity: Any, epsilon: Any, low: Any, high: Any, out: Any
 ) -> None:
     for i in range(out.shape[0]):
-        out[i, 0] = release_clamped(tape, i, 0, value, sensitivity, epsilon, low, high)
+        out[i, 0] = release_clamped(tape, i, 0, NOISE, value, sensitivity, epsilon, low, high)
 
 
 @kernel
@@ -180,4 +180,4 @@ def _run_bounded(
     tape: Any, value: Any, sensitivity: Any, epsilon: Any, bound: Any, out: Any
 ) -> None:
     for i in range(out.shape[0]):
-        out[i, 0] = release_bounded(tape, i, 0, value, sensitivity, epsilon, bound)
+        out[i, 0] = release_bounded(tape, i, 0, NOISE, value, sensitivity, epsilon, bound)

@@ -11,7 +11,7 @@ from tacit.compiled import kernel
 from tacit.privacy.mechanisms.base import Array, Mechanism
 from tacit.privacy.releases import PiecewiseRelease, RandomizedResponseRelease, UnaryRelease
 from tacit.privacy.samplers import release_bit, release_piecewise
-from tacit.tapes import Tape
+from tacit.tapes import NOISE, Tape
 
 __all__ = ["Piecewise", "RandomizedResponse", "UnaryEncoding"]
 
@@ -108,10 +108,10 @@ class Piecewise(Mechanism):
 def _run_bits(tape: Any, values: Any, keep_one: Any, keep_zero: Any, out: Any) -> None:
     for i in range(out.shape[0]):
         for c in range(values.size):
-            out[i, c] = release_bit(tape, i, c, values[c] != 0, keep_one, keep_zero)
+            out[i, c] = release_bit(tape, i, c, NOISE, values[c] != 0, keep_one, keep_zero)
 
 
 @kernel
 def _run_piecewise(tape: Any, value: Any, epsilon: Any, out: Any) -> None:
     for i in range(out.shape[0]):
-        out[i, 0] = release_piecewise(tape, i, 0, value, epsilon)
+        out[i, 0] = release_piecewise(tape, i, 0, NOISE, value, epsilon)
