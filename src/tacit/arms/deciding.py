@@ -16,7 +16,6 @@ from tacit.compiled import bound
 from tacit.deciding import Choice, Decider
 from tacit.device.channel import Channel
 from tacit.device.instructions import asymmetric_response, identity
-from tacit.policy import AnyPolicy
 from tacit.tapes import FLOOR, Tape, secure_tape, uniform
 
 __all__ = ["ArmsDecider"]
@@ -38,7 +37,8 @@ class ArmsDecider(Decider):
         self.horizon = getattr(policy, "horizon", None)
         self.patience = getattr(policy, "max_delay", None)
         kind = type(policy)
-        ends = policy.ends
+        corruption = getattr(policy, "corruption_in_force", None)
+        ends = None if corruption is None else corruption.ends(policy.n_arms)
         self.trust = "central" if ends is None else "local"
         self._ends = ends
         self.releases = ends is None and policy.mechanisms != ()
@@ -67,6 +67,13 @@ class ArmsDecider(Decider):
     def state(self) -> Any:
         """The policy's arrays."""
         return self._state
+
+    @property
+    def epsilon(self) -> float:
+        """What the policy states for a reward, or for a round of which one is seen."""
+        if self._ends is None:
+            return self.policy.guarantee(self.horizon or 1).epsilon
+        return max(self._device(arm, None)[1].epsilon for arm in range(len(self._ends)))
 
     def asked(self, query: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return the eligible arms, increasing."""
@@ -150,15 +157,12 @@ class ArmsDecider(Decider):
         else:
             self._learn(self._rule, self._state, tape, t, option, value)
 
-    def grown(self, policy: AnyPolicy) -> ArmsDecider:
-        """Return the decider of a policy with more arms; old arms keep what was learned."""
+    def grown(self) -> ArmsDecider:
+        """Return a decider with one arm more; old arms keep what was learned."""
+        policy = replace(self.policy, n_arms=self.policy.n_arms + 1)
         larger = ArmsDecider(policy, explore=self._explore)
         self.policy.carry_over(self._state, larger._state)
         return larger
-
-    def larger(self) -> ArmsPolicy:
-        """Return the policy with one arm more."""
-        return replace(self.policy, n_arms=self.policy.n_arms + 1)
 
     def retire(self, option: int) -> None:
         """Let a policy that plays in phases begin the open one anew without this arm."""
@@ -166,7 +170,7 @@ class ArmsDecider(Decider):
 
     def discard(self) -> None:
         """Let a policy that plays in phases begin the open one anew."""
-        self.policy.forget_phase(self._state)
+        self.policy.forget_unreleased(self._state)
 
 
 def _without_tape(common: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any]:

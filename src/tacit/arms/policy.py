@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from tacit.arms.tables import Table, Trace
 from tacit.policy import Policy, Program
 from tacit.tapes import Tape
+
+if TYPE_CHECKING:
+    from tacit.deciding import Decider
 
 __all__ = ["ArmsPolicy"]
 
@@ -30,6 +33,11 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
     act: ClassVar[Callable[..., Any]]
     learn: ClassVar[Callable[..., Any]]
     run: ClassVar[Callable[..., Any]]
+    chances: ClassVar[Callable[..., None] | None] = None
+    """``chances(rule, state, t, eligible, out)`` writes, after ``act`` of round t, the chance that each
+    eligible arm had, at its own place; None where arms are chosen without chance."""
+    learns_from_any: ClassVar[bool] = True
+    """Whether it may learn from an arm that it did not choose itself."""
 
     @abstractmethod
     def start(self, table: Table | None = None) -> Any:
@@ -56,3 +64,26 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
     def update(self, state: Any, tape: Tape, t: int, arm: int, reward: float) -> None:
         """Take in the reward of the arm pulled in round `t`, at once or later."""
         type(self).learn(self.rule, state, tape, t, arm, reward)
+
+    def carry_over(self, state: Any, larger: Any) -> None:
+        """Copy what was learned into the state of a policy with more arms: the leading slices."""
+        for old, new in zip(_arrays(state), _arrays(larger), strict=True):
+            new[tuple(slice(n) for n in old.shape)] = old
+
+    def retire(self, state: Any, arm: int) -> None:
+        """Prepare for never pulling an arm again."""
+
+    def forget_unreleased(self, state: Any) -> None:
+        """Forget sums that were not released, so that they never will be."""
+
+    def decider(self, *, explore: float = 0.0) -> Decider:
+        """Return this policy at work, for :mod:`tacit.serving`."""
+        from tacit.arms.deciding import ArmsDecider
+
+        return ArmsDecider(self, explore=explore)
+
+
+def _arrays(state: Any) -> list[NDArray[Any]]:
+    if isinstance(state, np.ndarray):
+        return [state]
+    return [array for value in state for array in _arrays(value)] if isinstance(state, tuple) else []
