@@ -20,7 +20,6 @@ from tacit.tapes import Tape
 __all__ = ["Choice", "Decider", "decider_for", "pack", "unpack"]
 
 
-
 class Choice(NamedTuple):
     """What was chosen, with which chance, and what must be kept to learn from it later."""
 
@@ -94,9 +93,11 @@ class Decider(ABC):
         """Return a decider with one option more that knows what this one does."""
         raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
 
+    @abstractmethod
     def retire(self, option: int) -> None:
         """Prepare for never choosing `option` again."""
 
+    @abstractmethod
     def discard(self) -> None:
         """Forget sums that were not released, so that they never will be."""
 

@@ -131,7 +131,7 @@ class ArmsDecider(Decider):
     def checked(self, option: int, record: Any, value: Any) -> Any:
         """Return a bit, a reward in [0, 1], or rewards by arm where the graph shows several."""
         if self._take is not None:
-            if (value == 0 or value == 1) and type(value) is int:
+            if type(value) is int and value in (0, 1):
                 return value
             raise ValueError(f"report: expected a value of 0 or 1, got {value!r}")
         if type(value) is dict:

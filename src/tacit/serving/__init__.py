@@ -1,6 +1,6 @@
 """Deciding for real people: a learner for every setting, its event-sourced core, and its stores."""
 
-from tacit.serving.core import Core, Event, Receipt, Refused, Terms
+from tacit.serving.core import Core, Event, Receipt, RefusedError, Terms
 from tacit.serving.experiment import Experiment
 from tacit.serving.learner import Decision, Learner
 from tacit.serving.spending import Allowance
@@ -16,7 +16,7 @@ __all__ = [
     "Learner",
     "MemoryStore",
     "Receipt",
-    "Refused",
+    "RefusedError",
     "SQLiteStore",
     "Store",
     "StoreError",

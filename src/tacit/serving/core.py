@@ -23,13 +23,23 @@ from tacit.deciding import Decider
 from tacit.serving.spending import Allowance, amount_of
 from tacit.tapes import Tape
 
-__all__ = ["MODES", "Broken", "Core", "Event", "Journal", "Open", "Receipt", "Refused", "Terms"]
+__all__ = [
+    "MODES",
+    "BrokenError",
+    "Core",
+    "Event",
+    "Journal",
+    "Open",
+    "Receipt",
+    "RefusedError",
+    "Terms",
+]
 
 MODES = ("learn", "frozen", "shadow", "off")
 _DAY = 86_400_000
 
 
-class Refused(ValueError):
+class RefusedError(ValueError):
     """A command that was not carried out, and why; nothing changed."""
 
     def __init__(self, reason: str, sentence: str) -> None:
@@ -38,7 +48,7 @@ class Refused(ValueError):
         """One word for programs: ``unknown``, ``closed``, ``answered``, ``conflict``, ``full`` ..."""
 
 
-class Broken(RuntimeError):
+class BrokenError(RuntimeError):
     """Something failed half-way: the core must be built anew from its log."""
 
 
@@ -171,7 +181,7 @@ class Core:
     options : list of str
         Names, if the policy has options of its own.
     remember : int
-        How many closed decisions are kept in memory.
+        At least so many of the latest closed decisions are kept in memory, at most twice as many.
     """
 
     def __init__(
@@ -196,7 +206,9 @@ class Core:
         self.debts: list[tuple[int, int, int]] = []
         """Of restored copies: from when, to when, and what every person may have spent unseen."""
         self._logs = journal is not None
+        # Two generations: to forget the oldest of one dict takes ever longer.
         self._closed: dict[str, Open] = {}
+        self._before: dict[str, Open] = {}
         self._remember = remember
         self._due: list[tuple[int, int, str]] = []
         self._pending: dict[tuple[str, str], int] = {}
@@ -218,16 +230,16 @@ class Core:
     ) -> Open:
         """Decide under a new identity; see `earlier` for one that may have been used."""
         now = self._advance(now)
-        if id in self.open or id in self._closed:
-            raise Refused("conflict", f"decision {id}: expected a new id, got one in use")
+        if id in self.open or id in self._closed or id in self._before:
+            raise RefusedError("conflict", f"decision {id}: expected a new id, got one in use")
         if len(self.open) >= self.terms.max_open:
-            raise Refused(
+            raise RefusedError(
                 "full",
                 f"expected fewer than {self.terms.max_open:,} open decisions, got as many: report "
                 "or cancel some, or set report_after, so that silence closes them",
             )
         if self.terms.allowances and person is None:
-            raise Refused("person", "expected a person to charge, got none")
+            raise RefusedError("person", "expected a person to charge, got none")
         decision = Open()
         decision.id, decision.at, decision.person, decision.digest = id, now, person, digest
         released, state = self._choose(decision, self._asked(query))
@@ -255,9 +267,9 @@ class Core:
 
     def earlier(self, id: str, digest: str | None) -> Open | None:
         """Return the decision that was made under this identity for the same request, if any."""
-        decision = self.open.get(id) or self._closed.get(id) or self._found(id)
+        decision = self.open.get(id) or self._recent(id)
         if decision is not None and decision.digest != digest:
-            raise Refused("conflict", f"decision {id}: expected the request it was made for")
+            raise RefusedError("conflict", f"decision {id}: expected the request it was made for")
         return decision
 
     def show(self, now: int, id: str) -> Open:
@@ -267,7 +279,9 @@ class Core:
         if decision.shown:
             return decision
         if decision.status != "open":
-            raise Refused("closed", f"decision {id}: expected an open one, got {decision.status}")
+            raise RefusedError(
+                "closed", f"decision {id}: expected an open one, got {decision.status}"
+            )
         charges = self._show(decision, now)
         if self._logs:
             self._stage("show", id, {"reason": decision.reason}, charges=charges)
@@ -281,7 +295,7 @@ class Core:
             return self._too_late(self._known(id), value)
         if decision.reason or not decision.shown:
             why = decision.reason or "it was not shown"
-            raise Refused("unasked", f"decision {id}: expected no report, because {why}")
+            raise RefusedError("unasked", f"decision {id}: expected no report, because {why}")
         if decision.value is not None:
             return _same(decision, value)
         checked = self.decider.checked(decision.option, decision.record, value)
@@ -307,7 +321,7 @@ class Core:
         if decision is None:
             decision = self._known(id)
             if decision.status != "cancelled":
-                raise Refused(
+                raise RefusedError(
                     "closed", f"decision {id}: expected an open one, got {decision.status}"
                 )
             return decision
@@ -333,7 +347,7 @@ class Core:
         """Add an option; return its number."""
         self._advance(now)
         if name in self.options:
-            raise Refused("conflict", f"option {name!r}: expected a new name, got one in use")
+            raise RefusedError("conflict", f"option {name!r}: expected a new name, got one in use")
         option = self._add_option(name)
         if self._logs:
             self._stage("option", None, {"name": name})
@@ -412,7 +426,9 @@ class Core:
         self._refresh()
         self.decider.unpack(state)
         self.open = {row["id"]: Open.of(row) for row in decisions}
-        self._due = [(d.close_at, d.round, d.id) for d in self.open.values() if d.close_at is not None]
+        self._due = [
+            (d.close_at, d.round, d.id) for d in self.open.values() if d.close_at is not None
+        ]
         heapq.heapify(self._due)
 
     def committed(self) -> None:
@@ -424,8 +440,7 @@ class Core:
 
     def _advance(self, now: int) -> int:
         # The clock of a machine may be set back; the experiment's never is.
-        if now > self.now:
-            self.now = now
+        self.now = max(self.now, now)
         due = self._due
         while due and due[0][0] <= self.now:
             self._close_due(heapq.heappop(due))
@@ -441,7 +456,8 @@ class Core:
             self._stage("close", decision.id, body, state, self._expiry(decision))
 
     def _close_silent(self, decision: Open) -> tuple[list[float], bytes | None]:
-        released, state = [], None
+        released: list[float] = []
+        state = None
         if not decision.shown:
             self.lapsed += 1
             self._close(decision, "lapsed")
@@ -502,7 +518,7 @@ class Core:
         try:
             choice = self.decider.choose(self.tape, t, asked)
         except Exception as error:
-            raise Broken(f"round {t}: {error}") from error
+            raise BrokenError(f"round {t}: {error}") from error
         if kept is not None:
             self.decider.unpack(kept)
         self.rounds = t + 1
@@ -525,7 +541,7 @@ class Core:
         try:
             self.decider.learn(self.tape, decision.round, decision.option, decision.record, value)
         except Exception as error:
-            raise Broken(f"decision {decision.id}: {error}") from error
+            raise BrokenError(f"decision {decision.id}: {error}") from error
         self.learned += 1
         return self._released() if watched else ([], None)
 
@@ -533,7 +549,9 @@ class Core:
         n = int(self.tape.reads[1])
         if n == 0:
             return [], None
-        require("Core", "released values", f"at most {self.tape.log.size}", n <= self.tape.log.size, n)
+        require(
+            "Core", "released values", f"at most {self.tape.log.size}", n <= self.tape.log.size, n
+        )
         self.releases += n
         return self.tape.log[:n].tolist(), self.decider.pack() if self._logs else None
 
@@ -564,18 +582,21 @@ class Core:
         del self.open[decision.id]
         closed = self._closed
         closed[decision.id] = decision
-        if len(closed) > self._remember:
-            del closed[next(iter(closed))]
+        if len(closed) >= self._remember:
+            self._before, self._closed = closed, {}
 
     def _expiry(self, decision: Open) -> int:
         end = self.now if decision.close_at is None else max(self.now, decision.close_at)
         return end + self.terms.retention
 
     def _known(self, id: str) -> Open:
-        decision = self._closed.get(id) or self._found(id)
+        decision = self._recent(id)
         if decision is None:
-            raise Refused("unknown", f"decision {id}: expected one that was made here")
+            raise RefusedError("unknown", f"decision {id}: expected one that was made here")
         return decision
+
+    def _recent(self, id: str) -> Open | None:
+        return self._closed.get(id) or self._before.get(id) or self._found(id)
 
     def _found(self, id: str) -> Open | None:
         if self.journal is None:
@@ -598,8 +619,9 @@ class Core:
             if self._logs:
                 self._stage("late", None, {})
             return Receipt(decision.id, "late", "it came after the decision was closed")
-        raise Refused(
-            "closed", f"decision {decision.id}: expected no report, because it was {decision.status}"
+        raise RefusedError(
+            "closed",
+            f"decision {decision.id}: expected no report, because it was {decision.status}",
         )
 
     def _set_mode(self, mode: str) -> None:
@@ -647,7 +669,7 @@ class Core:
                 logged.round, logged.option, logged.probability, logged.would,
             )  # fmt: skip
             if not same:
-                raise Refused(
+                raise RefusedError(
                     "mismatch",
                     f"decision {logged.id}: expected option {logged.option} with probability "
                     f"{logged.probability!r} as the log has it, got {again.option} with "
@@ -734,7 +756,7 @@ def _fold(decision: Open, event: Event) -> None:
 def _same(decision: Open, value: Any) -> Receipt:
     if decision.value == value and type(decision.value) is type(value):
         return Receipt(decision.id, "repeated")
-    raise Refused(
+    raise RefusedError(
         "answered", f"decision {decision.id}: expected the report it has, got another one"
     )
 

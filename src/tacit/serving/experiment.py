@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from tacit.deciding import Decider
-from tacit.serving.core import Broken, Core, Event, Refused, Terms
+from tacit.serving.core import BrokenError, Core, Event, RefusedError, Terms
 from tacit.serving.store import Snapshot, Store, StoreError
 from tacit.tapes import Tape
 
@@ -50,7 +50,7 @@ class Experiment:
         self._options = list(options)
         self._store, self.name = store, name
         self.lock = threading.RLock()
-        self._forks = _forks
+        self._forks = len(_forks)
         self._snapshot_at = 0
         self.seq = 0
         self._core: Core | None = self._build()
@@ -80,9 +80,9 @@ class Experiment:
 
     def run_many(
         self, commands: Iterable[tuple[Callable[..., A], tuple[Any, ...], dict[str, Any]]]
-    ) -> list[A | Refused]:
+    ) -> list[A | RefusedError]:
         """Carry out several commands with one commit; a refused one does not stop the others."""
-        answers: list[A | Refused] = []
+        answers: list[A | RefusedError] = []
         with self.lock:
             self._check_process()
             core = self.core
@@ -91,8 +91,8 @@ class Experiment:
                     try:
                         answers.append(command(core, *arguments, **keywords))
                     except ValueError as error:
-                        refused = isinstance(error, Refused)
-                        answers.append(error if refused else Refused("invalid", str(error)))  # type: ignore[arg-type]
+                        refused = isinstance(error, RefusedError)
+                        answers.append(error if refused else RefusedError("invalid", str(error)))  # type: ignore[arg-type]
             except BaseException:
                 self._core = None
                 raise
@@ -122,18 +122,20 @@ class Experiment:
                 return
             again = self._build()
             if again.snapshot() != self.core.snapshot():
-                raise StoreError(f"{self.name}: the log leads to another state than the one in memory")
+                raise StoreError(
+                    f"{self.name}: the log leads to another state than the one in memory"
+                )
 
     def close(self) -> None:
         """Keep a snapshot and let others use the store."""
         with self.lock:
-            if self._store is not None and self._forks == _forks:
+            if self._store is not None and self._forks == len(_forks):
                 if self._core is not None and self.seq > self._snapshot_at:
                     self.snapshot()
                 self._store.close()
 
     def _check_process(self) -> None:
-        if self._forks != _forks:
+        if self._forks != len(_forks):
             raise RuntimeError(
                 "Learner: made before a fork; two processes would release the same sums and repeat "
                 "identities, so make or load it in the process that uses it"
@@ -162,7 +164,7 @@ class Experiment:
             self._tape(),
             journal=journal,
             options=self._options,
-            remember=100_000 if journal is None else 1_000,
+            remember=50_000 if journal is None else 1_000,
         )
         if self._store is not None:
             kept = self._store.load(self.name)
@@ -179,7 +181,7 @@ class Experiment:
 
     def _rebuilt(self) -> Core:
         if self._store is None:
-            raise Broken("Learner: a command failed half-way; load the last save")
+            raise BrokenError("Learner: a command failed half-way; load the last save")
         return self._build()
 
 
@@ -194,12 +196,11 @@ class _Journal:
         return self._store.spent(self._name, person, window)
 
 
-_forks = 0
+_forks: list[int] = []
 
 
 def _forked() -> None:
-    global _forks
-    _forks += 1
+    _forks.append(os.getpid())
 
 
 if hasattr(os, "register_at_fork"):

@@ -25,7 +25,7 @@ from tacit.device import Reporter
 from tacit.jsonable import plain
 from tacit.policy import AnyPolicy, require_secure
 from tacit.privacy import Guarantee
-from tacit.serving.core import Core, Open, Receipt, Refused, Terms
+from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
 from tacit.serving.experiment import Experiment
 from tacit.serving.spending import Allowance
 from tacit.serving.sqlite import SQLiteStore
@@ -85,7 +85,9 @@ class Decision:
         """The device's half, where it runs in this process."""
         if self._device is None:
             told = self.instructions
-            require("Decision", "device", "needed, because it reports", told is not None, self.reason)
+            require(
+                "Decision", "device", "needed, because it reports", told is not None, self.reason
+            )
             self._device = Reporter(
                 told or {}, id=self.id, max_epsilon=None, report_at=self.report_at
             )
@@ -206,7 +208,8 @@ class Learner:
 
     def _begin(self, lost: tuple[int, int] | None) -> None:
         self.loads = 0
-        self._ids, self._at, self._warned = "", 0, False
+        self._ids: list[str] = []
+        self._warned = False
         self._horizon = self._core.decider.horizon
         if lost is not None:
             self._run(Core.begin_epoch, *lost)
@@ -257,12 +260,16 @@ class Learner:
 
     def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Decide for several at once, durably with one commit; each request is as for `decide`."""
-        prepared, commands = [], []
+        prepared: list[Sequence[Any] | None] = []
+        commands: list[Any] = []
         for request in requests:
             given = dict(request)
             names: Sequence[Any] | None = self._core.options or None
             query, pseudonym, names = self._query(
-                given.pop("eligible", None), given.pop("person", None), given.pop("contexts", None), names
+                given.pop("eligible", None),
+                given.pop("person", None),
+                given.pop("contexts", None),
+                names,
             )
             at, shown = given.pop("report_at", None), given.pop("shown", True)
             id = given.pop("id", None)
@@ -277,13 +284,13 @@ class Learner:
                 commands.append((_decide_once, (now, id, query, pseudonym, shown, at), {}))
             prepared.append(names)
         answers = self._experiment.run_many(commands)
-        for answer in answers:
-            if isinstance(answer, Refused):
-                raise answer
         self._speak_up()
-        return [
-            Decision(self, answer, names) for answer, names in zip(answers, prepared, strict=True)
-        ]
+        decisions = []
+        for answer, names in zip(answers, prepared, strict=True):
+            if isinstance(answer, RefusedError):
+                raise answer
+            decisions.append(Decision(self, answer, names))
+        return decisions
 
     def learn(self, report: Any) -> Any:
         """Learn from a device's report, or from a list of them.
@@ -297,7 +304,7 @@ class Learner:
         Returns
         -------
         Receipt or list of Receipt
-            A report that is refused raises ``Refused``; among several it gets a receipt that says so.
+            A report that is refused raises ``RefusedError``; among several it gets a receipt that says so.
         """
         if type(report) is not dict:
             return self.learn_many(report)
@@ -312,7 +319,9 @@ class Learner:
             [(Core.report, (now, id, value), {}) for id, value in read]
         )
         return [
-            Receipt(id, "refused", f"{answer.reason}: {answer}") if isinstance(answer, Refused) else answer
+            Receipt(id, "refused", f"{answer.reason}: {answer}")
+            if isinstance(answer, RefusedError)
+            else answer
             for (id, _), answer in zip(read, answers, strict=True)
         ]
 
@@ -485,7 +494,9 @@ class Learner:
         self.close()
 
     def __reduce__(self) -> Any:
-        raise TypeError("Learner: expected save and load, got a copy, which would release sums twice")
+        raise TypeError(
+            "Learner: expected save and load, got a copy, which would release sums twice"
+        )
 
     def __repr__(self) -> str:
         return f"<Learner of {self.policy!r}: {self.rounds} rounds, {self.open_decisions} open>"
@@ -501,11 +512,15 @@ class Learner:
         return time.time_ns() // 1_000_000
 
     def _new_id(self) -> str:
-        at = self._at
-        if at == len(self._ids):
-            self._ids, at = os.urandom(16 * _IDS).hex(), 0
-        self._at = at + 32
-        return self._ids[at : at + 32]
+        # Taking from a list cannot give two threads the same.
+        try:
+            return self._ids.pop()
+        except IndexError:
+            block = os.urandom(16 * _IDS).hex()
+            fresh = [block[at : at + 32] for at in range(0, len(block), 32)]
+            id = fresh.pop()
+            self._ids.extend(fresh)
+            return id
 
     def _query(
         self, eligible: Any, person: Any, contexts: Any, names: Sequence[Any] | None
@@ -630,7 +645,13 @@ def _secret_of(store: Path) -> bytes:
 
 
 def _decide_once(
-    core: Core, now: int, id: str, query: Any, person: str | None, shown: bool, report_at: int | None
+    core: Core,
+    now: int,
+    id: str,
+    query: Any,
+    person: str | None,
+    shown: bool,
+    report_at: int | None,
 ) -> Open:
     named = type(id) is str and 1 <= len(id) <= 128
     require("Learner", "id", "of 1 to 128 characters", named, id)

@@ -165,7 +165,8 @@ class SQLiteStore(Store):
         """Return what is known of an experiment."""
         db = self._using()
         row = db.execute(
-            "SELECT id, description, seq, charged, at FROM experiments WHERE name = ?", (experiment,)
+            "SELECT id, description, seq, charged, at FROM experiments WHERE name = ?",
+            (experiment,),
         ).fetchone()
         if row is None:
             return None
@@ -182,7 +183,9 @@ class SQLiteStore(Store):
 
     def names(self) -> list[str]:
         """Return the names of all experiments."""
-        return [name for (name,) in self._using().execute("SELECT name FROM experiments ORDER BY id")]
+        return [
+            name for (name,) in self._using().execute("SELECT name FROM experiments ORDER BY id")
+        ]
 
     def events(self, experiment: str, after: int, until: int | None = None) -> Iterator[Event]:
         """Return events in order."""
@@ -208,7 +211,9 @@ class SQLiteStore(Store):
                 (last, charged, events[-1].at, id, seq),
             ).fetchone()
             if done is None:
-                raise StoreError(f"{experiment}: expected {seq} events before these; another writer?")
+                raise StoreError(
+                    f"{experiment}: expected {seq} events before these; another writer?"
+                )
             db.executemany("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
             if charges:
                 db.executemany(
