@@ -139,7 +139,7 @@ class Open:
     would: int | None = None
     """What the policy would have chosen, where the baseline was served."""
     status: str = "open"
-    """Then ``answered``, ``silent``, ``lapsed`` or ``cancelled``."""
+    """Then ``answered``, ``silent``, ``lapsed`` (never shown), ``unasked``, ``cancelled`` or ``lost``."""
 
     def row(self) -> dict[str, Any]:
         """Return what must be kept, for JSON."""
@@ -212,6 +212,7 @@ class Core:
         self._remember = remember
         self._due: list[tuple[int, int, str]] = []
         self._pending: dict[tuple[str, str], int] = {}
+        self._staged_at = 0
         self._later = decider.trust == "central" and terms.report_after is not None
         self._everything = None if decider.n_options is None else decider.asked({})
 
@@ -248,21 +249,21 @@ class Core:
             decision.report_at = report_at if report_at > now else now
         elif after is not None:
             decision.report_at = now + after
-        if decision.report_at is not None:
-            decision.close_at = decision.report_at + self.terms.grace
-            heapq.heappush(self._due, (decision.close_at, decision.round, id))
         charges = self._show(decision, now) if shown else ()
         if not shown:
             decision.shown = False
-        self.open[id] = decision
-        self.decided += 1
+        if decision.reason:
+            decision.status = "unasked"
+        elif decision.report_at is not None:
+            decision.close_at = decision.report_at + self.terms.grace
+        expires = self._enter(decision)
         if self._logs:
             body = decision.row()
             if query:
                 body["query"] = dict(query)
             if released:
                 body["released"] = released
-            self._stage("decide", id, body, state, charges=charges)
+            self._stage("decide", id, body, state, expires, charges)
         return decision
 
     def earlier(self, id: str, digest: str | None) -> Open | None:
@@ -283,8 +284,13 @@ class Core:
                 "closed", f"decision {id}: expected an open one, got {decision.status}"
             )
         charges = self._show(decision, now)
+        expires = None
+        if decision.reason:
+            self._close(decision, "unasked")
+            expires = self._expiry(decision)
         if self._logs:
-            self._stage("show", id, {"reason": decision.reason}, charges=charges)
+            body = {"reason": decision.reason} if decision.reason else {}
+            self._stage("show", id, body, expires=expires, charges=charges)
         return decision
 
     def report(self, now: int, id: str, value: Any) -> Receipt:
@@ -293,9 +299,8 @@ class Core:
         decision = self.open.get(id)
         if decision is None:
             return self._too_late(self._known(id), value)
-        if decision.reason or not decision.shown:
-            why = decision.reason or "it was not shown"
-            raise RefusedError("unasked", f"decision {id}: expected no report, because {why}")
+        if not decision.shown:
+            raise RefusedError("unasked", f"decision {id}: expected to be shown before a report")
         if decision.value is not None:
             return _same(decision, value)
         checked = self.decider.checked(decision.option, decision.record, value)
@@ -366,14 +371,19 @@ class Core:
     def begin_epoch(self, now: int, lost: int, since: int) -> None:
         """Go on from a restored copy: `lost` charged decisions since then are not in the log.
 
-        Sums that were not released are discarded, because the lost log may have released them, and
-        every person counts as charged for all that was lost.
+        Sums that were not released are discarded and open decisions are closed, because the lost log
+        may have released their rewards; every person counts as charged for all that was lost.
         """
         self._advance(now)
         debt = lost * (self.cost if self.terms.allowances else 0)
         self._begin_epoch(since, self.now, debt)
         if self._logs:
             self._stage("epoch", None, {"since": since, "debt": debt, "lost": lost})
+        if self.decider.releases:
+            for decision in list(self.open.values()):
+                self._close(decision, "lost")
+                if self._logs:
+                    self._stage("lose", decision.id, {}, expires=self._expiry(decision))
 
     # What is known
 
@@ -400,7 +410,7 @@ class Core:
         logs, self._logs = self._logs, False
         n = 0
         for event in events:
-            self.now = max(self.now, event.at)
+            self.now = self._staged_at = max(self.now, event.at)
             getattr(self, f"_replay_{event.kind}")(event)
             n += 1
         self._logs = logs
@@ -409,7 +419,13 @@ class Core:
     def snapshot(self) -> tuple[dict[str, Any], bytes, list[dict[str, Any]]]:
         """Return counters and names, the policy's arrays, and the open decisions."""
         about = {name: getattr(self, name) for name in _COUNTERS}
-        about |= {"options": self.options, "retired": sorted(self.retired), "debts": self.debts}
+        if self._logs:
+            about["now"] = self._staged_at
+        about |= {
+            "options": list(self.options),
+            "retired": sorted(self.retired),
+            "debts": [list(debt) for debt in self.debts],
+        }
         return about, self.decider.pack(), [decision.row() for decision in self.open.values()]
 
     def restore(
@@ -418,6 +434,7 @@ class Core:
         """Set everything to what `snapshot` returned."""
         for name in _COUNTERS:
             setattr(self, name, about[name])
+        self._staged_at = self.now
         for name in about["options"][len(self.options) :]:
             self._add_option(name)
         self.options = list(about["options"])
@@ -461,8 +478,6 @@ class Core:
         if not decision.shown:
             self.lapsed += 1
             self._close(decision, "lapsed")
-        elif decision.reason:
-            self._close(decision, "answered")
         elif self._later:
             # Value or silence: one protected record, learned now whatever arrived when.
             value = decision.value
@@ -486,6 +501,7 @@ class Core:
         expires: int | None = None,
         charges: tuple[tuple[str, str, int], ...] = (),
     ) -> None:
+        self._staged_at = self.now
         self.staged.append(Event(kind, self.now, id, body, state, expires, charges))
 
     def _asked(self, query: Mapping[str, Any] | None) -> Any:
@@ -577,9 +593,23 @@ class Core:
             self._pending[person, window] = self._pending.get((person, window), 0) + amount
         return tuple(charges)
 
+    def _enter(self, decision: Open) -> int | None:
+        """Count a new decision, and wait for it unless nothing is to come; then return its expiry."""
+        self.decided += 1
+        if decision.status == "open":
+            self.open[decision.id] = decision
+            if decision.close_at is not None:
+                heapq.heappush(self._due, (decision.close_at, decision.round, decision.id))
+            return None
+        self._note(decision)
+        return self._expiry(decision)
+
     def _close(self, decision: Open, status: str) -> None:
         decision.status = status
         del self.open[decision.id]
+        self._note(decision)
+
+    def _note(self, decision: Open) -> None:
         closed = self._closed
         closed[decision.id] = decision
         if len(closed) >= self._remember:
@@ -612,7 +642,7 @@ class Core:
         return decision
 
     def _too_late(self, decision: Open, value: Any) -> Receipt:
-        if decision.status == "answered" and not decision.reason:
+        if decision.status == "answered":
             return _same(decision, value)
         if decision.status in ("silent", "lapsed"):
             self.late += 1
@@ -652,7 +682,9 @@ class Core:
     def _begin_epoch(self, since: int, until: int, debt: int) -> None:
         self.epoch += 1
         self.debts.append((since, until, debt))
-        self.decider.discard()
+        if self.decider.releases:
+            # What came in after the copy was made may have been released already.
+            self.decider.discard()
 
     def _replay_decide(self, event: Event) -> None:
         body = dict(event.body)
@@ -664,8 +696,8 @@ class Core:
             self.releases += len(released)
         else:
             again = Open()
-            self._choose(again, self._asked(query))
-            same = (again.round, again.option, again.probability, again.would) == (
+            fresh, _ = self._choose(again, self._asked(query))
+            same = not fresh and (again.round, again.option, again.probability, again.would) == (
                 logged.round, logged.option, logged.probability, logged.would,
             )  # fmt: skip
             if not same:
@@ -675,16 +707,15 @@ class Core:
                     f"{logged.probability!r} as the log has it, got {again.option} with "
                     f"{again.probability!r}; was the log written by another version or machine?",
                 )
-        self.open[logged.id] = logged
-        self.decided += 1
         self.shown_count += logged.shown
-        if logged.close_at is not None:
-            heapq.heappush(self._due, (logged.close_at, logged.round, logged.id))
+        self._enter(logged)
 
     def _replay_show(self, event: Event) -> None:
         decision = self.open[str(event.id)]
-        decision.shown, decision.reason = True, event.body["reason"]
         self.shown_count += 1
+        _fold(decision, event)
+        if decision.reason:
+            self._close(decision, "unasked")
 
     def _replay_report(self, event: Event) -> None:
         self.open[str(event.id)].value = _value(event.body["value"])
@@ -706,7 +737,8 @@ class Core:
 
     def _relearn(self, decision: Open, value: Any, event: Event) -> None:
         if event.state is None:
-            self._learn(decision, value)
+            released, _ = self._learn(decision, value)
+            require("Core", "releases", "as in the log, none", not released, decision.id)
         else:
             self.decider.unpack(event.state)
             self.learned += 1
@@ -714,6 +746,9 @@ class Core:
 
     def _replay_cancel(self, event: Event) -> None:
         self._close(self.open[str(event.id)], "cancelled")
+
+    def _replay_lose(self, event: Event) -> None:
+        self._close(self.open[str(event.id)], "lost")
 
     def _replay_late(self, event: Event) -> None:
         self.late += 1
@@ -735,7 +770,7 @@ _COUNTERS = (
     "mode", "now", "rounds", "epoch", "decided", "shown_count", "learned", "silent", "late", "lapsed",
     "releases",
 )  # fmt: skip
-_LAST = {"learn": "answered", "cancel": "cancelled"}
+_LAST = {"learn": "answered", "cancel": "cancelled", "lose": "lost"}
 
 
 def _without(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -744,13 +779,16 @@ def _without(body: Mapping[str, Any]) -> dict[str, Any]:
 
 def _fold(decision: Open, event: Event) -> None:
     if event.kind == "show":
-        decision.shown, decision.reason = True, event.body["reason"]
+        decision.shown = True
+        if event.body.get("reason"):
+            decision.reason, decision.status = event.body["reason"], "unasked"
     elif event.kind in ("report", "learn"):
         decision.value = _value(event.body["value"])
-    if event.kind == "close":
-        answered = decision.value is not None or bool(decision.reason)
+    elif event.kind == "close":
+        answered = decision.value is not None
         decision.status = "lapsed" if not decision.shown else "answered" if answered else "silent"
-    decision.status = _LAST.get(event.kind, decision.status)
+    if event.kind in _LAST:
+        decision.status = _LAST[event.kind]
 
 
 def _same(decision: Open, value: Any) -> Receipt:

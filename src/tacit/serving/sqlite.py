@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.serving.core import Event
-from tacit.serving.store import Kept, Snapshot, Store, StoreError, is_charge
+from tacit.serving.store import Kept, Snapshot, Store, StoreError, charged_by
 
 __all__ = ["SQLiteStore"]
 
@@ -29,7 +29,7 @@ _MIGRATIONS = (
     """
     CREATE TABLE experiments (
         id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, description TEXT NOT NULL,
-        seq INTEGER NOT NULL, charged INTEGER NOT NULL, at INTEGER NOT NULL
+        seq INTEGER NOT NULL, charged INTEGER NOT NULL, at INTEGER NOT NULL, lineage INTEGER NOT NULL
     ) STRICT;
     CREATE TABLE events (
         experiment INTEGER NOT NULL, seq INTEGER NOT NULL, kind TEXT NOT NULL, at INTEGER NOT NULL,
@@ -52,11 +52,14 @@ _MIGRATIONS = (
     """,
 )
 _COLUMNS = "kind, at, decision, body, state, expires"
-_MARK = struct.Struct("<16sqqqI")
+_MARK = struct.Struct("<16sqqqqI")
 _SLOT = 64
+_UNKNOWN = 2**50
 
 
 class _Mark(NamedTuple):
+    lineage: int
+    """Changes whenever a copy is restored, so that copies of what was abandoned are told apart."""
     seq: int
     charged: int
     at: int
@@ -121,7 +124,7 @@ class SQLiteStore(Store):
     def _open_mark(self) -> int:
         place = Path(f"{self.path}.mark")
         known = self._connection.execute(
-            "SELECT id, name, seq, charged, at FROM experiments WHERE seq > 0"
+            "SELECT id, name, lineage, seq, charged, at FROM experiments WHERE seq > 0"
         ).fetchall()
         if not place.exists() and known and not self.restored:
             raise StoreError(
@@ -129,34 +132,32 @@ class SQLiteStore(Store):
                 "as restored, which counts what may have been lost as spent"
             )
         mark = os.open(place, os.O_CREAT | os.O_RDWR, 0o600)
-        self._lost: dict[str, _Mark] = {}
-        for id, name, seq, charged, at in known:
-            reached = _read_mark(mark, id, name)
-            if reached is None or reached.seq > seq:
+        self._lost: dict[str, tuple[int, int]] = {}
+        for id, name, *row in known:
+            kept, reached = _Mark(*row), _read_mark(mark, id, name)
+            if reached is None or reached.seq > kept.seq or reached.lineage != kept.lineage:
                 if not self.restored:
                     os.close(mark)
-                    much = "an unknown number" if reached is None else f"{reached.seq - seq:,}"
                     raise StoreError(
-                        f"{self.path}: {much} of events of {name!r} are missing: this is an old copy; "
-                        "open it as restored, which counts what was lost as spent"
+                        f"{self.path}: events of {name!r} are missing, so this is an old copy; open it "
+                        "as restored, which counts what was lost as spent"
                     )
-                lost = -1 if reached is None else reached.charged - charged
-                self._lost[name] = _Mark(seq, lost, at)
+                lost = _UNKNOWN if reached is None else max(0, reached.charged - kept.charged)
+                self._lost[name] = (lost, kept.at)
         return mark
 
     def lost(self, experiment: str) -> tuple[int, int] | None:
-        """Return how many charged decisions a restored copy lacks (-1: unknown), and since when."""
-        lost = self._lost.get(experiment)
-        return None if lost is None else (lost.charged, lost.at)
+        """Return how many charged decisions a restored copy lacks, and since when."""
+        return self._lost.get(experiment)
 
     def create(self, experiment: str, description: dict[str, Any]) -> None:
         """Make a new experiment."""
         with self._writing() as db:
             try:
                 db.execute(
-                    "INSERT INTO experiments (name, description, seq, charged, at)"
-                    " VALUES (?, ?, 0, 0, 0)",
-                    (experiment, json.dumps(description)),
+                    "INSERT INTO experiments (name, description, lineage, seq, charged, at)"
+                    " VALUES (?, ?, ?, 0, 0, 0)",
+                    (experiment, json.dumps(description), _lineage()),
                 )
             except sqlite3.IntegrityError:
                 raise StoreError(f"{experiment}: expected a new name, got one in use") from None
@@ -203,12 +204,14 @@ class SQLiteStore(Store):
             for i, e in enumerate(events, 1)
         ]
         charges = [(id, *charge) for event in events for charge in event.charges]
-        charged = sum(map(is_charge, events))
+        charged = sum(map(charged_by, events))
         with self._writing() as db:
+            lineage = _lineage() if any(event.kind == "epoch" for event in events) else None
             done = db.execute(
-                "UPDATE experiments SET seq = ?, charged = charged + ?, at = ?"
-                " WHERE id = ? AND seq = ? RETURNING charged",
-                (last, charged, events[-1].at, id, seq),
+                "UPDATE experiments SET seq = ?, charged = charged + ?, at = ?,"
+                " lineage = ifnull(?, lineage) WHERE id = ? AND seq = ?"
+                " RETURNING lineage, seq, charged, at",
+                (last, charged, events[-1].at, lineage, id, seq),
             ).fetchone()
             if done is None:
                 raise StoreError(
@@ -221,7 +224,7 @@ class SQLiteStore(Store):
                     " SET amount = amount + excluded.amount",
                     charges,
                 )
-        self._write_mark(experiment, _Mark(last, done[0], events[-1].at))
+        self._write_mark(experiment, _Mark(*done))
         if any(event.state is not None for event in events):
             os.fsync(self._mark)
 
@@ -316,8 +319,12 @@ def _read_mark(file: int, id: int, name: str) -> _Mark | None:
     record = os.pread(file, _MARK.size, id * _SLOT)
     if len(record) < _MARK.size or zlib.crc32(record[:-4]) != struct.unpack("<I", record[-4:])[0]:
         return None
-    written, seq, charged, at, _ = _MARK.unpack(record)
-    return _Mark(seq, charged, at) if written == _name(name) else None
+    written, *mark, _ = _MARK.unpack(record)
+    return _Mark(*mark) if written == _name(name) else None
+
+
+def _lineage() -> int:
+    return int.from_bytes(os.urandom(7), "big")
 
 
 def _name(experiment: str) -> bytes:

@@ -32,7 +32,7 @@ class Kept(NamedTuple):
     seq: int
     """How many events were ever committed."""
     charged: int
-    """How many decisions were ever charged or shown."""
+    """On how many decisions devices were ever asked to report, in histories that were lost too."""
     at: int
     """When the last one was."""
 
@@ -77,7 +77,7 @@ class Store(ABC):
         """Delete events of decisions that expired and that the snapshot covers; return how many."""
 
     def lost(self, experiment: str) -> tuple[int, int] | None:
-        """Return how many charged decisions a restored copy lacks (-1: unknown), and since when."""
+        """Return how many charged decisions a restored copy lacks, and since when."""
         return None
 
     @abstractmethod
@@ -118,7 +118,7 @@ class MemoryStore(Store):
         """Return events in order."""
         events = self._events[experiment]
         last = self._last[experiment][0] if until is None else until
-        return (events[seq] for seq in range(after + 1, last + 1))
+        return (events[seq] for seq in range(after + 1, last + 1) if seq in events)
 
     def append(self, experiment: str, seq: int, events: Sequence[Event]) -> None:
         """Commit events."""
@@ -128,7 +128,7 @@ class MemoryStore(Store):
         for event in events:
             last += 1
             self._events[experiment][last] = event
-            charged += is_charge(event)
+            charged += charged_by(event)
             at = event.at
             if event.id is not None:
                 self._ids.setdefault((experiment, event.id), []).append(last)
@@ -170,7 +170,12 @@ class MemoryStore(Store):
         """Do nothing."""
 
 
-def is_charge(event: Event) -> bool:
-    """Return whether from this event on a device may report."""
+def charged_by(event: Event) -> int:
+    """Return how many decisions an event adds to those on which a device may report.
+
+    An epoch adds those that were lost, so that a copy from before it is missing them too.
+    """
+    if event.kind == "epoch":
+        return int(event.body["lost"])
     shown = event.kind == "show" or (event.kind == "decide" and bool(event.body["shown"]))
-    return shown and not event.body.get("reason")
+    return int(shown and not event.body.get("reason"))
