@@ -57,8 +57,8 @@ PUBLIC = {
         CellResult Result Study StudyResult read run_study simulate
     """,
     "tacit.papers": """
-        Figure Findings Finished Job Panel Reproduction Row Series last_findings reproduce
-        reproductions
+        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings papers
+        reproduce reproductions
     """,
     "tacit.users": """
         CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB Synthetic edit

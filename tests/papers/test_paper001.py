@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
-from tacit.papers.p001 import map as paper001_map
+from tacit.papers.p001 import PAPER
+from tacit.papers.p001 import constants as paper001_constants
+from tacit.papers.p001 import figures as paper001
 from tacit.papers.p001 import privacy as paper001_privacy
-from tacit.papers.p001 import regret as paper001
-from tacit.papers.reproduction import NOT_REPRODUCED, PARTLY, REPRODUCED
+from tacit.papers.p001 import theorem_5_2 as paper001_map
+from tacit.papers.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED
 
-STUDIES = {study.name: study for study in paper001.REPRODUCTIONS}
+STUDIES = {study.name: study for study in PAPER.studies}
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
 
 
@@ -118,12 +120,15 @@ def mapped(regret):
 
 def test_map():
     found = mapped(lambda N, epsilon, place: 40 / N**0.5 if place == 0 else 0.05)
-    assert found.verdict == REPRODUCED
+    assert found.verdict == OWN
+    assert found.because.startswith("As expected:")
     assert "from 10^6 agents on, the recommended beta from 10^3 agents on" in found.because
-    assert mapped(lambda *_: 0.3).verdict == NOT_REPRODUCED
-    assert mapped(lambda N, epsilon, _: 0.3 if epsilon < 1 else 0.1).verdict == PARTLY
+    assert mapped(lambda *_: 0.3).because.startswith("Not as expected:")
+    mixed = mapped(lambda N, epsilon, _: 0.3 if epsilon < 1 else 0.1)
+    assert mixed.because.startswith("Partly as expected:")
     # A lucky small population is not enough: all larger ones must do.
-    assert mapped(lambda N, *_: 0.1 if N == 10**3 else 0.3).verdict == NOT_REPRODUCED
+    lucky = mapped(lambda N, *_: 0.1 if N == 10**3 else 0.3)
+    assert lucky.because.startswith("Not as expected:")
     panel = found.figures[0].panels[0]
     assert len(panel.values) == len(panel.x) == len(panel.curve.y)
     assert all(len(row) == len(panel.y) for row in panel.values)
@@ -199,9 +204,9 @@ def mean_field(n_agents, beta, qualities, *, runs, rounds, mu=6.7e-5, epsilon=1.
 @slow
 @pytest.mark.parametrize(("n_agents", "place", "agree"), [(10_000, 2, True), (100_000, 2, False)])
 def test_expected_constants_come_from_a_mean_field(n_agents, place, agree):
-    beta = paper001_privacy._BETAS[place]
-    qualities = paper001_privacy._WORLDS["0.9 to 0.1"]
-    known, spread = paper001_privacy._KNOWN["0.9 to 0.1", 10_000][place]
+    beta = paper001_constants._BETAS[place]
+    qualities = paper001_constants._QUALITIES["0.9 to 0.1"]
+    known, spread = paper001_constants._KNOWN["0.9 to 0.1", 10_000][place]
     found = mean_field(n_agents, beta, qualities, runs=40, rounds=2_000)
     # Five standard errors; ten times the agents must be told apart.
     assert (abs(found.mean() - known) < 5 * spread * math.sqrt(1 / 40 + 1 / 400)) == agree

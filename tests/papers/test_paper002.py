@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
+from tacit.papers.p002 import PAPER
+from tacit.papers.p002 import figures as paper002
 from tacit.papers.p002 import privacy as paper002_privacy
-from tacit.papers.p002 import regret as paper002
-from tacit.papers.p002 import table as paper002_table
+from tacit.papers.p002 import table_1 as paper002_table
 from tacit.papers.p002.settings import GraphSetting
 from tacit.papers.reproduction import NOT_REPRODUCED, PARTLY, REPRODUCED, UNDECIDED
 
-STUDIES = {study.name: study for study in paper002.REPRODUCTIONS}
+STUDIES = {study.name: study for study in PAPER.studies}
 FIGURES = ("002-figure-1", "002-figure-2", "002-figure-3")
 slow = pytest.mark.skipif(INTERPRETED, reason="millions of rounds need compiled kernels")
 

@@ -6,7 +6,7 @@ import pytest
 
 from tacit.compiled import INTERPRETED
 from tacit.papers import reproductions
-from tacit.papers.p003.regret import _COLUMNS, _EXPECTED, _INSTANCES, _column_policy
+from tacit.papers.p003.window import _COLUMNS, _EXPECTED, _INSTANCES, _column_policy
 from tacit.papers.reproduction import summarise
 from tacit.papers.tools import final_values, growth_exponent
 

@@ -117,6 +117,8 @@ def test_every_study_is_well_described():
         assert name == each.name
         assert each.question.endswith("?"), name
         assert each.claim.endswith("."), name
+        assert each.own or each.paper, name
+        assert "Tacit" not in each.claim, name
         for quick in (True, False):
             jobs = each.jobs(quick)
             keys = [job.key for job in jobs]

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tacit.papers import Figure, Findings, Finished, Panel, Reproduction, Row, Series
-from tacit.report.html import write_report
-from tacit.report.html_markup import fill, plain, prose, script_json, short
-from tacit.report.html_papers import PAPERS
+from tacit.papers import Figure, Findings, Finished, Panel, Reproduction, Row, Series, papers
+from tacit.report.formulas import plain, short
+from tacit.report.html import prose, script_json, write_report
 
-NASTY = "</script><script>alert('x')</script> & \"quoted\" {braces}"
+NASTY = "</script><script>alert('x')</script> & \"quoted\" {braces} {{ 7 * 7 }} {% if %}"
 VERDICTS = ("reproduced", "partly", "not reproduced", "cannot be decided")
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -24,32 +23,40 @@ VOID = {"meta", "br", "hr", "img", "input", "link"}
 def line_figure(n=5, **more):
     x = [float(2**k) for k in range(n)]
     return Figure(
-        "Regret", "epsilon", "regret",
+        "Regret",
+        "epsilon",
+        "regret",
         [
             Series("GAP", x, [10 / v for v in x], [9 / v for v in x], [11 / v for v in x]),
             Series("reference", x, [1.0] * n, dashed=True),
         ],
         **more,
-    )  # fmt: skip
+    )
 
 
 def bar_figure():
     return Figure(
-        "Bars", "", "regret",
+        "Bars",
+        "",
+        "regret",
         [Series("one", [0.0, 1.0], [3.0, 4.0]), Series("two", [1.0], [5.0], [4.5], [5.5])],
-        kind="bar", ticks=["first environment", "second environment"],
-    )  # fmt: skip
+        kind="bar",
+        ticks=["first environment", "second environment"],
+    )
 
 
 def map_figure():
     x, y = [10.0, 100.0, 1000.0], [0.5, 0.75]
     values = [[0.4, 0.3], [0.2, 0.1], [0.05, math.nan]]
     panel = Panel("epsilon = 1", x, y, values, Series("recommended", x, [0.7, 0.6, 0.5]))
-    return Figure("Map", "agents", "beta", [], x_log=True, kind="map", panels=[panel],
-                  value_label="regret")  # fmt: skip
+    return Figure(
+        "Map", "agents", "beta", [], x_log=True, kind="map", panels=[panel], value_label="regret"
+    )
 
 
-def study(name, paper, verdict="reproduced", figures=(), quick=True, skipped=False, **more):
+def study(
+    name, paper, verdict="reproduced", figures=(), quick=True, skipped=False, own=False, **more
+):
     words = {"title": f"Title of {name}", "question": "Why?", "claim": "It is so.", **more}
     because = words.pop("because", f"Because of {name}.")
     privacy = words.pop("privacy", "")
@@ -59,7 +66,7 @@ def study(name, paper, verdict="reproduced", figures=(), quick=True, skipped=Fal
         Row("a third", "2", "2"),
     ]
     reproduction = Reproduction(
-        name=name, paper=paper, jobs=lambda _: [], judge=lambda *_: None, **words
+        name=name, paper=paper, jobs=lambda _: [], judge=lambda *_: None, own=own, **words
     )
     findings = Findings(
         verdict=verdict, because=because, rows=rows, figures=list(figures), privacy=privacy
@@ -71,13 +78,20 @@ def everything():
     return [
         *(
             study(f"{paper.number}-{i}", paper.number, verdict, [line_figure(x_log=True)][i:])
-            for paper in PAPERS
+            for paper in papers()
             for i, verdict in enumerate(VERDICTS)
         ),
         study("002-bars", "002", "partly", [bar_figure(), map_figure()], quick=False),
         study("004-data", "004", "cannot be decided", skipped=True),
         study("003-privacy", "003", privacy="Holds for one reward."),
-        study("trade-off", "", figures=[line_figure(kind="points"), line_figure(y_log=True)]),
+        study("001-ours", "001", "own finding", own=True),
+        study(
+            "trade-off",
+            "",
+            "own finding",
+            own=True,
+            figures=[line_figure(kind="points"), line_figure(y_log=True)],
+        ),
     ]
 
 
@@ -172,7 +186,7 @@ def test_every_study_stands_in_its_page_with_its_verdict(page):
         assert ("full size" if not done.quick else "quick size") in said
         assert "Tacit 9.8.7" in said
         if done.reproduction.paper:
-            assert re.search(rf"[✓◐✗?] {verdict}(The question| Not run)", said)
+            assert re.search(rf"[✓◐✗?◆] {verdict}\s*(The question|Not run)", said)
             assert "✓ agrees" in said
             assert "✗ differs" in said
             assert said in reader.sections[f"paper-{done.reproduction.paper}"]
@@ -190,9 +204,29 @@ def test_verdicts_are_counted(page):
         assert count in overview
 
 
+def test_own_findings_are_no_verdict_on_a_paper(page):
+    _, reader, _ = page
+    overview = reader.sections["overview"]
+    assert "of 5 papers, measured again: 23." in overview
+    assert "for or against a paper: 1." in overview
+    assert not re.search(r"\d own finding", overview)
+    assert "We expected" in reader.sections["001-ours"]
+    assert "The paper says" not in reader.sections["001-ours"]
+
+
+def test_the_report_knows_no_paper_by_its_number():
+    folder = Path(str(files("tacit.report")))
+    sources = [p for p in folder.rglob("*") if p.suffix in (".py", ".html", ".js", ".css")]
+    assert len(sources) > 10
+    for path in sources:
+        assert not re.search(r"(?<![\d,.])00[0-9]\b|trade.off", path.read_text(encoding="utf-8")), (
+            path
+        )
+
+
 def test_papers_that_were_not_run_are_named(tmp_path):
     reader = Reader(report([study("003-a", "003")], tmp_path))
-    for paper in PAPERS:
+    for paper in papers():
         shown = reader.sections[f"paper-{paper.number}"]
         assert paper.title in shown
         assert paper.question in shown
@@ -214,8 +248,16 @@ def test_a_study_of_an_unknown_paper_is_not_lost(tmp_path):
 
 def test_everything_is_escaped(tmp_path):
     figure = Figure(NASTY, NASTY, NASTY, [Series(NASTY, [1.0, 2.0], [1.0, 2.0])], caption=NASTY)
-    done = study("003-a", "003", figures=[figure], title=NASTY, question=NASTY, claim=NASTY,
-                 because=NASTY, privacy=NASTY)  # fmt: skip
+    done = study(
+        "003-a",
+        "003",
+        figures=[figure],
+        title=NASTY,
+        question=NASTY,
+        claim=NASTY,
+        because=NASTY,
+        privacy=NASTY,
+    )
     text = report([done], tmp_path)
     reader = Reader(text)
     assert "<script>alert" not in text
@@ -249,10 +291,12 @@ def test_a_map_has_its_values_its_scale_and_its_contours(page):
 
 
 def test_numbers_that_are_none_are_gaps(tmp_path):
-    series = Series("a", [1.0, 2.0, 3.0], [1.0, math.nan, math.inf], [0.5, math.nan, 1.0],
-                    [2.0, 2.0, math.inf])  # fmt: skip
-    reader = Reader(report([study("003-a", "003", figures=[Figure("t", "x", "y", [series])])],
-                           tmp_path))  # fmt: skip
+    series = Series(
+        "a", [1.0, 2.0, 3.0], [1.0, math.nan, math.inf], [0.5, math.nan, 1.0], [2.0, 2.0, math.inf]
+    )
+    reader = Reader(
+        report([study("003-a", "003", figures=[Figure("t", "x", "y", [series])])], tmp_path)
+    )
     assert reader.data[0]["series"][0]["y"] == [1.0, None, None]
     assert "∞" in reader.sections["003-a"]
 
@@ -309,7 +353,9 @@ def contrast(one, two):
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_can_be_read(dark):
-    c = colours_of(files("tacit.report").joinpath("page.css").read_text(encoding="utf-8"), dark)
+    c = colours_of(
+        files("tacit.report").joinpath("pages", "page.css").read_text(encoding="utf-8"), dark
+    )
     pairs = [(c[t], c[g]) for t in ("text", "soft", "link") for g in ("ground", "raised")]
     pairs += [(c[v], c[f"{v}-ground"]) for v in ("good", "half", "bad", "open")]
     assert contrast("#777777", "#ffffff") < 4.5 < contrast("#767676", "#ffffff")
@@ -326,12 +372,12 @@ def node():
 
 
 def test_the_script_is_javascript(node):
-    script = files("tacit.report").joinpath("chart.js")
+    script = files("tacit.report").joinpath("pages", "chart.js")
     subprocess.run([node, "--check", str(script)], check=True, timeout=60)
 
 
 def test_axes_have_ticks_inside_their_range(node):
-    script = files("tacit.report").joinpath("chart.js").read_text(encoding="utf-8")
+    script = files("tacit.report").joinpath("pages", "chart.js").read_text(encoding="utf-8")
     page = "const document = {querySelectorAll: () => [], querySelector: () => ({id: ''})};"
     page += "const location = {hash: ''}; const addEventListener = () => {};"
     ask = """
@@ -356,9 +402,19 @@ def test_a_browser_draws_every_chart_it_shows(page, tmp_path):
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if browser is None:
         pytest.skip("no Chromium is here")
-    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-             "--disable-background-networking", "--disable-component-update", "--disable-sync",
-             f"--user-data-dir={tmp_path}", "--virtual-time-budget=5000", "--dump-dom"]  # fmt: skip
+    flags = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        f"--user-data-dir={tmp_path}",
+        "--virtual-time-budget=5000",
+        "--dump-dom",
+    ]
     where = (page[2] / "report.html").as_uri() + "#paper-002"
     done = subprocess.run(
         [browser, *flags, where], capture_output=True, text=True, timeout=120, check=True
@@ -375,7 +431,6 @@ def test_a_browser_draws_every_chart_it_shows(page, tmp_path):
 
 
 def test_markup_escapes_what_is_not_markup():
-    assert fill("<b>{x}</b>", x=fill("<i>{y}</i>", y="<")) == "<b><i>&lt;</i></b>"
     assert prose("a<b, T^0.5, (x)^2, e^eps") == (
         "a&lt;b, T<sup>0.5</sup>, (x)<sup>2</sup>, e<sup>eps</sup>"
     )
@@ -393,6 +448,13 @@ def test_numbers_are_short():
 
 
 def test_package_data_is_found():
-    names = ("page.html", "page.css", "chart.js", "overview.html", "figure.html")
-    folder = Path(str(files("tacit.report")))
-    assert all((folder / name).is_file() for name in names)
+    folder = Path(str(files("tacit.report"))) / "pages"
+    names = {path.name for path in folder.iterdir()}
+    assert {
+        "page.html",
+        "overview.html",
+        "study.html",
+        "figure.html",
+        "page.css",
+        "chart.js",
+    } <= names

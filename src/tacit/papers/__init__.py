@@ -1,10 +1,17 @@
-"""The papers' tables and figures: settings, what the paper reports, how the verdict is decided."""
+"""The papers' tables and figures: settings, what the paper reports, how the verdict is decided.
+
+Each paper has a folder, found by itself: a package here that has a ``PAPER``. A package with ``STUDIES``
+alone belongs to no paper.
+"""
 
 from __future__ import annotations
 
 import importlib
+import pkgutil
+import types
 from functools import cache
 
+from tacit.papers.paper import Paper
 from tacit.papers.reproduction import Figure, Findings, Job, Panel, Reproduction, Row, Series
 from tacit.papers.runner import Finished, last_findings, reproduce
 
@@ -14,23 +21,31 @@ __all__ = [
     "Finished",
     "Job",
     "Panel",
+    "Paper",
     "Reproduction",
     "Row",
     "Series",
     "last_findings",
+    "papers",
     "reproduce",
     "reproductions",
 ]
 
-_MODULES = ("trade_off", "p000", "p001", "p002", "p003", "p004")
+
+@cache
+def papers() -> tuple[Paper, ...]:
+    """Return every paper, by its number."""
+    return tuple(folder.PAPER for folder in _folders() if hasattr(folder, "PAPER"))
 
 
 @cache
 def reproductions() -> dict[str, Reproduction]:
-    """Return every reproduction by its name, in the papers' order."""
-    found = {}
-    for name in _MODULES:
-        module = importlib.import_module(f"tacit.papers.{name}")
-        for reproduction in module.REPRODUCTIONS:
-            found[reproduction.name] = reproduction
-    return found
+    """Return every study by its name: those of no paper first, then in the papers' order."""
+    alone = [s for folder in _folders() for s in getattr(folder, "STUDIES", ())]
+    of_papers = [study for paper in papers() for study in paper.studies]
+    return {study.name: study for study in [*alone, *of_papers]}
+
+
+def _folders() -> list[types.ModuleType]:
+    names = sorted(info.name for info in pkgutil.iter_modules(__path__) if info.ispkg)
+    return [importlib.import_module(f"{__name__}.{name}") for name in names]

@@ -24,17 +24,36 @@ __all__ = [
     "Series",
     "Summary",
     "Verdict",
+    "as_expected",
     "summarise",
     "verdict_of",
 ]
 
 Verdict = str
-REPRODUCED, PARTLY, NOT_REPRODUCED, UNDECIDED = (
+REPRODUCED, PARTLY, NOT_REPRODUCED, UNDECIDED, OWN = (
     "reproduced",
     "partly",
     "not reproduced",
     "cannot be decided",
+    "own finding",
 )
+
+
+def as_expected(verdict: Verdict) -> str:
+    """Begin the sentence of an own finding: whether what we expected was seen.
+
+    Examples
+    --------
+    >>> as_expected(verdict_of([True, False]))
+    'Partly as expected: '
+    """
+    words = {
+        REPRODUCED: "As expected",
+        PARTLY: "Partly as expected",
+        NOT_REPRODUCED: "Not as expected",
+        UNDECIDED: "Too close to call",
+    }
+    return f"{words[verdict]}: "
 
 
 def verdict_of(checks: Iterable[bool]) -> Verdict:
@@ -228,13 +247,16 @@ class Reproduction:
     question : str
         What is asked, in words for a reader who knows none of it.
     claim : str
-        What the paper reports.
+        What the paper reports; of a study of our own, what we expected.
     jobs : callable
         ``jobs(quick)`` returns the jobs of the quick or of the full size.
     judge : callable
         ``judge(outcomes, quick)`` turns a mapping of job key to outcome into findings.
     needs : tuple of str
         Folders of data sets it cannot run without.
+    own : bool
+        Whether the question is ours and no paper answers it. Such a study has no verdict on a paper: it is
+        an own finding, and is not counted among those of the papers.
     """
 
     name: str
@@ -245,3 +267,4 @@ class Reproduction:
     jobs: Callable[[bool], Sequence[Job]]
     judge: Callable[[Mapping[str, Any], bool], Findings]
     needs: tuple[str, ...] = ()
+    own: bool = False

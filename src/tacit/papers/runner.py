@@ -133,10 +133,9 @@ def _sources() -> str:
 
 def _stamp(job: Job) -> str:
     said = json.dumps(
-        [_sources(), job.key, job.function.__module__, job.function.__qualname__,
-         job.arguments],
+        [_sources(), job.key, job.function.__module__, job.function.__qualname__, job.arguments],
         sort_keys=True,
-    )  # fmt: skip
+    )
     return hashlib.sha256(said.encode()).hexdigest()[:20]
 
 

@@ -48,9 +48,14 @@ def draw_beliefs(result: Result, path: str | Path, *, repetition: int = 0) -> li
     columns = min(3, n_states)
     rows = -(-n_states // columns)
     with figure(
-        3.2 * columns + 0.6, 2.3 * rows + 0.5,
-        nrows=rows, ncols=columns, squeeze=False, sharex=True, sharey=True,
-    ) as (drawn, grid):  # fmt: skip
+        3.2 * columns + 0.6,
+        2.3 * rows + 0.5,
+        nrows=rows,
+        ncols=columns,
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+    ) as (drawn, grid):
         for axes in grid.flat[n_states:]:
             axes.set_visible(False)
         for state in range(n_states):
@@ -110,9 +115,16 @@ def draw_network_beliefs(
         for axes, t, i in zip(grid.flat, rounds, at, strict=True):
             _edges(axes, graph, place)
             dots = axes.scatter(
-                *place.T, c=beliefs[i, :, chosen], vmin=0, vmax=1, cmap="viridis",
-                s=min(420.0, 6000.0 / n_agents + 6), edgecolors="0.2", linewidths=0.4, zorder=3,
-            )  # fmt: skip
+                *place.T,
+                c=beliefs[i, :, chosen],
+                vmin=0,
+                vmax=1,
+                cmap="viridis",
+                s=min(420.0, 6000.0 / n_agents + 6),
+                edgecolors="0.2",
+                linewidths=0.4,
+                zorder=3,
+            )
             axes.set_title(f"after {t:,} round{'s' if t > 1 else ''}", fontsize=10)
             if n_agents <= _FEW_AGENTS:
                 for k in range(n_agents):
@@ -162,9 +174,14 @@ def draw_privacy_cost(
             axes.plot(levels, mean, label=label, marker=marker, markersize=4, **look)
         axes.axhline(uniform, color="0.5", linewidth=1)
         axes.annotate(
-            "uniform belief", (levels[-1], uniform), xytext=(0, 3), textcoords="offset points",
-            ha="right", fontsize=8, color="0.35",
-        )  # fmt: skip
+            "uniform belief",
+            (levels[-1], uniform),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="right",
+            fontsize=8,
+            color="0.35",
+        )
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel("epsilon of one loss")
@@ -233,9 +250,16 @@ def _edges(axes: Any, graph: Any, place: NDArray[np.float64]) -> None:
         return
     for (j, k), weight in zip(arcs, graph.edge_weights(), strict=True):
         axes.annotate(
-            "", place[k], place[j], zorder=1,
+            "",
+            place[k],
+            place[j],
+            zorder=1,
             arrowprops={
-                "arrowstyle": "-|>", "color": "0.55", "linewidth": 0.5 + 2 * weight,
-                "shrinkA": 9, "shrinkB": 11, "connectionstyle": "arc3,rad=0.12",
+                "arrowstyle": "-|>",
+                "color": "0.55",
+                "linewidth": 0.5 + 2 * weight,
+                "shrinkA": 9,
+                "shrinkB": 11,
+                "connectionstyle": "arc3,rad=0.12",
             },
-        )  # fmt: skip
+        )

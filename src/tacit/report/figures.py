@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit.papers.reproduction import Figure, Series
-from tacit.report.html_markup import plain, short
+from tacit.report.formulas import plain, short
 from tacit.report.maps import draw_map
 from tacit.report.style import COLOURS, DASHES, figure, save_figure
 
@@ -104,14 +104,15 @@ def _draw_lines(axes: Any, data: Figure, looks: list[int]) -> None:
             axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
         sparse = data.kind == "line" and len(x) > _MARKS_ON_A_LINE
         axes.plot(
-            x, y,
+            x,
+            y,
             color=colour,
             linestyle=DASHES[2 * (look >= len(COLOURS)) + each.dashed],
             marker="" if each.dashed else _MARKERS[look % len(_MARKERS)],
             markersize=5,
             markevery=len(x) // _MARKS_ON_A_LINE if sparse else None,
             label=plain(each.label),
-        )  # fmt: skip
+        )
 
 
 def _draw_bars(axes: Any, data: Figure, looks: list[int]) -> None:
@@ -120,14 +121,16 @@ def _draw_bars(axes: Any, data: Figure, looks: list[int]) -> None:
         x, y, low, high = (np.asarray(v, float) for v in (each.x, each.y, each.low, each.high))
         error = np.maximum(0, [y - low, high - y]) if len(low) == len(y) == len(high) else None
         axes.bar(
-            x + (i - (len(data.series) - 1) / 2) * width, y, width,
+            x + (i - (len(data.series) - 1) / 2) * width,
+            y,
+            width,
             yerr=error,
             color=COLOURS[look % len(COLOURS)],
             hatch="//" if each.dashed else None,
             edgecolor="white",
             error_kw={"elinewidth": 1, "ecolor": "0.2"},
             label=plain(each.label),
-        )  # fmt: skip
+        )
     axes.grid(axis="x", visible=False)
     axes.set_xticks(
         range(len(data.ticks)), [textwrap.fill(plain(tick), 16) for tick in data.ticks], fontsize=8

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.papers.reproduction import Figure, Panel
-from tacit.report.html_markup import plain, short
+from tacit.report.formulas import plain, short
 from tacit.report.style import MAP_COLOURS, figure, save_figure
 
 __all__ = ["Contour", "MapScale", "contours", "draw_map", "edges", "map_scale"]
@@ -98,9 +98,14 @@ def draw_map(data: Figure, path: Path) -> list[Path]:
     rows = -(-len(data.panels) // columns)
     halo = [withStroke(linewidth=3, foreground="0.1")]
     with figure(
-        2.7 * columns + 1.4, 2.4 * rows + 0.8,
-        nrows=rows, ncols=columns, squeeze=False, sharex=True, sharey=True,
-    ) as (drawn, grid):  # fmt: skip
+        2.7 * columns + 1.4,
+        2.4 * rows + 0.8,
+        nrows=rows,
+        ncols=columns,
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+    ) as (drawn, grid):
         for axes in grid.flat[len(data.panels) :]:
             axes.set_visible(False)
         for i, (axes, panel) in enumerate(zip(grid.flat, data.panels, strict=False)):
@@ -126,8 +131,14 @@ def draw_map(data: Figure, path: Path) -> list[Path]:
         bar.set_ticks(scale.levels, labels=[short(v) for v in scale.levels])
         bar.minorticks_off()
         drawn.suptitle(plain(data.title), x=0.01, ha="left", fontsize=11)
-        drawn.legend(curve, [data.panels[0].curve.label], loc="outside lower left", fontsize=8,
-                     facecolor="0.75", frameon=True)  # fmt: skip
+        drawn.legend(
+            curve,
+            [data.panels[0].curve.label],
+            loc="outside lower left",
+            fontsize=8,
+            facecolor="0.75",
+            frameon=True,
+        )
         drawn.get_layout_engine().execute(drawn)
         drawn.set_layout_engine("none")
         return save_figure(drawn, path, ("svg", "pdf"))
@@ -139,9 +150,14 @@ def _draw_contour(axes: Any, contour: Contour) -> None:
     for line in contour.lines:
         axes.plot(*line.T, color="white", linewidth=0.8)
     axes.annotate(
-        short(contour.level), contour.at, color="white", fontsize=7, ha="center", va="center",
+        short(contour.level),
+        contour.at,
+        color="white",
+        fontsize=7,
+        ha="center",
+        va="center",
         path_effects=[withStroke(linewidth=2, foreground="0.2")],
-    )  # fmt: skip
+    )
 
 
 def _power(value: float) -> str:

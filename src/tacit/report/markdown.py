@@ -18,9 +18,9 @@ def write_table(finished: Sequence[Finished], path: Path) -> Path:
     lines = [
         "# Results",
         "",
-        "Every table and figure of the five papers, measured again. This page is written by "
+        "Every table and figure of the papers, measured again. This page is written by "
         f"`tacit reproduce --table FILE` from the findings of version {', '.join(versions)} "
-        f"({', '.join(sizes)} size).",
+        f"({', '.join(sizes)} size). An own finding answers a question of ours, not one of a paper.",
         "",
         "| study | verdict | why |",
         "| --- | --- | --- |",
@@ -32,7 +32,8 @@ def write_table(finished: Sequence[Finished], path: Path) -> Path:
     for each in finished:
         lines += ["", f"## {each.reproduction.name}: {each.reproduction.title}", ""]
         lines += [f"*{each.reproduction.question}*", ""]
-        lines += [f"The paper: {each.reproduction.claim}", ""]
+        who = "We expected" if each.reproduction.own else "The paper"
+        lines += [f"{who}: {each.reproduction.claim}", ""]
         if each.findings.privacy:
             lines += [f"Privacy: {each.findings.privacy}", ""]
         if each.findings.rows:

@@ -7,9 +7,32 @@ paper does not say how often the dominant state is the true one, so every study 
 from __future__ import annotations
 
 from tacit.papers.p000.beliefs import BELIEFS, CONVERGENCE
+from tacit.papers.p000.epsilon import EPSILON
+from tacit.papers.p000.figure_6 import FIGURE_6
+from tacit.papers.p000.network_size import SIZE
 from tacit.papers.p000.privacy import PRIVACY
-from tacit.papers.p000.regret import EPSILON, FIGURE_6, SIZE
+from tacit.papers.paper import Paper
 
-__all__ = ["REPRODUCTIONS"]
+__all__ = ["PAPER"]
 
-REPRODUCTIONS = (*BELIEFS, CONVERGENCE, FIGURE_6, EPSILON, SIZE, PRIVACY)
+PAPER = Paper(
+    number="000",
+    short="Agents on a network",
+    title="Differential Privacy in Social Networks Using Multi-Armed Bandit",
+    cited="O. T. Odeyomi, IEEE Access 10, 2022. doi 10.1109/ACCESS.2022.3144084",
+    question=(
+        "A few people each get faint hints of what is going on in the world: which of five "
+        "stories is the true one today, say. The truth moves about as it likes, but one story"
+        " is true more often than the others. By talking to those they follow, can all of "
+        "them come to believe in that one, without their messages giving away what each has "
+        "seen?"
+    ),
+    method=(
+        "Every agent keeps a belief, tests it against a loss that only it sees, and blends it"
+        " with its neighbours' beliefs. Algorithm 1 adds noise to the losses, against "
+        "strangers who listen; Algorithm 2 adds noise to the probabilities too, against "
+        "neighbours who spy. The paper reports that both still reach the dominant story, "
+        "somewhat later than without noise."
+    ),
+    studies=(*BELIEFS, CONVERGENCE, FIGURE_6, EPSILON, SIZE, PRIVACY),
+)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.papers.p000.jobs import (
+from tacit.papers.p000.settings import (
     ALGORITHM_3,
     DOMINANCES,
     HORIZON,
@@ -72,7 +72,9 @@ def _belief_jobs(printed: _Printed) -> Callable[[bool], list[Job]]:
         return [
             *[
                 Job(
-                    f"q{q}", tracked, {**environment, "policy": letter, "dominance": q, "repetitions": n}
+                    f"q{q}",
+                    tracked,
+                    {**environment, "policy": letter, "dominance": q, "repetitions": n},
                 )
                 for q in DOMINANCES
             ],
@@ -90,10 +92,9 @@ def _belief_jobs(printed: _Printed) -> Callable[[bool], list[Job]]:
                 for epsilon in (0.1, 1.0)
             ],
             Job("shown", beliefs, {**shown, "policy": letter}),
-            Job("shown corrected", beliefs,
-                {**shown, "policy": corrected(printed.algorithm, 1.0)}),
+            Job("shown corrected", beliefs, {**shown, "policy": corrected(printed.algorithm, 1.0)}),
             Job("shown open", beliefs, {**shown, "policy": ALGORITHM_3}),
-        ]  # fmt: skip
+        ]
 
     return jobs
 
@@ -114,15 +115,40 @@ def _judge_beliefs(printed: _Printed) -> Callable[[Mapping[str, Any], bool], Fin
         after = f", after {np.mean(fixed[1.0]):.0f} rounds on average" if fixed[1.0] else ""
         median = f"; median {np.median(np.concatenate(usual)):.0f}" if usual else ""
         rows = [
-            Row("round from which all agents are certain", str(printed.time),
-                f"{hits:,} of {all_runs:,} runs get there{median}", agrees=fits),
-            *[Row(f"runs that become certain, q = {q:g}", "", f"{len(found[q]):,} of {runs[q]:,}",
-                  "0 of 1,000", agrees=close_share(len(found[q]), runs[q], 0.0)) for q in DOMINANCES],
-            *[Row(f"final belief in the dominant state, q = {q:g}", "1", final[q].text(),
-                  agrees=final[q].mean > 0.99) for q in DOMINANCES],
-            *[Row(f"runs that become certain, corrected, epsilon = {epsilon:g}, q = 0.8", "",
-                  f"{len(times):,} of {fixed_runs:,}") for epsilon, times in fixed.items()],
-        ]  # fmt: skip
+            Row(
+                "round from which all agents are certain",
+                str(printed.time),
+                f"{hits:,} of {all_runs:,} runs get there{median}",
+                agrees=fits,
+            ),
+            *[
+                Row(
+                    f"runs that become certain, q = {q:g}",
+                    "",
+                    f"{len(found[q]):,} of {runs[q]:,}",
+                    "0 of 1,000",
+                    agrees=close_share(len(found[q]), runs[q], 0.0),
+                )
+                for q in DOMINANCES
+            ],
+            *[
+                Row(
+                    f"final belief in the dominant state, q = {q:g}",
+                    "1",
+                    final[q].text(),
+                    agrees=final[q].mean > 0.99,
+                )
+                for q in DOMINANCES
+            ],
+            *[
+                Row(
+                    f"runs that become certain, corrected, epsilon = {epsilon:g}, q = 0.8",
+                    "",
+                    f"{len(times):,} of {fixed_runs:,}",
+                )
+                for epsilon, times in fixed.items()
+            ],
+        ]
         return Findings(
             verdict=REPRODUCED if fits else PARTLY if hits else NOT_REPRODUCED,
             because=(
@@ -152,9 +178,10 @@ def _belief_figure(printed: _Printed, outcomes: Mapping[str, Any]) -> Figure:
     ):
         series.append(Series(label, rounds, np.mean(outcomes[key]["agents"], axis=0).tolist()))
     series.append(
-        Series("certain from here on, in the paper", [float(printed.time)] * 2, [0.0, 1.0],
-               dashed=True)
-    )  # fmt: skip
+        Series(
+            "certain from here on, in the paper", [float(printed.time)] * 2, [0.0, 1.0], dashed=True
+        )
+    )
     return Figure(
         f"Belief in state {printed.state}, iteration {printed.iteration}",
         "round",
@@ -222,32 +249,49 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             slower[algorithm] = ratio
             text, fits = f"{ratio:+.0%}", abs(ratio - printed) < 0.1
         rows.append(
-            Row(f"Algorithm {algorithm} slower than 3, q = 0.8", f"{printed:+.0%}", text,
-                agrees=fits)
-        )  # fmt: skip
+            Row(
+                f"Algorithm {algorithm} slower than 3, q = 0.8",
+                f"{printed:+.0%}",
+                text,
+                agrees=fits,
+            )
+        )
     for q, (known, when) in _KNOWN.items():
         key = f"3/{q}"
         rows.append(
-            Row(f"Algorithm 3: runs that become certain, q = {q:g}", "", f"{share[key]:.1%}",
-                f"{known:.0%}", agrees=close_share(len(times[key]), runs[key], known))
-        )  # fmt: skip
+            Row(
+                f"Algorithm 3: runs that become certain, q = {q:g}",
+                "",
+                f"{share[key]:.1%}",
+                f"{known:.0%}",
+                agrees=close_share(len(times[key]), runs[key], known),
+            )
+        )
         if len(times[key]) > 1:
             at = summarise(times[key])
             # The independent mean is over those of its runs that got there.
             rows.append(
-                Row(f"Algorithm 3: round at which they are, q = {q:g}", "", at.text(), str(when),
-                    agrees=close(at, when, known_runs=known * KNOWN_RUNS))
-            )  # fmt: skip
-    implied = [sum(p.time for p in _PRINTED if p.algorithm == a) / 2 / (1 + s)
-               for a, s in _SLOWER.items()]  # fmt: skip
+                Row(
+                    f"Algorithm 3: round at which they are, q = {q:g}",
+                    "",
+                    at.text(),
+                    str(when),
+                    agrees=close(at, when, known_runs=known * KNOWN_RUNS),
+                )
+            )
+    implied = [
+        sum(p.time for p in _PRINTED if p.algorithm == a) / 2 / (1 + s) for a, s in _SLOWER.items()
+    ]
     open_times = times["3/0.8"]
     rows.append(
-        Row("rounds Algorithm 3 needs, from the printed times of 1 and of 2",
+        Row(
+            "rounds Algorithm 3 needs, from the printed times of 1 and of 2",
             " and ".join(f"{t:.0f}" for t in implied),
             f"{np.mean(open_times):.0f}, q = 0.8" if open_times else "never certain",
             agrees=bool(open_times)
-            and all(abs(np.mean(open_times) / t - 1) < 0.1 for t in implied))
-    )  # fmt: skip
+            and all(abs(np.mean(open_times) / t - 1) < 0.1 for t in implied),
+        )
+    )
     checks = [share[f"{key}/0.8"] > 0.25 for key in ("3", "1", "2")]
     checks += [abs(slower.get(a, np.inf) - printed) < 0.1 for a, printed in _SLOWER.items()]
     return Findings(
@@ -264,10 +308,14 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         figures=[
             Figure(
                 "Runs that become certain of the dominant state within 500 rounds",
-                "probability of the dominant state", "share of runs",
+                "probability of the dominant state",
+                "share of runs",
                 [
-                    Series(label, [float(i) for i in range(3)],
-                           [share[f"{key}/{q}"] for q in DOMINANCES])
+                    Series(
+                        label,
+                        [float(i) for i in range(3)],
+                        [share[f"{key}/{q}"] for q in DOMINANCES],
+                    )
                     for key, label in (
                         ("3", "Algorithm 3, no privacy"),
                         ("1", "1 as published, epsilon = 0.1"),
@@ -276,11 +324,12 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                         ("corrected 2", "2 corrected, epsilon = 1 + 1"),
                     )
                 ],
-                kind="bar", ticks=[f"q = {q:g}" for q in DOMINANCES],
+                kind="bar",
+                ticks=[f"q = {q:g}" for q in DOMINANCES],
                 caption="q is the probability that the dominant state is the true one in a round.",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 CONVERGENCE = Reproduction(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.papers.p000.jobs import HORIZON, PUBLISHED, built, corrected, published
+from tacit.papers.p000.settings import HORIZON, PUBLISHED, built, corrected, published
 from tacit.papers.reproduction import (
     NOT_REPRODUCED,
     PARTLY,
@@ -63,13 +63,16 @@ def exact_numbers() -> dict[str, Any]:
         },
         "history": {m: sound.history_guarantee(m, delta=_DELTA).epsilon for m in _ROUNDS},
         "corrected": {
-            a: [built(corrected(a, e), environment, HORIZON).guarantee(HORIZON).epsilon
-                for e in (0.1, 1.0)] for a in (1, 2)
+            a: [
+                built(corrected(a, e), environment, HORIZON).guarantee(HORIZON).epsilon
+                for e in (0.1, 1.0)
+            ]
+            for a in (1, 2)
         },
         "grid": grid,
         "curve published": [first["ln 500"].loss_release.delta(e) for e in grid],
         "curve laplace": [honest.delta(e) for e in grid],
-    }  # fmt: skip
+    }
 
 
 def losses_read(runs: int, noise_bound: float, seed: int = 7) -> dict[str, int]:
@@ -122,9 +125,15 @@ def audited_round(
     if differ in ("signal", "both"):
         left, right = edit_signals(left, [(0, 0, 0.0)]), edit_signals(right, [(0, 0, 4.0)])
     found = audit_policy(
-        built(policy, environment, HORIZON), environment, horizon=1, epsilon=epsilon, delta=delta, runs=runs,
-        neighbours=[Neighbours(left, right, f"agent 0, round 0: {differ}")], released=released,
-    )  # fmt: skip
+        built(policy, environment, HORIZON),
+        environment,
+        horizon=1,
+        epsilon=epsilon,
+        delta=delta,
+        runs=runs,
+        neighbours=[Neighbours(left, right, f"agent 0, round 0: {differ}")],
+        released=released,
+    )
     return {"sentence": found.sentence(), **json.loads(found.result.to_json())}
 
 
@@ -182,32 +191,78 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     reads = {name: outcomes[f"read {name}"] for name in _BOUNDS}
     added, accounted = exact["untruncated"]["500"]
     rows = [
-        Row("Algorithm 1: delta of one loss", "0", f"{exact['delta']['ln 500']:.3g}",
-            agrees=exact["delta"]["ln 500"] == 0),
-        *[Row(f"delta of one loss, b = {name} / epsilon, any epsilon from 0.1 on", "",
-              f"{exact['delta'][name]:.3g}", f"{known:.3g}",
-              agrees=abs(exact["delta"][name] - known) < 5e-6)
-          for name, known in (("ln 400", 2.63e-3), ("ln 500", 2.11e-3))],
+        Row(
+            "Algorithm 1: delta of one loss",
+            "0",
+            f"{exact['delta']['ln 500']:.3g}",
+            agrees=exact["delta"]["ln 500"] == 0,
+        ),
+        *[
+            Row(
+                f"delta of one loss, b = {name} / epsilon, any epsilon from 0.1 on",
+                "",
+                f"{exact['delta'][name]:.3g}",
+                f"{known:.3g}",
+                agrees=abs(exact["delta"][name] - known) < 5e-6,
+            )
+            for name, known in (("ln 400", 2.63e-3), ("ln 500", 2.11e-3))
+        ],
         *[_read_row(name, reads[name], exact["some loss read"][name]) for name in _BOUNDS],
-        Row("Algorithm 2: draws on a probability that are the constant", "",
-            f"{exact['constant']:.1%}", "90.5%", agrees=round(exact["constant"], 3) == 0.905),
-        Row("Algorithm 2: delta of one probability", "", f"{exact['coordinate']:.3f}",
-            "at least 0.905", agrees=exact["coordinate"] >= 0.9048),
-        Row("Algorithm 2: messages with some probability in the open", "",
-            f"{exact['message']:.5f}", "0.99999", agrees=exact["message"] >= 0.99999),
-        Row("Laplace noise without the constant, 500 messages, epsilon added up", "",
-            f"{added:.4g}", "100", agrees=abs(added - 100) < 1e-6),
-        Row("the same at delta = 1e-6", "", f"{accounted:.4g}", "18.95",
-            agrees=abs(accounted - 18.95) < 0.02),
-        *[Row(f"Algorithm {a} corrected with epsilon = {e:g}: guaranteed", "",
-              f"{exact['corrected'][a][i]:.4g}")
-          for a in ("1", "2") for i, e in enumerate((0.1, 1.0))],
-        *[Row(f"audit of {label}: at least", f"{audits[key]['epsilon']:g}" if key in "12" else "",
-              f"{audits[key]['lower_bound']:.2f} ({audits[key]['verdict']})",
-              "" if key in "12" else f"at most {audits[key]['epsilon']:g}",
-              agrees=not refuted[key])
-          for key, (label, _) in _AUDITS.items()],
-    ]  # fmt: skip
+        Row(
+            "Algorithm 2: draws on a probability that are the constant",
+            "",
+            f"{exact['constant']:.1%}",
+            "90.5%",
+            agrees=round(exact["constant"], 3) == 0.905,
+        ),
+        Row(
+            "Algorithm 2: delta of one probability",
+            "",
+            f"{exact['coordinate']:.3f}",
+            "at least 0.905",
+            agrees=exact["coordinate"] >= 0.9048,
+        ),
+        Row(
+            "Algorithm 2: messages with some probability in the open",
+            "",
+            f"{exact['message']:.5f}",
+            "0.99999",
+            agrees=exact["message"] >= 0.99999,
+        ),
+        Row(
+            "Laplace noise without the constant, 500 messages, epsilon added up",
+            "",
+            f"{added:.4g}",
+            "100",
+            agrees=abs(added - 100) < 1e-6,
+        ),
+        Row(
+            "the same at delta = 1e-6",
+            "",
+            f"{accounted:.4g}",
+            "18.95",
+            agrees=abs(accounted - 18.95) < 0.02,
+        ),
+        *[
+            Row(
+                f"Algorithm {a} corrected with epsilon = {e:g}: guaranteed",
+                "",
+                f"{exact['corrected'][a][i]:.4g}",
+            )
+            for a in ("1", "2")
+            for i, e in enumerate((0.1, 1.0))
+        ],
+        *[
+            Row(
+                f"audit of {label}: at least",
+                f"{audits[key]['epsilon']:g}" if key in "12" else "",
+                f"{audits[key]['lower_bound']:.2f} ({audits[key]['verdict']})",
+                "" if key in "12" else f"at most {audits[key]['epsilon']:g}",
+                agrees=not refuted[key],
+            )
+            for key, (label, _) in _AUDITS.items()
+        ],
+    ]
     read = reads["ln 400"]
     return Findings(
         verdict=verdict,
@@ -237,39 +292,52 @@ def _read_row(name: str, read: Mapping[str, int], share: float) -> Row:
     close = abs(hits / runs - share) <= 5 * math.sqrt(share * (1 - share) / runs)
     known = "73%" if name == "ln 400" else f"{share:.0%}"
     return Row(
-        f"runs of 500 rounds in which some loss is read exactly, b = {name} / epsilon", "",
-        f"{hits / runs:.1%}", known, agrees=close and read["right"] == read["read"],
-    )  # fmt: skip
+        f"runs of 500 rounds in which some loss is read exactly, b = {name} / epsilon",
+        "",
+        f"{hits / runs:.1%}",
+        known,
+        agrees=close and read["right"] == read["read"],
+    )
 
 
 def _delta_figure(exact: Mapping[str, Any]) -> Figure:
     grid, laplace = exact["grid"], [d for d in exact["curve laplace"] if d > 0]
     return Figure(
-        "What is left of one loss's privacy", "epsilon", "smallest delta",
+        "What is left of one loss's privacy",
+        "epsilon",
+        "smallest delta",
         [
             Series("Algorithm 1 as published", grid, exact["curve published"]),
             Series("Laplace noise, nothing replaced", grid[: len(laplace)], laplace),
         ],
-        x_log=True, y_log=True,
+        x_log=True,
+        y_log=True,
         caption="Both with noise of scale 1/0.1. Honest noise needs no delta from epsilon = 0.1 on.",
-    )  # fmt: skip
+    )
 
 
 def _history_figure(exact: Mapping[str, Any]) -> Figure:
     rounds = [float(m) for m in _ROUNDS]
     both = [exact["untruncated"][str(m)] for m in _ROUNDS]
     return Figure(
-        "Epsilon of an agent's whole history", "rounds", "epsilon",
+        "Epsilon of an agent's whole history",
+        "rounds",
+        "epsilon",
         [
             Series("Laplace noise, messages alone, added up", rounds, [pair[0] for pair in both]),
             Series("the same at delta = 1e-6", rounds, [pair[1] for pair in both]),
-            Series("2 corrected, epsilon = 0.1 + 0.1, at delta = 1e-6", rounds,
-                   [exact["history"][str(m)] for m in _ROUNDS]),
+            Series(
+                "2 corrected, epsilon = 0.1 + 0.1, at delta = 1e-6",
+                rounds,
+                [exact["history"][str(m)] for m in _ROUNDS],
+            ),
             Series("claimed", rounds, [0.1] * len(rounds), dashed=True),
         ],
-        x_log=True, y_log=True, kind="points",
+        x_log=True,
+        y_log=True,
+        kind="points",
         caption="All of one agent's losses and signals change; the corrected variant reports seldom.",
-    )  # fmt: skip
+    )
 
 
 PRIVACY = Reproduction(

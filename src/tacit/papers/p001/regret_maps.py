@@ -125,9 +125,14 @@ def regret_map(
             chosen[i, k] = (*betas, best.beta)
             for b, beta in enumerate(chosen[i, k]):
                 policy = LearningDynamics(
-                    n_options=M, n_agents=N, epsilon=epsilon, beta=float(beta), mu=best.mu,
-                    tokens=tokens, engine="crowd",
-                )  # fmt: skip
+                    n_options=M,
+                    n_agents=N,
+                    epsilon=epsilon,
+                    beta=float(beta),
+                    mu=best.mu,
+                    tokens=tokens,
+                    engine="crowd",
+                )
                 values = regret_of(
                     policy, qualities, horizon=horizon, repetitions=repetitions, seed=seed
                 )

@@ -97,23 +97,34 @@ def _privacy_jobs(quick: bool) -> list[Job]:
     return [
         *(Job(f"stated {unit}", _stated, {"unit": unit}) for unit in ("reward", "round")),
         *(
-            Job(f"factor {p:g}", _round_factors,
-                {"edge_prob": p, "graphs": 200 if quick else 4_000})
+            Job(
+                f"factor {p:g}", _round_factors, {"edge_prob": p, "graphs": 200 if quick else 4_000}
+            )
             for p in _CHARTED
         ),
         *(
-            Job(f"audit {key}", _phase_audited,
-                {"protects": protects, "changes": changes, "runs": 8_000 if quick else 200_000})
+            Job(
+                f"audit {key}",
+                _phase_audited,
+                {"protects": protects, "changes": changes, "runs": 8_000 if quick else 200_000},
+            )
             for key, (protects, changes, _) in _AUDITS.items()
         ),
         *(
-            Job(f"{unit} {epsilon:g}", final_values,
-                {"policy": {"name": "gap", "epsilon": epsilon, "unit": unit}, "environment": environment,
-                 "horizon": HORIZON, "repetitions": 10 if quick else 200})
+            Job(
+                f"{unit} {epsilon:g}",
+                final_values,
+                {
+                    "policy": {"name": "gap", "epsilon": epsilon, "unit": unit},
+                    "environment": environment,
+                    "horizon": HORIZON,
+                    "repetitions": 10 if quick else 200,
+                },
+            )
             for unit in ("reward", "round")
             for epsilon in _PRICES
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
@@ -141,8 +152,12 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"finds at least {audits['whole round']['lower_bound']:.2f}."
         ),
         rows=[
-            Row("guarantee for one reward, epsilon = 1", "1", f"{stated['epsilon']:g}",
-                agrees=claimed),
+            Row(
+                "guarantee for one reward, epsilon = 1",
+                "1",
+                f"{stated['epsilon']:g}",
+                agrees=claimed,
+            ),
             *(_audit_row(key, audits[key]) for key in _AUDITS),
             *(_factor_row(p, factors[p]) for p in _CHARTED),
         ],
@@ -151,20 +166,24 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "Holds as published for one reward of one arm in one round. "
             + (
                 "If one person stands behind all rewards of a round it does not, and the noise must "
-                "grow with what a pull shows: GAP(unit=\"round\")."
+                'grow with what a pull shows: GAP(unit="round").'
                 if wider
                 else "For a whole round this audit found nothing."
             )
         ),
-    )  # fmt: skip
+    )
 
 
 def _audit_row(key: str, found: Mapping[str, Any]) -> Row:
     _, _, words = _AUDITS[key]
     expected = "refuted" if key == "whole round" else "not refuted"
-    return Row(f"audit of epsilon = 1: {words}", "holds" if key == "reward" else "",
-               f"{found['verdict']}, at least {found['lower_bound']:.2f}", expected,
-               agrees=found["verdict"] == expected)  # fmt: skip
+    return Row(
+        f"audit of epsilon = 1: {words}",
+        "holds" if key == "reward" else "",
+        f"{found['verdict']}, at least {found['lower_bound']:.2f}",
+        expected,
+        agrees=found["verdict"] == expected,
+    )
 
 
 def _factor_row(edge_prob: float, found: Summary) -> Row:
@@ -180,14 +199,16 @@ def _factor_row(edge_prob: float, found: Summary) -> Row:
 def _factor_figure(factors: Mapping[float, Summary]) -> Figure:
     xs = list(_CHARTED)
     return Figure(
-        "Privacy loss of a whole round", "edge probability p", "epsilon of a round / epsilon of a reward",
+        "Privacy loss of a whole round",
+        "edge probability p",
+        "epsilon of a round / epsilon of a reward",
         [
             Series.of("a whole round", xs, [factors[p] for p in xs]),
             Series("one reward, as claimed", xs, [1.0] * len(xs), dashed=True),
         ],
         kind="points",
         caption="Ten arms, first phase, mean over random graphs; p = 1 is a clique.",
-    )  # fmt: skip
+    )
 
 
 def _price_figure(outcomes: Mapping[str, Any]) -> Figure:
@@ -196,10 +217,14 @@ def _price_figure(outcomes: Mapping[str, Any]) -> Figure:
         bands = [summarise(outcomes[f"{unit} {e:g}"]) for e in _PRICES]
         series.append(Series.of(words, _PRICES, bands))
     return Figure(
-        "Regret if a whole round is protected", "epsilon", f"final regret after {HORIZON:,} rounds",
-        series, x_log=True, kind="points",
+        "Regret if a whole round is protected",
+        "epsilon",
+        f"final regret after {HORIZON:,} rounds",
+        series,
+        x_log=True,
+        kind="points",
         caption="Smallest gap 0.1, edge probability 0.2.",
-    )  # fmt: skip
+    )
 
 
 PRIVACY = Reproduction(

@@ -7,11 +7,36 @@ a constant width of 0.3, rewards not clipped. Fig. 2 replays what people liked.
 
 from __future__ import annotations
 
-from tacit.papers.p004.privacy import PRIVACY, SOUND_NOISE
-from tacit.papers.p004.replay import FIGURE_2
-from tacit.papers.p004.synthetic import FIGURE_1
-from tacit.papers.p004.table import COLLABORATION, TABLE_1
+from tacit.papers.p004.collaboration import COLLABORATION
+from tacit.papers.p004.figure_1 import FIGURE_1
+from tacit.papers.p004.figure_2 import FIGURE_2
+from tacit.papers.p004.privacy import PRIVACY
+from tacit.papers.p004.sound_noise import SOUND_NOISE
+from tacit.papers.p004.table_1 import TABLE_1
+from tacit.papers.paper import Paper
 
-__all__ = ["REPRODUCTIONS"]
+__all__ = ["PAPER"]
 
-REPRODUCTIONS = (TABLE_1, *FIGURE_1, COLLABORATION, *FIGURE_2, SOUND_NOISE, PRIVACY)
+PAPER = Paper(
+    number="004",
+    short="Users who collaborate",
+    title="Global and Local Differential Privacy for Collaborative Bandits",
+    cited=(
+        "H. Wang, Q. Zhao, Q. Wu, S. Chopra, A. Khaitan, H. Wang, RecSys 2020. doi "
+        "10.1145/3383313.3412254"
+    ),
+    question=(
+        "A service recommends articles, and its users resemble their friends. Learning for "
+        "friends together needs fewer tries than learning for each alone, but what one user "
+        "clicks then shapes what friends are shown. How much of the gain is left when clicks "
+        "are hidden from other users, or from the service itself?"
+    ),
+    method=(
+        "Noise is added to the running sums from which the model is computed: by the service "
+        "(global privacy) or on each user's device (local privacy), in proportion to how "
+        "strongly users influence each other. The paper does this for CoLin and GOBLin and "
+        "reports that learning together costs less regret at the same privacy than learning "
+        "alone, as DP-LinUCB does."
+    ),
+    studies=(TABLE_1, *FIGURE_1, COLLABORATION, *FIGURE_2, SOUND_NOISE, PRIVACY),
+)

@@ -1,0 +1,223 @@
+/**
+ * Tacit on the device: decide, show, report privately.
+ *
+ * A reward never leaves the device. Every decision that was shown is answered by exactly one report, at
+ * the time that was fixed with the decision, whatever happened until then: a click neither makes
+ * nor hastens it, and its absence does not prevent it.
+ */
+import { channel, type Channel, type Instructions, type Random, type Value } from "./channel.ts";
+import { bestStore, type Store } from "./storage.ts";
+
+export { channel, type Channel, type Instructions, type Random, type Value } from "./channel.ts";
+export { indexedStore, localStore, memoryStore, type Store } from "./storage.ts";
+
+export interface ClientOptions {
+  /** Where the service is, such as `https://decide.example.org`. */
+  url: string;
+  /** A token that may decide and report. */
+  token: string;
+  experiment: string;
+  /** The most that one report may cost; a server that asks for more gets no report. */
+  maxEpsilon: number;
+  /** The most that all reports kept in this storage may cost together; no limit unless given. */
+  budget?: number;
+  /** Where owed reports wait; the best the browser has unless given. */
+  storage?: Store;
+  /** Random bytes; `crypto.getRandomValues` unless given, which is for tests. */
+  random?: Random;
+  fetch?: typeof fetch;
+  /** Milliseconds since 1970; `Date.now` unless given, which is for tests. */
+  now?: () => number;
+}
+
+export interface Request {
+  person?: string;
+  eligible?: string[];
+  contexts?: Record<string, number[]>;
+}
+
+export interface Decision {
+  id: string;
+  option: string;
+  probability: number;
+  /** When the report goes out, in seconds since 1970; null if none is asked for. */
+  reportAt: number | null;
+  /** What the report will cost; 0 if none is sent. */
+  epsilon: number;
+  /** Why no report will be sent, or what the server said. */
+  reason: string;
+}
+
+export interface Client {
+  /** Ask the service what to show; rejects if it cannot be asked. */
+  decide(request?: Request): Promise<Decision>;
+  /** Say that the option was shown. From here on one report is owed; false if none will be sent. */
+  shown(decision: Decision): Promise<boolean>;
+  /** Note the reward: the first one counts, and nothing is sent before its time. */
+  reward(decision: Decision, value: number | boolean): Promise<void>;
+  /** Send what is due now; a page does this by itself, a service worker calls it. */
+  flush(): Promise<void>;
+  /** Stop the timer; what is owed stays in the storage. */
+  close(): void;
+}
+
+/** What is kept of a decision that was shown. */
+interface Owed {
+  instructions: Instructions;
+  /** Milliseconds since 1970. */
+  due: number;
+  /** Whether the server knows that it was shown. */
+  told?: boolean;
+  /** The report, once it is fixed. */
+  value?: Value;
+}
+
+/** A decision of this page that may be reported on. */
+interface Held {
+  asked: Channel;
+  instructions: Instructions;
+  shown?: Promise<boolean>;
+}
+
+const UNIT = 2 ** 40;
+const LONGEST = 2 ** 31 - 1;
+const RETRY = 30_000;
+
+/** Connect to one experiment. */
+export function createClient(options: ClientOptions): Client {
+  const { url, token, experiment, maxEpsilon, budget = Infinity, random } = options;
+  if (!(maxEpsilon > 0)) throw new Error("tacit: expected maxEpsilon > 0");
+  const store = options.storage ?? bestStore();
+  const now = options.now ?? Date.now;
+  const ask = options.fetch ?? globalThis.fetch.bind(globalThis);
+  const base = `${url.replace(/\/$/, "")}/v1/experiments/${encodeURIComponent(experiment)}`;
+  const prefix = `tacit ${base} `;
+  const held = new Map<string, Held>();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let flushing: Promise<void> | undefined;
+  let closed = false;
+
+  const post = (path: string, body: unknown, keepalive = false): Promise<Response> =>
+    ask(base + path, {
+      method: "POST",
+      keepalive,
+      headers: { "content-type": "application/json", authorization: `Bearer ${token}` },
+      body: JSON.stringify(body),
+    });
+
+  async function decide(request: Request = {}): Promise<Decision> {
+    const bytes = new Uint8Array(16);
+    crypto.getRandomValues(bytes);
+    // An id made here: a repeated request gets the stored answer, not a second decision.
+    const id = Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+    const body = { id, ...request };
+    let answer = await post("/decisions", body).catch(() => undefined);
+    if (!answer || answer.status >= 500) answer = await post("/decisions", body);
+    if (!answer.ok) throw new Error(`tacit: ${experiment} answered ${answer.status}`);
+    const { option, probability, report_at, instructions, reason = "" } = await answer.json();
+    const decision = { id, option, probability, reportAt: report_at ?? null, epsilon: 0, reason };
+    if (!instructions) return decision;
+    try {
+      const asked = channel(instructions);
+      if (asked.epsilon > maxEpsilon) throw new Error("tacit: asks for more than maxEpsilon");
+      if (!Number.isFinite(report_at)) throw new Error("tacit: instructions refused (report_at)");
+      held.set(id, { asked, instructions });
+      decision.epsilon = asked.epsilon;
+    } catch (error) {
+      decision.reason = (error as Error).message;
+    }
+    return decision;
+  }
+
+  async function shown(decision: Decision): Promise<boolean> {
+    const mine = held.get(decision.id);
+    return mine ? (mine.shown ??= owe(decision, mine)) : false;
+  }
+
+  async function owe({ id, reportAt }: Decision, { asked, instructions }: Held): Promise<boolean> {
+    // Charged before anything is owed: a crash in between charges too much, never too little.
+    const units = Math.ceil(asked.epsilon * UNIT);
+    let paid = false;
+    await store.update<number>("tacit spent", (spent = 0) => {
+      paid = budget === Infinity || spent + units <= budget * UNIT;
+      return paid ? spent + units : spent;
+    });
+    if (!paid) return false;
+    const due = reportAt! * 1000;
+    await store.update<Owed>(prefix + id, () => ({ instructions, due }));
+    schedule(due);
+    await tell(id).catch(() => undefined);
+    return true;
+  }
+
+  /** Let the server know that a decision was shown; false if it will not take a report. */
+  async function tell(id: string): Promise<boolean> {
+    const answer = await post(`/decisions/${id}/shown`, {});
+    if (unsure(answer)) throw new Error();
+    await store.update<Owed>(prefix + id, (owed) => owed && (answer.ok ? { ...owed, told: true } : undefined));
+    return answer.ok;
+  }
+
+  const fix = (id: string, reward?: unknown): Promise<Owed | undefined> =>
+    store.update<Owed>(prefix + id, (owed) =>
+      !owed || owed.value !== undefined
+        ? owed
+        : { ...owed, value: channel(owed.instructions).draw(reward, random) });
+
+  async function reward({ id }: Decision, value: number | boolean): Promise<void> {
+    await held.get(id)?.shown;
+    await fix(id, value);
+  }
+
+  async function send(id: string): Promise<void> {
+    const owed = await fix(id);
+    if (!owed || !(owed.told || (await tell(id)))) return;
+    const answer = await post("/reports", { v: 1, id, value: owed.value }, true);
+    if (unsure(answer)) throw new Error();
+    await store.update(prefix + id, () => undefined);
+  }
+
+  async function flushOnce(): Promise<void> {
+    let next = Infinity;
+    for (const key of await store.keys()) {
+      if (!key.startsWith(prefix)) continue;
+      const owed = await store.update<Owed>(key, (old) => old);
+      if (!owed) continue;
+      if (owed.due > now()) next = Math.min(next, owed.due);
+      else await send(key.slice(prefix.length)).catch(() => (next = Math.min(next, now() + RETRY)));
+    }
+    schedule(next);
+  }
+
+  const flush = (): Promise<void> =>
+    (flushing ??= flushOnce().catch(() => schedule(now() + RETRY)).finally(() => (flushing = undefined)));
+
+  let planned = Infinity;
+  function schedule(at: number): void {
+    if (closed || at >= planned) return;
+    clearTimeout(timer);
+    planned = at;
+    timer = setTimeout(() => {
+      planned = Infinity;
+      void flush();
+    }, Math.min(Math.max(at - now(), 0), LONGEST));
+    (timer as { unref?: () => void }).unref?.();
+  }
+
+  void flush();
+  return {
+    decide,
+    shown,
+    reward,
+    flush,
+    close() {
+      closed = true;
+      clearTimeout(timer);
+    },
+  };
+}
+
+/** Whether the same request may still succeed later. */
+function unsure(answer: Response): boolean {
+  return answer.status >= 500 || answer.status === 408 || answer.status === 429;
+}

@@ -1,0 +1,304 @@
+/** One report for every shown decision, at its time, whatever happens in between. */
+import assert from "node:assert/strict";
+import { beforeEach, mock, test } from "node:test";
+import fc from "fast-check";
+import { createClient, localStore, memoryStore, type Client, type Store } from "../src/index.ts";
+import { FakeService } from "./fake_service.ts";
+
+const MINUTE = 60_000;
+
+/** Let everything that is waiting for nothing but a promise go on. */
+async function settle(): Promise<void> {
+  for (let i = 0; i < 40; i++) await Promise.resolve();
+}
+
+async function pass(milliseconds: number): Promise<void> {
+  for (let left = milliseconds; left > 0; left -= 1000) {
+    mock.timers.tick(Math.min(1000, left));
+    await settle();
+  }
+}
+
+let service: FakeService;
+
+beforeEach(() => {
+  mock.timers.reset();
+  mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_800_000_000_000 });
+  service = new FakeService();
+});
+
+function open(storage: Store = memoryStore(), changes: object = {}): Client {
+  return createClient({
+    url: "https://decide.test/", token: "t", experiment: "news", maxEpsilon: 1,
+    storage, fetch: service.fetch, ...changes,
+  });
+}
+
+test("a click is reported at the time fixed with the decision, and not before", async () => {
+  const client = open();
+  const decision = await client.decide({ person: "ann" });
+  assert.equal(decision.option, "red");
+  assert.ok(decision.epsilon > 0.99 && decision.epsilon <= 1);
+  assert.equal(await client.shown(decision), true);
+  await client.reward(decision, 1);
+  await pass(MINUTE - 1000);
+  assert.equal(service.sent("/reports").length, 0);
+  await pass(1000);
+  const [report] = service.reports(decision.id);
+  assert.equal(report!.at, decision.reportAt! * 1000);
+  assert.match(report!.body, /^\{"v":1,"id":"[0-9a-f]{32}","value":[01]\}$/);
+  client.close();
+});
+
+test("silence is reported like a click", async () => {
+  const client = open();
+  const decision = await client.decide();
+  await client.shown(decision);
+  await pass(MINUTE);
+  assert.equal(service.reports(decision.id).length, 1);
+  await pass(10 * MINUTE);
+  assert.equal(service.reports(decision.id).length, 1);
+  client.close();
+});
+
+test("what was not shown is not reported, clicked or not", async () => {
+  const client = open();
+  const decision = await client.decide();
+  await client.reward(decision, 1);
+  await pass(2 * MINUTE);
+  assert.equal(service.sent("/reports").length, 0);
+  client.close();
+});
+
+test("the first reward counts, and retries repeat its bytes", async () => {
+  service.network = "up";
+  const client = open(memoryStore(), { random: (bytes: Uint8Array) => bytes.fill(0) });
+  const decision = await client.decide();
+  await client.shown(decision);
+  await client.reward(decision, 1);
+  await client.reward(decision, 0);
+  service.network = "deaf";
+  await pass(3 * MINUTE);
+  service.network = "up";
+  await pass(MINUTE);
+  const bodies = service.reports(decision.id).map((each) => each.body);
+  assert.ok(bodies.length > 2);
+  assert.deepEqual(new Set(bodies), new Set([`{"v":1,"id":"${decision.id}","value":1}`]));
+  client.close();
+});
+
+test("a click that comes while the page is still telling that it was shown is not lost", async () => {
+  const client = open(memoryStore(), { random: (bytes: Uint8Array) => bytes.fill(0) });
+  const decision = await client.decide();
+  const showing = client.shown(decision);
+  const clicking = client.reward(decision, 1);
+  await Promise.all([showing, clicking]);
+  await pass(MINUTE);
+  assert.equal(JSON.parse(service.reports(decision.id)[0]!.body).value, 1);
+  client.close();
+});
+
+test("a tab that is killed leaves its report to a later visit, once due", async () => {
+  const storage = memoryStore();
+  const first = open(storage);
+  const decision = await first.decide();
+  await first.shown(decision);
+  await first.reward(decision, 1);
+  first.close();
+  const early = open(storage);
+  await pass(MINUTE / 2);
+  assert.equal(service.sent("/reports").length, 0);
+  early.close();
+  await pass(60 * MINUTE);
+  assert.equal(service.sent("/reports").length, 0);
+  const late = open(storage);
+  await settle();
+  assert.equal(service.reports(decision.id).length, 1);
+  late.close();
+});
+
+test("two tabs come to the same report", async () => {
+  const storage = memoryStore();
+  const [one, two] = [open(storage), open(storage)];
+  const decision = await one.decide();
+  await one.shown(decision);
+  service.network = "deaf";
+  await pass(2 * MINUTE);
+  service.network = "up";
+  await Promise.all([one.flush(), two.flush()]);
+  await pass(MINUTE);
+  const bodies = new Set(service.reports(decision.id).map((each) => each.body));
+  assert.equal(bodies.size, 1);
+  one.close();
+  two.close();
+});
+
+test("a request that was lost is repeated under the same id", async () => {
+  service.network = 503;
+  const client = open();
+  await assert.rejects(client.decide(), /answered 503/);
+  const ids = new Set(service.sent("/decisions").map((each) => JSON.parse(each.body).id));
+  assert.equal(service.sent("/decisions").length, 2);
+  assert.equal(ids.size, 1);
+  service.network = 400;
+  await assert.rejects(client.decide(), /answered 400/);
+  assert.equal(service.sent("/decisions").length, 3);
+  client.close();
+});
+
+test("offline when shown: the server is told later, then gets the report", async () => {
+  const client = open();
+  const decision = await client.decide();
+  service.network = "down";
+  assert.equal(await client.shown(decision), true);
+  await pass(2 * MINUTE);
+  service.network = "up";
+  await pass(MINUTE);
+  const paths = service.received.map((each) => each.path);
+  assert.deepEqual(paths, ["/decisions", `/decisions/${decision.id}/shown`, "/reports"]);
+  client.close();
+});
+
+test("a decision that the server no longer knows is forgotten, not repeated for ever", async () => {
+  const client = open();
+  const decision = await client.decide();
+  await client.shown(decision);
+  service.network = 410;
+  await pass(5 * MINUTE);
+  assert.equal(service.reports(decision.id).length, 1);
+  client.close();
+});
+
+test("more than maxEpsilon, or instructions that are wrong, are never followed", async () => {
+  const { instructions } = service as { instructions: any };
+  const greedy = { ...instructions.answer, weights: [2 ** 52, 1] };
+  for (const bad of [
+    { ...instructions, answer: greedy },
+    { ...instructions, epsilon: 0.1 },
+    { ...instructions, trust: "central" },
+    { v: 1, trust: "central", default: 0, question: { low: 0, high: 1 }, answer: { kind: "identity" } },
+    "report everything",
+  ]) {
+    service.instructions = bad;
+    const client = open();
+    const decision = await client.decide();
+    assert.equal(decision.option, "red");
+    assert.match(decision.reason, /tacit/);
+    assert.equal(decision.epsilon, 0);
+    assert.equal(await client.shown(decision), false);
+    await client.reward(decision, 1);
+    await pass(2 * MINUTE);
+    client.close();
+  }
+  assert.deepEqual(new Set(service.received.map((each) => each.path)), new Set(["/decisions"]));
+});
+
+test("the device's own budget refuses, over several visits and whatever the server says", async () => {
+  const storage = memoryStore();
+  const answers: boolean[] = [];
+  for (let i = 0; i < 4; i++) {
+    const client = open(storage, { budget: 2.5 });
+    const decision = await client.decide();
+    answers.push(await client.shown(decision));
+    assert.equal(await client.shown(decision), answers[i]); // once, however often it is said
+    client.close();
+  }
+  assert.deepEqual(answers, [true, true, false, false]);
+  assert.equal(service.received.filter((each) => each.path.endsWith("/shown")).length, 2);
+});
+
+test("a server that asks for nothing gets nothing", async () => {
+  service.instructions = null;
+  const client = open();
+  const decision = await client.decide();
+  assert.equal(decision.reason, "learn");
+  assert.equal(await client.shown(decision), false);
+  client.close();
+});
+
+test("localStorage keeps what is owed", async () => {
+  const kept = new Map<string, string>();
+  const storage = new Proxy({
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, value: string) => void kept.set(key, value),
+    removeItem: (key: string) => void kept.delete(key),
+  }, { ownKeys: () => [...kept.keys()], getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }) });
+  const store = localStore(storage as unknown as Storage);
+  const client = open(store);
+  const decision = await client.decide();
+  await client.shown(decision);
+  client.close();
+  const later = open(store);
+  await pass(MINUTE);
+  assert.equal(service.reports(decision.id).length, 1);
+  assert.deepEqual([...kept.keys()], ["tacit spent"]);
+  later.close();
+});
+
+let clicked = 0;
+const STEPS = ["decide", "decide", "shown", "shown", "shown", "click", "click", "click", "kill", "reopen", "second tab", "online", "offline", "deaf",
+  "wait", "wait long", "clock"] as const;
+
+test("any order of events: at most one report, its bytes fixed, never before its time", async () => {
+  await fc.assert(fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 12, maxLength: 40, size: "max" }), async (steps) => {
+    mock.timers.reset();
+    mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_800_000_000_000 });
+    service = new FakeService();
+    const storage = memoryStore();
+    let skew = 0;
+    const now = () => Date.now() + skew;
+    const visit = () => open(storage, { now });
+    let tabs = [visit()];
+    const decisions: { decision: Awaited<ReturnType<Client["decide"]>>; tab: Client; owed: boolean }[] = [];
+    for (const step of steps) {
+      const last = decisions.at(-1);
+      const tab = tabs[0];
+      if (step === "decide" && tab) {
+        await tab.decide().then((decision) => decisions.push({ decision, tab, owed: false }), () => undefined);
+      } else if (step === "shown" && last && tabs.includes(last.tab)) last.owed ||= await last.tab.shown(last.decision);
+      else if (step === "click" && last && tabs.includes(last.tab)) {
+        await last.tab.reward(last.decision, 1);
+        clicked += +last.owed;
+      }
+      else if (step === "kill") tabs.splice(0).forEach((each) => each.close());
+      else if (step === "reopen" && !tab) tabs = [visit()];
+      else if (step === "second tab") tabs.push(visit());
+      else if (step === "online") service.network = "up";
+      else if (step === "offline") service.network = "down";
+      else if (step === "deaf") service.network = "deaf";
+      else if (step === "wait") await pass(MINUTE / 3);
+      else if (step === "wait long") await pass(3 * MINUTE);
+      else if (step === "clock") skew += 10_000;
+    }
+    service.network = "up";
+    tabs.push(visit());
+    await pass(4 * MINUTE);
+    tabs.forEach((each) => each.close());
+    for (const { decision, owed } of decisions) {
+      const reports = service.reports(decision.id);
+      assert.equal(new Set(reports.map((each) => each.body)).size, owed ? 1 : 0);
+      for (const { at } of reports) assert.ok(at + skew >= decision.reportAt! * 1000);
+    }
+  }), { numRuns: 60 });
+  assert.ok(clicked > 20, "too few clicks to say anything");
+});
+
+test("when a report is sent does not depend on whether there was a click", async () => {
+  const times: number[][] = [];
+  for (const click of [false, true]) {
+    mock.timers.reset();
+    mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_800_000_000_000 });
+    service = new FakeService();
+    const client = open();
+    for (let i = 0; i < 3; i++) {
+      const decision = await client.decide();
+      await client.shown(decision);
+      await pass(7000);
+      if (click) await client.reward(decision, 1);
+    }
+    await pass(2 * MINUTE);
+    times.push(service.received.map((each) => each.at));
+    client.close();
+  }
+  assert.deepEqual(times[0], times[1]);
+});

@@ -1,0 +1,9 @@
+"""Studies that belong to no paper: what the policies of all of them are worth, side by side."""
+
+from __future__ import annotations
+
+from tacit.papers.own.trade_off import TRADE_OFF
+
+__all__ = ["STUDIES"]
+
+STUDIES = (TRADE_OFF,)
