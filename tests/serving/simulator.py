@@ -6,13 +6,26 @@ A model beside it knows only what was acknowledged. After every step the invaria
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import random
+import shutil
+import sqlite3
+from pathlib import Path
 from typing import Any
 
 from serving.toy import Account, Toy, ToyDecider
 
-from tacit.serving import Allowance, Core, Experiment, MemoryStore, RefusedError, StoreError, Terms
+from tacit.serving import (
+    Allowance,
+    Core,
+    Experiment,
+    MemoryStore,
+    RefusedError,
+    SQLiteStore,
+    StoreError,
+    Terms,
+)
 from tacit.tapes import secure_tape
 
 CHOICES = bytes(range(32))
@@ -24,7 +37,7 @@ class Crash(Exception):
     """The process ends here."""
 
 
-class FaultyStore(MemoryStore):
+class Faulty:
     """A store whose commits fail before or after they are durable, when it is told to."""
 
     fate = ""
@@ -35,17 +48,83 @@ class FaultyStore(MemoryStore):
             raise StoreError("disk full")
         if fate == "crash before":
             raise Crash
-        super().append(experiment, seq, copy.deepcopy(list(events)))
+        super().append(experiment, seq, events)  # type: ignore[misc]
         if fate == "unknown":
             raise StoreError("the answer of the disk was lost")
         if fate == "crash after":
             raise Crash
 
 
+class FaultyMemory(Faulty, MemoryStore):
+    """In memory, where nothing that is committed may share parts with what is not."""
+
+    def append(self, experiment: str, seq: int, events: Any) -> None:
+        super().append(experiment, seq, copy.deepcopy(list(events)))
+
+
+class FaultySQLite(Faulty, SQLiteStore):
+    """On a disk."""
+
+
+class MemoryDisk:
+    """Where a store in memory lies, and its copy."""
+
+    def __init__(self) -> None:
+        self.store, self.copied = FaultyMemory(), None
+
+    def reopen(self) -> None:
+        pass
+
+    def copy(self) -> None:
+        self.copied = copy.deepcopy(self.store)
+        self.copied.fate = ""
+
+    def put_back(self) -> tuple[int, int] | None:
+        if self.copied is None:
+            return None
+        now, then = self.store.load("x"), self.copied.load("x")
+        if now.seq == then.seq:
+            return None
+        self.store = copy.deepcopy(self.copied)
+        return now.charged - then.charged, then.at
+
+
+class FileDisk:
+    """Where a SQLite file lies with its mark, and a copy of the file."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path, self.backup = folder / "x.db", folder / "copy.db"
+        self.store = FaultySQLite(self.path)
+
+    def reopen(self, **how: Any) -> None:
+        self.store.close()
+        self.store = FaultySQLite(self.path, **how)
+
+    def copy(self) -> None:
+        with (
+            contextlib.closing(sqlite3.connect(self.path)) as source,
+            contextlib.closing(sqlite3.connect(self.backup)) as target,
+        ):
+            source.backup(target)
+
+    def put_back(self) -> tuple[int, int] | None:
+        if not self.backup.exists():
+            return None
+        self.store.close()
+        for suffix in ("-wal", "-shm"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+        shutil.copy(self.backup, self.path)
+        try:
+            self.store = FaultySQLite(self.path)
+        except StoreError:
+            self.store = FaultySQLite(self.path, restored=True)
+        return self.store.lost("x")
+
+
 class Simulator:
     """One experiment, its clients and its accidents, all from one seed."""
 
-    def __init__(self, seed: int, *, store: Any = None, local: bool | None = None) -> None:
+    def __init__(self, seed: int, *, disk: Any = None, local: bool | None = None) -> None:
         self.seed, self.random = seed, random.Random(seed)
         self.account = Account()
         self.policy = Toy(local=self.random.random() < 0.4 if local is None else local)
@@ -61,11 +140,9 @@ class Simulator:
                 else ()
             ),
         )
-        self.store: FaultyStore = store or FaultyStore()
+        self.disk = disk or MemoryDisk()
         self.store.create("x", {})
         self.now, self.step_number = 1_700_000_000_000, 0
-        self.backup: tuple[Any, int] | None = None
-        self.mark = (0, 0)
         self.decided: dict[str, dict[str, Any]] = {}
         """By identity: what the caller was told, and what is known of its report."""
         self.unsure: set[str] = set()
@@ -80,7 +157,15 @@ class Simulator:
         self.faults = 0
         self.start()
 
+    @property
+    def store(self) -> Any:
+        return self.disk.store
+
     def start(self) -> None:
+        self.disk.reopen()
+        self.make()
+
+    def make(self) -> None:
         self.x = Experiment(
             lambda: ToyDecider(self.policy, self.account),
             lambda: secure_tape(choices=CHOICES, log=64),
@@ -109,8 +194,8 @@ class Simulator:
             action()
         except Crash:
             self.start()
-        except StoreError:
-            pass
+        except StoreError as error:
+            assert "lost" in str(error) or "full" in str(error), error
         except RefusedError as error:
             # Its time came with this very command.
             assert error.reason == "closed", error
@@ -252,23 +337,16 @@ class Simulator:
         assert self.x.core.snapshot() == before, "a restart changed the state"
 
     def back_up(self) -> None:
-        fate, self.store.fate = self.store.fate, ""
-        self.backup = (copy.deepcopy(self.store), self.x.core.decided)
-        self.store.fate = fate
+        self.disk.copy()
 
     def restore(self) -> None:
         """Put an old copy back: what was lost counts as spent, open sums are never released."""
-        if self.backup is None:
-            return
         self.learn_of_releases()
-        copied, _ = self.backup
-        lost = self.store.load("x").charged - copied.load("x").charged  # type: ignore[union-attr]
-        if self.store.load("x").seq == copied.load("x").seq:  # type: ignore[union-attr]
+        lost = self.disk.put_back()
+        self.make()
+        if lost is None:
             return
-        self.store = copy.deepcopy(copied)
-        since = self.store.load("x").at  # type: ignore[union-attr]
-        self.start()
-        self.x.run(Core.begin_epoch, self.now, lost, since)
+        self.x.run(Core.begin_epoch, self.now, *lost)
         # The callers of the lost history know of decisions that this one does not.
         self.decided = {
             id: known
@@ -304,7 +382,7 @@ class Simulator:
 
     def learn_of_releases(self) -> None:
         """Count, for every committed release, the reports that are in it."""
-        last = self.store.load("x").seq  # type: ignore[union-attr]
+        last = self.store.load("x").seq
         for event in self.store.events("x", self.seen, last):
             if event.kind == "decide":
                 self.lineage[event.body["round"]] = str(event.id)

@@ -442,7 +442,8 @@ class Core:
         self.debts = [tuple(debt) for debt in about["debts"]]
         self._refresh()
         self.decider.unpack(state)
-        self.open = {row["id"]: Open.of(row) for row in decisions}
+        rows = sorted(decisions, key=lambda row: int(row["round"]))
+        self.open = {row["id"]: Open.of(row) for row in rows}
         self._due = [
             (d.close_at, d.round, d.id) for d in self.open.values() if d.close_at is not None
         ]

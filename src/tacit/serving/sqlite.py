@@ -84,9 +84,8 @@ class SQLiteStore(Store):
         self._ids: dict[str, int] = {}
         self._lock = _own(self.path)
         try:
-            existed = self.path.exists()
-            if not existed:
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+            self.path.chmod(0o600)
             self._connection = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False
             )
