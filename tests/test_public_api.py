@@ -15,9 +15,9 @@ PUBLIC = {
     """,
     "tacit.arms": """
         AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF Learner Piecewise RandomizedResponse
-        Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal UCB1 UCBN Uniform
-        edit
+        GAPU GraphFeedback KLUCB KLUCBCF Learner
+        Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
+        edit_rewards
     """,
     "tacit.device": """
         Budget Channel MAX_EPSILON Reporter
