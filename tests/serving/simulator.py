@@ -135,7 +135,10 @@ class Simulator:
             retention=5_000,
             max_open=25,
             allowances=(
-                (Allowance(epsilon=ALLOWED / 1e6, window="ever"), Allowance(epsilon=3.0, window="day"))
+                (
+                    Allowance(epsilon=ALLOWED / 1e6, window="ever"),
+                    Allowance(epsilon=3.0, window="day"),
+                )
                 if self.random.random() < 0.5
                 else ()
             ),

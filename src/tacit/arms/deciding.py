@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -44,9 +43,9 @@ class ArmsDecider(Decider):
         self.releases = ends is None and policy.mechanisms != ()
         if not policy.learns_from_any:
             self.not_explored = f"{kind.__name__} learns only from arms that it chose itself"
-        floor = f"0, because {self.not_explored}" if self.not_explored else "in [0, 1)"
-        most = 1 if not self.not_explored else math.ulp(0.0)
-        require("Learner", "explore", floor, 0 <= explore < most, explore)
+            why = f"0, because {self.not_explored}"
+            require("Learner", "explore", why, explore == 0, explore)
+        require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
         self._explore = explore
         self._rule: Any = policy.rule
         self._state: Any = policy.start(None)
@@ -56,11 +55,15 @@ class ArmsDecider(Decider):
         common = (self._rule, self._state, tape, 0)
         self._act = bound(kind.act, *common, self._all)
         self._learn = bound(kind.learn, *common, 0, 0.0)
-        self._take = None if ends is None else bound(kind.take, *_without_tape(common), 0, 0.0)
-        self._chances = None
+        self._take: Any = None
+        if ends is not None:
+            take: Any = kind.take
+            self._take = bound(take, *_without_tape(common), 0, 0.0)
+        self._chances: Any = None
         if kind.chances is not None:
-            self._chances = bound(kind.chances, *_without_tape(common), self._all, self._out)
-        self._uniform = bound(uniform, tape, 0, 0, FLOOR) if explore else None
+            chances: Any = kind.chances
+            self._chances = bound(chances, *_without_tape(common), self._all, self._out)
+        self._uniform: Any = bound(uniform, tape, 0, 0, FLOOR) if explore else None
         self._default: dict[tuple[int, float | None], tuple[dict[str, Any], Channel]] = {}
 
     @property
@@ -102,8 +105,8 @@ class ArmsDecider(Decider):
 
     def _floor(self, tape: Tape, t: int, eligible: Any, arm: int, chance: float) -> Choice:
         share, m = self._explore, eligible.size
-        if self._uniform(tape, t, 0, FLOOR) < share:  # type: ignore[misc]
-            drawn = int(eligible[int(self._uniform(tape, t, 1, FLOOR) * m)])  # type: ignore[misc]
+        if self._uniform(tape, t, 0, FLOOR) < share:
+            drawn = int(eligible[int(self._uniform(tape, t, 1, FLOOR) * m)])
             if self._chances is not None:
                 chance = float(self._out[drawn])
             elif drawn != arm:
@@ -159,7 +162,8 @@ class ArmsDecider(Decider):
 
     def grown(self) -> ArmsDecider:
         """Return a decider with one arm more; old arms keep what was learned."""
-        policy = replace(self.policy, n_arms=self.policy.n_arms + 1)
+        smaller: Any = self.policy
+        policy: ArmsPolicy = replace(smaller, n_arms=smaller.n_arms + 1)
         larger = ArmsDecider(policy, explore=self._explore)
         self.policy.carry_over(self._state, larger._state)
         return larger

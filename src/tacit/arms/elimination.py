@@ -38,6 +38,12 @@ class Elimination(ArmsPolicy):
         """The failure probability in force: 1/T unless given."""
         return 1.0 / self.horizon if self.failure_prob is None else float(self.failure_prob)
 
+    def retire(self, state: Any, arm: int) -> None:
+        """Drop the arm."""
+        others = state.active.sum() - state.active[arm]
+        require(self, "arms", "left that are not dropped", bool(others > 0), others)
+        state.active[arm] = False
+
 
 class Rule(NamedTuple):
     """What the kernels of GAP, GAPU and DP-SE need."""
@@ -146,6 +152,18 @@ class PrivateElimination(Elimination):
             state.counts[:] = 0
             state.sums[:] = 0.0
             state.now[LACKING], state.now[GRAPH], state.now[FIRST] = 1, -1, 1 << 62
+
+    def retire(self, state: State, arm: int) -> None:
+        """Drop the arm, and begin the open phase anew without it."""
+        super().retire(state, arm)
+        self.forget_unreleased(state)
+
+    def carry_over(self, state: State, larger: State) -> None:
+        """Keep which arms were dropped and how precise the phases are; begin the open one anew."""
+        K = self.n_arms
+        larger.active[:K], larger.means[:K] = state.active, state.means
+        larger.now[PHASE] = state.now[PHASE]
+        self.forget_unreleased(larger)
 
     def _empty(self, feedback: Feedback) -> State:
         K = self.n_arms

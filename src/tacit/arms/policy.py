@@ -130,4 +130,6 @@ class PlainPolicy(ArmsPolicy):
 def _arrays(state: Any) -> list[NDArray[Any]]:
     if isinstance(state, np.ndarray):
         return [state]
-    return [array for value in state for array in _arrays(value)] if isinstance(state, tuple) else []
+    return (
+        [array for value in state for array in _arrays(value)] if isinstance(state, tuple) else []
+    )

@@ -671,8 +671,8 @@ class Core:
         return len(self.options) - 1
 
     def _retire(self, option: int) -> None:
-        self.retired.add(option)
         self.decider.retire(option)
+        self.retired.add(option)
         self._refresh()
 
     def _refresh(self) -> None:
