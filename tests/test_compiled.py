@@ -163,3 +163,75 @@ def test_kernels_release_the_interpreter_lock_and_keep_strict_arithmetic():
 
     assert philox.targetoptions["nogil"]
     assert not philox.targetoptions.get("fastmath", False)
+
+
+SLOW = """
+from tacit.compiled import kernel, when_compiling
+import sys
+
+{functions}
+
+@kernel
+def outermost(x):
+    return {calls}
+
+when_compiling(lambda: print("compiling", file=sys.stderr))
+print(outermost(1.0))
+print(sum(outermost.stats.cache_misses.values()), sum(f0.bare.stats.cache_misses.values()))
+"""
+
+
+def slow_module(n):
+    functions = "\n".join(
+        f"@kernel\ndef f{i}(x):\n    y = x\n"
+        + "\n".join(f"    for j in range({k}): y = (y * x + {k}) % 7.0" for k in range(1, 6))
+        + "\n    return y\n"
+        for i in range(n)
+    )
+    return SLOW.format(functions=functions, calls=" + ".join(f"f{i}(x)" for i in range(n)))
+
+
+@compiled_only
+def test_two_processes_never_compile_the_same_and_say_that_they_compile(tmp_path):
+    (tmp_path / "slow.py").write_text(slow_module(20))
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    command = [sys.executable, "slow.py"]
+    started = [
+        subprocess.Popen(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=300) for process in started]
+    assert [process.returncode for process in started] == [0, 0], outputs
+    values, misses = zip(*(out.splitlines() for out, _ in outputs), strict=True)
+    assert len(set(values)) == 1
+    assert sorted(misses) == ["0 0", "1 1"]
+    for (_, complaint), missed in zip(outputs, misses, strict=True):
+        if missed == "1 1":
+            assert complaint == "compiling\n"
+    again = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert again.stderr == ""
+
+
+@compiled_only
+def test_a_kernel_is_the_same_called_from_python_and_from_a_kernel():
+    @kernel
+    def once(x):
+        return 3 * x
+
+    @kernel
+    def twice(x):
+        return once(once(x))
+
+    assert twice(2) == 18
+    assert once.overloads == {}
+    assert once(2) == 6
+    assert len(once.overloads) == len(once.bare.overloads) == 1

@@ -19,6 +19,9 @@ PUBLIC = {
         Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
         edit_rewards
     """,
+    "tacit.client": """
+        AsyncClient Client Decision Outbox ServiceError
+    """,
     "tacit.device": """
         Budget Channel MAX_EPSILON Reporter
     """,

@@ -1,7 +1,7 @@
 """The one way to compile a kernel.
 
 Kernels are numba functions at module level, cached on disk, free of the interpreter lock and
-without ``fastmath``. Three things numba does by default are mended here:
+without ``fastmath``. Four things numba does by default are mended here:
 
 - It counts references to every array of every tuple that is passed, atomically: ten times the cost
   of a round of UCB1. A kernel that allocates no array needs none of it, so by default a kernel may
@@ -9,6 +9,8 @@ without ``fastmath``. Three things numba does by default are mended here:
   inlined where it is called. A kernel that must allocate says ``@kernel(allocates=True)``.
 - It invalidates a cached kernel when its own file changes, but not when a kernel it calls, in
   another file, does. The cache is stamped with every file involved.
+- It compiles for every kernel what only a call from Python needs, a third of the time. A kernel that only
+  other kernels call goes without; and two processes never compile the same kernel side by side.
 - It fails where the cache names a type that the code no longer has, or was cut short. Such a
   cache counts as empty.
 """
@@ -19,17 +21,26 @@ import hashlib
 import inspect
 import os
 import pickle
+import tempfile
+import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
-import numba
+try:
+    import fcntl
+except ImportError:  # not on this system: processes may then compile the same side by side
+    fcntl = None  # type: ignore[assignment]
+
 from numba import extending
 from numba import types as kinds
-from numba.core import caching, config
+from numba.core import caching, config, sigutils
+from numba.core.registry import CPUDispatcher
 
-__all__ = ["INTERPRETED", "address_of", "bound", "call", "kernel"]
+__all__ = ["INTERPRETED", "address_of", "bound", "call", "kernel", "when_compiling"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -159,21 +170,123 @@ def _code(function: Callable[..., Any], examples: tuple[Any, ...]) -> Any:
 def _compile(function: F, **options: bool) -> F:
     if INTERPRETED:
         return function
-    jit: Any = numba.njit
     source = inspect.getsourcefile(function) or ""
-    if not Path(source).is_file():  # a function typed at a prompt has no file to cache beside
-        return cast(F, jit(**options)(function))
     files = _files_of(function) | {source, __file__}
-    dispatcher = jit(cache=True, **options)(function)
-    _sources[id(dispatcher)] = files
-    cache = dispatcher._cache
-    index: Any = _Index
-    cache._cache_file = index(
-        cache_path=cache._cache_path,
-        filename_base=cache._impl.filename_base,
-        source_stamp=_stamp(files),
+    kept = Path(source).is_file()  # a function typed at a prompt has no file to cache beside
+    # What a kernel needs to be called from Python costs a third of its compilation; one that only
+    # other kernels call goes without.
+    bare = _dispatcher(
+        function, files if kept else None, ".inner", no_cpython_wrapper=True, **options
     )
+    dispatcher = _dispatcher(function, files if kept else None, "", **options)
+    dispatcher.bare = bare
+    if kept:
+        _sources[id(dispatcher)] = files
     return cast(F, dispatcher)
+
+
+def _dispatcher(function: Any, files: frozenset[str] | None, suffix: str, **options: bool) -> Any:
+    dispatcher = _Kernel(
+        py_func=function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options}
+    )
+    if files is not None:
+        dispatcher.enable_caching()
+        kept: Any = cast(Any, dispatcher)._cache
+        index: Any = _Index
+        kept._cache_file = index(
+            cache_path=kept._cache_path,
+            filename_base=kept._impl.filename_base + suffix,
+            source_stamp=_stamp(files),
+        )
+    return dispatcher
+
+
+_Base: Any = CPUDispatcher
+_signature: Any = sigutils.normalize_signature
+
+
+class _Kernel(CPUDispatcher):
+    """A function for Python and, within other kernels, its twin without the wrapper for Python."""
+
+    bare: Any = None
+
+    def get_call_template(self: Any, args: Any, kws: Any) -> Any:
+        return _Base.get_call_template(self.bare or self, args, kws)
+
+    def get_overload(self: Any, sig: Any) -> Any:
+        return _Base.get_overload(self.bare or self, sig)
+
+    def compile(self: Any, sig: Any) -> Any:
+        """Compile, unless another process does so already: then wait for it and load what it made."""
+        args, _ = _signature(sig)
+        if tuple(args) in self.overloads or self._is_kept(sig):
+            return _Base.compile(self, sig)
+        with _telling, self._alone():
+            return _Base.compile(self, sig)
+
+    def _is_kept(self: Any, sig: Any) -> bool:
+        if not isinstance(self._cache, caching.FunctionCache):
+            return False
+        kept: Any = self._cache
+        return kept._index_key(sig, self.targetctx.codegen()) in kept._cache_file._load_index()
+
+    @contextmanager
+    def _alone(self: Any) -> Iterator[None]:
+        if fcntl is None or not isinstance(self._cache, caching.FunctionCache):
+            yield
+            return
+        # Kernels never call each other in a circle, so processes never wait in one.
+        name = hashlib.sha256(self._cache._cache_file._index_path.encode()).hexdigest()[:32]
+        if name in _held:
+            yield
+            return
+        with (_locks() / name).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _held.add(name)
+            try:
+                yield
+            finally:
+                _held.discard(name)
+
+
+_held: set[str] = set()
+
+
+@cache
+def _locks() -> Path:
+    folder = Path(tempfile.gettempdir()) / f"tacit-compiling-{os.getuid()}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+class _Telling:
+    """Tells whoever asked, once, when compilation takes more than a second."""
+
+    def __init__(self) -> None:
+        self.tell: Callable[[], None] | None = None
+        self._depth = 0
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> None:
+        self._depth += 1
+        if self.tell is not None and self._timer is None:
+            self._timer = threading.Timer(1.0, self.tell)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if self._depth == 0 and self._timer is not None and self._timer.is_alive():
+            self._timer.cancel()
+            self._timer = None
+
+
+_telling = _Telling()
+
+
+def when_compiling(tell: Callable[[], None] | None) -> None:
+    """Call `tell` once, as soon as a compilation has taken a second; None takes that back."""
+    _telling.tell = tell
 
 
 class _Index(caching.IndexDataCacheFile):
