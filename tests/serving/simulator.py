@@ -33,7 +33,7 @@ PEOPLE = 6
 ALLOWED = 8_000_000
 
 
-class Crash(Exception):
+class CrashError(Exception):
     """The process ends here."""
 
 
@@ -47,12 +47,12 @@ class Faulty:
         if fate == "lost":
             raise StoreError("disk full")
         if fate == "crash before":
-            raise Crash
+            raise CrashError
         super().append(experiment, seq, events)  # type: ignore[misc]
         if fate == "unknown":
             raise StoreError("the answer of the disk was lost")
         if fate == "crash after":
-            raise Crash
+            raise CrashError
 
 
 class FaultyMemory(Faulty, MemoryStore):
@@ -195,7 +195,7 @@ class Simulator:
         )[0]  # fmt: skip
         try:
             action()
-        except Crash:
+        except CrashError:
             self.start()
         except StoreError as error:
             assert "lost" in str(error) or "full" in str(error), error
@@ -203,13 +203,14 @@ class Simulator:
             # Its time came with this very command.
             assert error.reason == "closed", error
         self.store.fate = ""
+        assert not self.account.twice, f"noise used for two sums: {self.account.twice[:1]}"
         self.learn_of_releases()
         self.check()
 
     def run(self, ids: Any, command: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
             return self.x.run(command, self.now, *arguments, **keywords)
-        except (StoreError, Crash):
+        except (StoreError, CrashError):
             self.unsure |= set(ids)
             raise
 
@@ -327,7 +328,7 @@ class Simulator:
             sent.append((id, value))
         try:
             answers = self.x.run_many([(Core.report, (self.now, *each), {}) for each in sent])
-        except (StoreError, Crash):
+        except (StoreError, CrashError):
             self.unsure |= set(ids)
             raise
         for (id, value), answer in zip(sent, answers, strict=True):
@@ -406,7 +407,6 @@ class Simulator:
         raise AssertionError("a release that nobody drew")
 
     def check(self) -> None:
-        assert not self.account.twice, f"noise used for two sums: {self.account.twice[:1]}"
         again = {id: n for id, n in self.released.items() if n > 1}
         assert not again, f"released more than once: {again}"
         core = self.x.core

@@ -90,7 +90,8 @@ def test_answering_before_the_commit_is_noticed(monkeypatch):
             self._core = None
 
     monkeypatch.setattr(Experiment, "_commit", hopeful)
-    assert "acknowledged and is lost" in first_failure()
+    said = first_failure()
+    assert "acknowledged and is lost" in said or "accepted twice" in said
 
 
 def test_a_release_that_is_not_in_the_log_is_noticed(monkeypatch):

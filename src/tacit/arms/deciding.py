@@ -14,7 +14,7 @@ from tacit.checks import require
 from tacit.compiled import bound
 from tacit.deciding import Choice, Decider
 from tacit.device.channel import Channel
-from tacit.device.instructions import asymmetric_response, identity
+from tacit.device.instructions import asymmetric_response, identity, randomized_response
 from tacit.tapes import FLOOR, Tape, secure_tape, uniform
 
 __all__ = ["ArmsDecider"]
@@ -40,6 +40,7 @@ class ArmsDecider(Decider):
         ends = None if corruption is None else corruption.ends(policy.n_arms)
         self.trust = "central" if ends is None else "local"
         self._ends = ends
+        self._epsilon: float | None = getattr(policy, "epsilon", None)
         self.releases = ends is None and policy.mechanisms != ()
         if not policy.learns_from_any:
             self.not_explored = f"{kind.__name__} learns only from arms that it chose itself"
@@ -125,6 +126,8 @@ class ArmsDecider(Decider):
         if made is None:
             if self._ends is None:
                 told = identity(default=default)
+            elif self._epsilon is not None:
+                told = randomized_response(self._epsilon, default=default)
             else:
                 zero, one = (float(end) for end in self._ends[option])
                 told = asymmetric_response(1.0 - zero, one, default=default)

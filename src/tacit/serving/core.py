@@ -650,9 +650,11 @@ class Core:
             if self._logs:
                 self._stage("late", None, {})
             return Receipt(decision.id, "late", "it came after the decision was closed")
+        asked = not decision.reason
+        why = f"it was {decision.status}" if asked else f"of {decision.reason}"
         raise RefusedError(
-            "closed",
-            f"decision {decision.id}: expected no report, because it was {decision.status}",
+            "closed" if asked else "unasked",
+            f"decision {decision.id}: expected no report, because {why}",
         )
 
     def _set_mode(self, mode: str) -> None:
