@@ -11,7 +11,7 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Result __version__ register simulate
+        Learner Result __version__ register simulate
     """,
     "tacit.arms": """
         AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
@@ -55,6 +55,10 @@ PUBLIC = {
     """,
     "tacit.report": """
         draw_curves figure save_figure
+    """,
+    "tacit.serving": """
+        Allowance Core Decision Event Experiment Learner MemoryStore Receipt RefusedError SQLiteStore
+        Store StoreError Terms
     """,
     "tacit.simulation": """
         CellResult Result Study StudyResult read run_study simulate

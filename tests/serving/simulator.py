@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from serving.toy import Account, Toy, ToyDecider
-
 from tacit.serving import (
     Allowance,
     Core,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from serving import simulator
 from serving.simulator import FileDisk, MemoryDisk, play
 from serving.toy import ToyDecider
-
 from tacit.serving import Core, Experiment
 from tacit.tapes import secure_tape
 

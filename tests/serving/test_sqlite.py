@@ -69,11 +69,11 @@ def test_a_killed_process_loses_nothing_that_it_answered(tmp_path):
 
 
 def test_a_second_process_is_refused_in_one_line(tmp_path):
-    with tacit.Learner(POLICY, store=tmp_path / "x.db"):
-        with pytest.raises(
-            StoreError, match=f"in use by process {os.getpid()}; only one may write"
-        ):
-            SQLiteStore(tmp_path / "x.db")
+    with (
+        tacit.Learner(POLICY, store=tmp_path / "x.db"),
+        pytest.raises(StoreError, match=f"in use by process {os.getpid()}; only one may write"),
+    ):
+        SQLiteStore(tmp_path / "x.db")
     SQLiteStore(tmp_path / "x.db").close()
 
 
