@@ -36,6 +36,8 @@ __all__ = [
 ]
 
 MODES = ("learn", "frozen", "shadow", "off")
+DECIDED, SHOWN, LEARNED, SILENT, TOTAL = range(5)
+"""Places in a tally."""
 _DAY = 86_400_000
 
 
@@ -203,6 +205,9 @@ class Core:
         self.open: dict[str, Open] = {}
         self.decided = self.shown_count = self.learned = self.silent = self.late = self.lapsed = 0
         self.releases = 0
+        self.tallies: list[list[float]] = []
+        """For each option (for all together where they come with each decision): how many decisions,
+        shown, learned, silent; and the sum of reported numbers where these are private."""
         self.debts: list[tuple[int, int, int]] = []
         """Of restored copies: from when, to when, and what every person may have spent unseen."""
         self._logs = journal is not None
@@ -215,6 +220,9 @@ class Core:
         self._staged_at = 0
         self._later = decider.trust == "central" and terms.report_after is not None
         self._everything = None if decider.n_options is None else decider.asked({})
+        self._local = decider.trust == "local"
+        self._one_tally = decider.n_options is None
+        self.tallies = [[0, 0, 0, 0, 0] for _ in range(decider.n_options or 1)]
 
     # Commands
 
@@ -425,6 +433,7 @@ class Core:
             "options": list(self.options),
             "retired": sorted(self.retired),
             "debts": [list(debt) for debt in self.debts],
+            "tallies": [list(tally) for tally in self.tallies],
         }
         return about, self.decider.pack(), [decision.row() for decision in self.open.values()]
 
@@ -440,6 +449,7 @@ class Core:
         self.options = list(about["options"])
         self.retired = set(about["retired"])
         self.debts = [tuple(debt) for debt in about["debts"]]
+        self.tallies = [list(tally) for tally in about["tallies"]]
         self._refresh()
         self.decider.unpack(state)
         rows = sorted(decisions, key=lambda row: int(row["round"]))
@@ -483,13 +493,13 @@ class Core:
             # Value or silence: one protected record, learned now whatever arrived when.
             value = decision.value
             if value is None:
-                self.silent += 1
+                self._count_silent(decision)
                 told = self.instructions(decision) or {}
                 value = self.decider.checked(decision.option, decision.record, told["default"])
             released, state = self._learn(decision, value)
             self._close(decision, "answered" if decision.value is not None else "silent")
         else:
-            self.silent += 1
+            self._count_silent(decision)
             self._close(decision, "silent")
         return released, state
 
@@ -559,8 +569,26 @@ class Core:
             self.decider.learn(self.tape, decision.round, decision.option, decision.record, value)
         except Exception as error:
             raise BrokenError(f"decision {decision.id}: {error}") from error
-        self.learned += 1
+        self._count_learned(decision, value)
         return self._released() if watched else ([], None)
+
+    def _tally(self, decision: Open) -> list[float]:
+        return self.tallies[0 if self._one_tally else decision.option]
+
+    def _count_shown(self, decision: Open) -> None:
+        self.shown_count += 1
+        self._tally(decision)[SHOWN] += 1
+
+    def _count_learned(self, decision: Open, value: Any) -> None:
+        self.learned += 1
+        tally = self._tally(decision)
+        tally[LEARNED] += 1
+        if self._local and type(value) is int:
+            tally[TOTAL] += value
+
+    def _count_silent(self, decision: Open) -> None:
+        self.silent += 1
+        self._tally(decision)[SILENT] += 1
 
     def _released(self) -> tuple[list[float], bytes | None]:
         n = int(self.tape.reads[1])
@@ -574,7 +602,7 @@ class Core:
 
     def _show(self, decision: Open, now: int) -> tuple[tuple[str, str, int], ...]:
         decision.shown = True
-        self.shown_count += 1
+        self._count_shown(decision)
         if decision.reason or not self.terms.allowances:
             return ()
         person = decision.person or ""
@@ -597,6 +625,7 @@ class Core:
     def _enter(self, decision: Open) -> int | None:
         """Count a new decision, and wait for it unless nothing is to come; then return its expiry."""
         self.decided += 1
+        self._tally(decision)[DECIDED] += 1
         if decision.status == "open":
             self.open[decision.id] = decision
             if decision.close_at is not None:
@@ -669,6 +698,7 @@ class Core:
     def _add_option(self, name: str) -> int:
         self.decider = self.decider.grown()
         self.options.append(name)
+        self.tallies.append([0, 0, 0, 0, 0])
         self._refresh()
         return len(self.options) - 1
 
@@ -710,12 +740,13 @@ class Core:
                     f"{logged.probability!r} as the log has it, got {again.option} with "
                     f"{again.probability!r}; was the log written by another version or machine?",
                 )
-        self.shown_count += logged.shown
+        if logged.shown:
+            self._count_shown(logged)
         self._enter(logged)
 
     def _replay_show(self, event: Event) -> None:
         decision = self.open[str(event.id)]
-        self.shown_count += 1
+        self._count_shown(decision)
         _fold(decision, event)
         if decision.reason:
             self._close(decision, "unasked")
@@ -735,7 +766,8 @@ class Core:
             self._close_silent(decision)
             return
         self._relearn(decision, None, event)
-        self.silent += decision.value is None
+        if decision.value is None:
+            self._count_silent(decision)
         self._close(decision, "answered" if decision.value is not None else "silent")
 
     def _relearn(self, decision: Open, value: Any, event: Event) -> None:
@@ -744,7 +776,7 @@ class Core:
             require("Core", "releases", "as in the log, none", not released, decision.id)
         else:
             self.decider.unpack(event.state)
-            self.learned += 1
+            self._count_learned(decision, value)
             self.releases += len(event.body["released"])
 
     def _replay_cancel(self, event: Event) -> None:
