@@ -68,8 +68,8 @@ PUBLIC = {
         reproduce reproductions
     """,
     "tacit.users": """
-        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB Synthetic edit
-        recorded_table
+        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB NoisySums PerReward Published
+        Synthetic Theory UsersEnvironment edit_rewards edit_user recorded_table
     """,
 }
 
