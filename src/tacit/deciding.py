@@ -139,6 +139,19 @@ class Decider(ABC):
         """Return a decider with one option more that knows what this one does."""
         raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
 
+    @property
+    def joined(self) -> Any:
+        """Who is joined to whom, plain for JSON; None where nobody is."""
+        return None
+
+    def rejoined(self, n_people: int, joined: Any) -> Decider:
+        """Return a decider for so many people, joined anew, that knows what this one does."""
+        raise ValueError(f"{type(self.policy).__name__}: expected no people to join")
+
+    def with_person(self, near: Sequence[int]) -> Decider:
+        """Return a decider for one person more, joined to those at these places."""
+        raise ValueError(f"{type(self.policy).__name__}: expected no people to add")
+
     @abstractmethod
     def retire(self, option: int) -> None:
         """Prepare for never choosing `option` again."""

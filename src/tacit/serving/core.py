@@ -14,7 +14,8 @@ the files cannot put the same noise on other sums.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Protocol
 
@@ -138,6 +139,8 @@ class Open:
     """Of the request, to tell a repeated one from another with the same identity."""
     value: Any = None
     """What was reported, where it is learned later."""
+    name: str | None = None
+    """What was chosen is called, where options come with each decision."""
     would: int | None = None
     """What the policy would have chosen, where the baseline was served."""
     status: str = "open"
@@ -182,6 +185,8 @@ class Core:
         decisions are remembered for a while only.
     options : list of str
         Names, if the policy has options of its own.
+    people : list of str
+        Pseudonyms in the order of the policy's people, if it knows any.
     remember : int
         At least so many of the latest closed decisions are kept in memory, at most twice as many.
     """
@@ -194,11 +199,14 @@ class Core:
         *,
         journal: Journal | None = None,
         options: Iterable[str] = (),
+        people: Iterable[str] = (),
         remember: int = 10_000,
     ) -> None:
         self.decider, self.terms, self.tape, self.journal = decider, terms, tape, journal
         self.staged: list[Event] = []
         self.options = list(options)
+        self.people = {person: place for place, person in enumerate(people)}
+        self.allowances = terms.allowances
         self.retired: set[int] = set()
         self.mode = terms.mode
         self.now = self.rounds = self.epoch = 0
@@ -247,11 +255,13 @@ class Core:
                 f"expected fewer than {self.terms.max_open:,} open decisions, got as many: report "
                 "or cancel some, or set report_after, so that silence closes them",
             )
-        if self.terms.allowances and person is None:
+        if self.allowances and person is None:
             raise RefusedError("person", "expected a person to charge, got none")
         decision = Open()
         decision.id, decision.at, decision.person, decision.digest = id, now, person, digest
         released, state = self._choose(decision, self._asked(query))
+        if query and "names" in query:
+            decision.name = query["names"][decision.option]
         after = self.terms.report_after
         if report_at is not None:
             decision.report_at = report_at if report_at > now else now
@@ -376,6 +386,38 @@ class Core:
             if self._logs:
                 self._stage("retire", None, {"option": option})
 
+    def add_person(self, now: int, person: str, near: Sequence[str] = ()) -> int:
+        """Add somebody, joined to those named; return the person's place."""
+        self._advance(now)
+        if person in self.people:
+            raise RefusedError("conflict", f"person {person}: expected a new one, got one in use")
+        places = [self.people[other] for other in near if other in self.people]
+        require("Core", "near", "people who were added", len(places) == len(near), list(near))
+        place = self._add_person(person, places)
+        if self._logs:
+            self._stage("person", None, {"person": person, "near": places})
+        return place
+
+    def set_edges(self, now: int, joined: Any) -> None:
+        """Join people anew: what each has taught is kept, what others learn from it changes.
+
+        `joined` is plain: what the decider's `joined` returned, changed.
+        """
+        self._advance(now)
+        self._join(joined)
+        if self._logs:
+            self._stage("edges", None, {"joined": joined})
+
+    def set_allowances(self, now: int, allowances: Mapping[str, float]) -> None:
+        """Change what may be spent on one person, by window; what was spent stays spent."""
+        self._advance(now)
+        made = tuple(Allowance(epsilon=most, window=each) for each, most in allowances.items())
+        if made:
+            _ = self.cost
+        self.allowances = made
+        if self._logs:
+            self._stage("allowances", None, {"each": dict(allowances)})
+
     def begin_epoch(self, now: int, lost: int, since: int) -> None:
         """Go on from a restored copy: `lost` charged decisions since then are not in the log.
 
@@ -383,7 +425,7 @@ class Core:
         may have released their rewards; every person counts as charged for all that was lost.
         """
         self._advance(now)
-        debt = lost * (self.cost if self.terms.allowances else 0)
+        debt = lost * (self.cost if self.decider.epsilon < math.inf else 0)
         self._begin_epoch(since, self.now, debt)
         if self._logs:
             self._stage("epoch", None, {"since": since, "debt": debt, "lost": lost})
@@ -399,6 +441,10 @@ class Core:
     def cost(self) -> int:
         """What a shown decision costs its person, in the units of an allowance."""
         return amount_of(self.decider.epsilon)
+
+    def due(self, now: int) -> bool:
+        """Return whether a decision is to be closed at this time."""
+        return bool(self._due) and self._due[0][0] <= now
 
     @property
     def past_horizon(self) -> bool:
@@ -433,6 +479,9 @@ class Core:
             "options": list(self.options),
             "retired": sorted(self.retired),
             "debts": [list(debt) for debt in self.debts],
+            "allowances": {each.window: each.epsilon for each in self.allowances},
+            "people": list(self.people),
+            "joined": self.decider.joined,
             "tallies": [list(tally) for tally in self.tallies],
         }
         return about, self.decider.pack(), [decision.row() for decision in self.open.values()]
@@ -448,6 +497,13 @@ class Core:
             self._add_option(name)
         self.options = list(about["options"])
         self.retired = set(about["retired"])
+        self.people = {person: place for place, person in enumerate(about["people"])}
+        if self.decider.joined != about["joined"] or self.decider.n_people != (
+            len(self.people) or None
+        ):
+            self.decider = self.decider.rejoined(len(self.people), about["joined"])
+        each = about["allowances"].items()
+        self.allowances = tuple(Allowance(epsilon=most, window=name) for name, most in each)
         self.debts = [tuple(debt) for debt in about["debts"]]
         self.tallies = [list(tally) for tally in about["tallies"]]
         self._refresh()
@@ -519,6 +575,11 @@ class Core:
         if not query and self._everything is not None:
             return self._everything
         given = dict(query or {})
+        if self.decider.n_people is not None:
+            place = self.people.get(given.get("person", ""))
+            if place is None:
+                raise RefusedError("person", "expected a person who was added, got another or none")
+            given["person"] = place
         if self.retired and self.decider.n_options is not None:
             eligible = given.get("eligible")
             if eligible is None:
@@ -603,11 +664,11 @@ class Core:
     def _show(self, decision: Open, now: int) -> tuple[tuple[str, str, int], ...]:
         decision.shown = True
         self._count_shown(decision)
-        if decision.reason or not self.terms.allowances:
+        if decision.reason or not self.allowances:
             return ()
         person = decision.person or ""
         cost, charges = self.cost, []
-        for allowance in self.terms.allowances:
+        for allowance in self.allowances:
             window, begins = allowance.of(now)
             key = (person, window)
             spent = self._pending.get(key, 0)
@@ -707,6 +768,15 @@ class Core:
         self.retired.add(option)
         self._refresh()
 
+    def _add_person(self, person: str, near: Sequence[int]) -> int:
+        place = len(self.people)
+        self.decider = self.decider.with_person(near)
+        self.people[person] = place
+        return place
+
+    def _join(self, joined: Any) -> None:
+        self.decider = self.decider.rejoined(len(self.people), joined)
+
     def _refresh(self) -> None:
         if self.decider.n_options is not None:
             self._everything = None
@@ -796,6 +866,16 @@ class Core:
 
     def _replay_retire(self, event: Event) -> None:
         self._retire(event.body["option"])
+
+    def _replay_person(self, event: Event) -> None:
+        self._add_person(event.body["person"], event.body["near"])
+
+    def _replay_edges(self, event: Event) -> None:
+        self._join(event.body["joined"])
+
+    def _replay_allowances(self, event: Event) -> None:
+        each = event.body["each"].items()
+        self.allowances = tuple(Allowance(epsilon=most, window=name) for name, most in each)
 
     def _replay_epoch(self, event: Event) -> None:
         self._begin_epoch(event.body["since"], event.at, event.body["debt"])
