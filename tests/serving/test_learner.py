@@ -668,7 +668,7 @@ def test_a_forked_learner_is_refused():
 def test_a_policy_that_cannot_serve_is_refused():
     with pytest.raises(ValueError, match="can serve"):
         tacit.Learner(object(), seed=1)
-    with pytest.raises(ValueError, match="2 names"):
+    with pytest.raises(ValueError, match="2 different names"):
         tacit.Learner(UCB1(n_arms=2), options=["a"])
     with pytest.raises(ValueError, match="seed"):
         tacit.Learner(UCBN(n_arms=2), seed=1, store="x.db")

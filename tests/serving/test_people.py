@@ -12,7 +12,7 @@ from tacit.networks import Graph
 from tacit.serving import RefusedError
 from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, PerReward
 
-NAMES = ["ada", "bob", "cy", "di"]
+NAMES = ["ada-l", "bob-m", "cy-n", "di-o"]
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)], n_nodes=4, labels=NAMES)
 WEIGHTS = np.full((4, 4), 0.25)
 
@@ -48,8 +48,8 @@ def means(learner):
 def test_people_and_items_have_names(policy, tmp_path):
     with tacit.Learner(policy, people=NAMES, store=tmp_path / "x.db", **given(policy)) as learner:
         play(learner, 40)
-        first = learner.decide(person="ada", contexts={"a": [1, 0, 0], "b": [0, 1, 0]}, id="q")
-        again = learner.decide(person="ada", contexts={"a": [1, 0, 0], "b": [0, 1, 0]}, id="q")
+        first = learner.decide(person="ada-l", contexts={"a": [1, 0, 0], "b": [0, 1, 0]}, id="q")
+        again = learner.decide(person="ada-l", contexts={"a": [1, 0, 0], "b": [0, 1, 0]}, id="q")
         assert first.option == again.option
         assert first.option in ("a", "b")
         assert first._open.name == first.option
@@ -59,14 +59,17 @@ def test_people_and_items_have_names(policy, tmp_path):
         assert learner._core.snapshot() == before
         learner._experiment.verify()
     files = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert not any(name.encode() in files for name in ("ada", "bob"))
+    assert not any(name.encode() in files for name in ("ada-l", "bob-m"))
 
 
 @pytest.mark.parametrize("mechanism", ["bit", "piecewise", "laplace"])
 def test_what_is_learned_from_reports_is_unbiased(mechanism):
     """One person, one item, reward 0.7: the estimate is within 5 standard errors."""
     policy = LinUCB(
-        n_users=1, dimension=1, privacy=PerReward(epsilon=2.0, mechanism=mechanism), regularisation=1e-9
+        n_users=1,
+        dimension=1,
+        privacy=PerReward(epsilon=2.0, mechanism=mechanism),
+        regularisation=1e-9,
     )
     learner, n = tacit.Learner(policy), 3000
     for _ in range(n):
@@ -77,7 +80,7 @@ def test_what_is_learned_from_reports_is_unbiased(mechanism):
 
 def test_a_local_policy_takes_no_true_reward():
     learner = tacit.Learner(LinUCB(n_users=4, dimension=3, epsilon=0.5), people=NAMES)
-    decision = learner.decide(person="ada", contexts=np.eye(3))
+    decision = learner.decide(person="ada-l", contexts=np.eye(3))
     for value in (0.5, 2, "1", None, True):
         with pytest.raises(ValueError, match="that the instructions allow"):
             learner.learn({"v": 1, "id": decision.id, "value": value})
@@ -129,7 +132,7 @@ def test_new_people_come(tmp_path):
         before = means(learner)
         with pytest.raises(RefusedError, match="who was added"):
             learner.decide(person="eve", contexts=np.eye(3))
-        learner.add_person("eve", near=["ada"])
+        learner.add_person("eve", near=["ada-l"])
         with pytest.raises(RefusedError, match="one in use"):
             learner.add_person("eve")
         decision = learner.decide(person="eve", contexts=np.eye(3))
@@ -167,11 +170,11 @@ def test_exploring_and_eligible_items():
     ("words", "said"),
     [
         ({"contexts": np.eye(3)}, "who was added"),
-        ({"person": "ada"}, "contexts"),
-        ({"person": "ada", "contexts": np.eye(2)}, r"shape \(n, 3\)"),
-        ({"person": "ada", "contexts": [[1, 2, math.nan]]}, "finite"),
-        ({"person": "ada", "contexts": "abc"}, "contexts"),
-        ({"person": "ada", "contexts": np.eye(3), "eligible": [7]}, "eligible"),
+        ({"person": "ada-l"}, "contexts"),
+        ({"person": "ada-l", "contexts": np.eye(2)}, r"shape \(n, 3\)"),
+        ({"person": "ada-l", "contexts": [[1, 2, math.nan]]}, "finite"),
+        ({"person": "ada-l", "contexts": "abc"}, "contexts"),
+        ({"person": "ada-l", "contexts": np.eye(3), "eligible": [7]}, "eligible"),
     ],
 )
 def test_bad_requests_are_refused_and_change_nothing(words, said):
@@ -183,7 +186,9 @@ def test_bad_requests_are_refused_and_change_nothing(words, said):
 
 def test_noise_on_sums_does_not_serve():
     policy = LinUCB(
-        n_users=2, dimension=2, privacy=NoisySums(epsilon=1.0, delta=1e-6, horizon=100, trust="central")
+        n_users=2,
+        dimension=2,
+        privacy=NoisySums(epsilon=1.0, delta=1e-6, horizon=100, trust="central"),
     )
     with pytest.raises(ValueError, match="noise on sums"):
         tacit.Learner(policy, seed=1)

@@ -48,7 +48,7 @@ class Experiment:
         name: str = "learner",
     ) -> None:
         self._decider, self._tape, self._terms = decider, tape, terms
-        self._options, self._people = list(options), list(people)
+        self.options, self._people = list(options), list(people)
         self._store, self.name = store, name
         self.lock = threading.RLock()
         self._forks = len(_forks)
@@ -164,7 +164,7 @@ class Experiment:
             self._terms,
             self._tape(),
             journal=journal,
-            options=self._options,
+            options=self.options,
             people=self._people,
             remember=50_000 if journal is None else 1_000,
         )

@@ -451,6 +451,7 @@ class Learner:
                 "policy": _by_value(self.policy),
                 "secret": self._secret.hex() if about["people"] else None,
                 "trust": self.trust,
+                "options": experiment.options or None,
                 "private": self._core.decider.releases,
                 "seed": self.seed,
                 "terms": plain(experiment.core.terms),
@@ -493,7 +494,7 @@ class Learner:
         terms = dict(head["terms"])
         learner = cls(
             policy,
-            options=head["about"]["options"][: _count(policy, given)] or None,
+            options=head["options"],
             seed=head["seed"],
             report_after=_seconds(terms["report_after"]),
             grace=terms["grace"] / 1000,
@@ -734,11 +735,6 @@ def labels_of(graph: Graph) -> list[str]:
     """Return the names of a graph's nodes, or their numbers."""
     names = range(graph.n_nodes) if graph.labels is None else graph.labels.tolist()
     return [str(name) for name in names]
-
-
-def _count(policy: AnyPolicy, given: Mapping[str, Any]) -> int:
-    settings = {name: value for name, value in given.items() if name != "explore"}
-    return decider_for(policy, **settings).n_options or 0
 
 
 def _milliseconds(name: str, seconds: float | None) -> int | None:
