@@ -15,7 +15,7 @@ try:
 except ImportError:
     raise SystemExit("tacit: the command line needs more parts; pip install 'tacit[cli]'") from None
 
-from tacit.cli import listing, privacy, reproductions, runs
+from tacit.cli import listing, privacy, reproductions, runs, service
 
 __all__ = ["app", "main"]
 
@@ -27,7 +27,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-for group in (listing, runs, privacy, reproductions):
+for group in (listing, runs, privacy, reproductions, service):
     app.add_typer(group.app)
 
 
