@@ -8,8 +8,9 @@ budgets belong to :mod:`tacit.serving`, which in turn knows nothing of any setti
 from __future__ import annotations
 
 import json
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,9 @@ import numpy as np
 from tacit.policy import AnyPolicy
 from tacit.tapes import Tape
 
-__all__ = ["Choice", "Decider", "decider_for", "pack", "unpack"]
+__all__ = ["Choice", "Decider", "Estimate", "decider_for", "mean_of_bits", "pack", "unpack"]
+
+_ALPHA, _MIXED = 0.05, 10.0
 
 
 class Choice(NamedTuple):
@@ -28,6 +31,33 @@ class Choice(NamedTuple):
     """The exact chance with which this option was chosen, exploration included."""
     record: Any = None
     """Plain values for JSON, beside the option: who was asked and what was shown."""
+
+
+class Estimate(NamedTuple):
+    """A mean reward, and an interval that holds at all times with probability 0.95, noise included."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean_of_bits(n: float, ones: float, zero: float, one: float) -> Estimate | None:
+    """Estimate a mean reward from n reported bits, 1 with probability `zero` to `one`.
+
+    The interval is Robbins' normal mixture for bounded variables, which holds at all n at once.
+
+    Examples
+    --------
+    >>> [round(each, 3) for each in mean_of_bits(1000, 500, 0.25, 0.75)]
+    [0.5, 0.402, 0.598]
+    """
+    if n == 0:
+        return None
+    spread = n / 4.0 + _MIXED
+    radius = math.sqrt(spread * math.log(spread / (_MIXED * _ALPHA**2))) / n
+    ends = sorted((ones / n + sign * radius - zero) / (one - zero) for sign in (-1, 1))
+    low, high = (min(1.0, max(0.0, end)) for end in ends)
+    return Estimate(min(1.0, max(0.0, (ones / n - zero) / (one - zero))), low, high)
 
 
 class Decider(ABC):
@@ -76,6 +106,22 @@ class Decider(ABC):
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Take in a reported value that `checked` let pass."""
 
+    def estimates(self, tallies: Sequence[Sequence[float]]) -> list[Estimate | None] | None:
+        """Return what is known of each option's mean reward from released values alone.
+
+        Parameters
+        ----------
+        tallies : sequence of (decided, shown, learned, silent, total) for each option
+            Of a local policy; its reports are public.
+
+        Returns
+        -------
+        list of Estimate or None
+            None for an option of which nothing was released; None for all where options come with
+            each decision, or rewards are not protected.
+        """
+        return None
+
     @property
     @abstractmethod
     def state(self) -> Any:
@@ -92,6 +138,19 @@ class Decider(ABC):
     def grown(self) -> Decider:
         """Return a decider with one option more that knows what this one does."""
         raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
+
+    @property
+    def joined(self) -> Any:
+        """Who is joined to whom, plain for JSON; None where nobody is."""
+        return None
+
+    def rejoined(self, n_people: int, joined: Any) -> Decider:
+        """Return a decider for so many people, joined anew, that knows what this one does."""
+        raise ValueError(f"{type(self.policy).__name__}: expected no people to join")
+
+    def with_person(self, near: Sequence[int]) -> Decider:
+        """Return a decider for one person more, joined to those at these places."""
+        raise ValueError(f"{type(self.policy).__name__}: expected no people to add")
 
     @abstractmethod
     def retire(self, option: int) -> None:

@@ -403,6 +403,55 @@ def test_a_policy_that_learns_from_its_own_choices_only_refuses_to_explore(polic
         tacit.Learner(policy, explore=0.1)
 
 
+def test_estimates_hold_at_all_times_and_include_the_noise():
+    """At 0.05 for each of two options: that more than 8 of 40 fail has probability below 10^-3."""
+    means, missed, biased = (0.3, 0.8), 0, 0
+    for seed in range(20):
+        learner = tacit.Learner(KLUCBCF(n_arms=2, epsilon=1.0), seed=seed)
+        rng, failed, naive = random.Random(seed), [False, False], [False, False]
+        for _ in range(600):
+            decision = learner.decide()
+            learner.learn(decision.device.report(float(rng.random() < means[int(decision.option)])))
+            tallies = learner._core.tallies
+            for arm, found in enumerate(learner._core.decider.estimates(tallies)):
+                if found is not None:
+                    failed[arm] |= not found.low <= means[arm] <= found.high
+                    raw = tallies[arm][4] / tallies[arm][2]
+                    half = (found.high - found.low) / 2
+                    naive[arm] |= abs(raw - means[arm]) > half and half < 0.2
+        missed, biased = missed + sum(failed), biased + sum(naive)
+    assert missed <= 8
+    assert biased > 8
+
+
+def test_estimates_of_a_central_policy_are_what_it_released():
+    learner = tacit.Learner(DPSE(n_arms=2, epsilon=20.0, horizon=10, failure_prob=0.01), seed=1)
+    estimates = lambda: learner._core.decider.estimates(learner._core.tallies)  # noqa: E731
+    assert estimates() == [None, None]
+    rng, means = random.Random(2), (0.5, 0.45)
+    while learner.counts["releases"] == 0:
+        decision = learner.decide()
+        learner.learn(told(decision, float(rng.random() < means[int(decision.option)])))
+    for found, mean in zip(estimates(), means, strict=True):
+        assert found.low <= mean <= found.high
+        assert 0 < found.high - found.low <= 0.25
+    learner.add_option("new")
+    assert estimates()[2] is None
+    assert tacit.Learner(UCB1(n_arms=2))._core.decider.estimates([]) is None
+
+
+def test_tallies_are_kept_for_each_option():
+    learner = tacit.Learner(LOCAL, report_after=10.0, grace=0.0)
+    clock = Clock(learner)
+    for option, value in ((0, 1), (0, 0), (1, 1)):
+        learner.learn(told(learner.decide(eligible=[option]), value))
+    learner.decide(eligible=[2])
+    learner.decide(eligible=[2], shown=False)
+    clock.now += 60.0
+    learner.tick()
+    assert learner._core.tallies == [[2, 2, 2, 0, 1], [1, 1, 1, 0, 1], [2, 1, 0, 1, 0]]
+
+
 # Options
 
 
@@ -619,7 +668,7 @@ def test_a_forked_learner_is_refused():
 def test_a_policy_that_cannot_serve_is_refused():
     with pytest.raises(ValueError, match="can serve"):
         tacit.Learner(object(), seed=1)
-    with pytest.raises(ValueError, match="2 names"):
+    with pytest.raises(ValueError, match="2 different names"):
         tacit.Learner(UCB1(n_arms=2), options=["a"])
     with pytest.raises(ValueError, match="seed"):
         tacit.Learner(UCBN(n_arms=2), seed=1, store="x.db")

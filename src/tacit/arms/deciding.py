@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tacit.arms.policy import ArmsPolicy
 from tacit.checks import require
 from tacit.compiled import bound
-from tacit.deciding import Choice, Decider
+from tacit.deciding import Choice, Decider, Estimate, mean_of_bits
 from tacit.device.channel import Channel
 from tacit.device.instructions import asymmetric_response, identity, randomized_response
 from tacit.tapes import FLOOR, Tape, secure_tape, uniform
@@ -162,6 +162,16 @@ class ArmsDecider(Decider):
                 self._learn(self._rule, self._state, tape, t, arm, reward)
         else:
             self._learn(self._rule, self._state, tape, t, option, value)
+
+    def estimates(self, tallies: Sequence[Sequence[float]]) -> list[Estimate | None] | None:
+        """Debias the reports of a local policy; of a central one take what it released."""
+        if self._ends is None:
+            return self.policy.released_means(self._state)
+        ends = [self._ends[arm % len(self._ends)] for arm in range(len(tallies))]
+        return [
+            mean_of_bits(tally[2], tally[4], float(zero), float(one))
+            for tally, (zero, one) in zip(tallies, ends, strict=True)
+        ]
 
     def grown(self) -> ArmsDecider:
         """Return a decider with one arm more; old arms keep what was learned."""

@@ -17,7 +17,7 @@ from tacit.privacy import Guarantee, Mechanism
 from tacit.tapes import SECURE, Tape
 
 if TYPE_CHECKING:
-    from tacit.deciding import Decider
+    from tacit.deciding import Decider, Estimate
 
 __all__ = ["ArmsPolicy", "PlainPolicy"]
 
@@ -72,6 +72,10 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
 
     def forget_unreleased(self, state: Any) -> None:
         """Drop rewards that no release has told of yet, so that they never enter one."""
+
+    def released_means(self, state: Any) -> list[Estimate | None] | None:
+        """Return what its releases say of each arm's mean reward; None if it releases nothing."""
+        return None
 
     def retire(self, state: Any, arm: int) -> None:
         """Prepare for never pulling an arm again."""

@@ -14,7 +14,8 @@ the files cannot put the same noise on other sums.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Protocol
 
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 MODES = ("learn", "frozen", "shadow", "off")
+DECIDED, SHOWN, LEARNED, SILENT, TOTAL = range(5)
+"""Places in a tally."""
 _DAY = 86_400_000
 
 
@@ -136,6 +139,8 @@ class Open:
     """Of the request, to tell a repeated one from another with the same identity."""
     value: Any = None
     """What was reported, where it is learned later."""
+    name: str | None = None
+    """What was chosen is called, where options come with each decision."""
     would: int | None = None
     """What the policy would have chosen, where the baseline was served."""
     status: str = "open"
@@ -180,6 +185,8 @@ class Core:
         decisions are remembered for a while only.
     options : list of str
         Names, if the policy has options of its own.
+    people : list of str
+        Pseudonyms in the order of the policy's people, if it knows any.
     remember : int
         At least so many of the latest closed decisions are kept in memory, at most twice as many.
     """
@@ -192,17 +199,23 @@ class Core:
         *,
         journal: Journal | None = None,
         options: Iterable[str] = (),
+        people: Iterable[str] = (),
         remember: int = 10_000,
     ) -> None:
         self.decider, self.terms, self.tape, self.journal = decider, terms, tape, journal
         self.staged: list[Event] = []
         self.options = list(options)
+        self.people = {person: place for place, person in enumerate(people)}
+        self.allowances = terms.allowances
         self.retired: set[int] = set()
         self.mode = terms.mode
         self.now = self.rounds = self.epoch = 0
         self.open: dict[str, Open] = {}
         self.decided = self.shown_count = self.learned = self.silent = self.late = self.lapsed = 0
         self.releases = 0
+        self.tallies: list[list[float]] = []
+        """For each option (for all together where they come with each decision): how many decisions,
+        shown, learned, silent; and the sum of reported numbers where these are private."""
         self.debts: list[tuple[int, int, int]] = []
         """Of restored copies: from when, to when, and what every person may have spent unseen."""
         self._logs = journal is not None
@@ -215,6 +228,9 @@ class Core:
         self._staged_at = 0
         self._later = decider.trust == "central" and terms.report_after is not None
         self._everything = None if decider.n_options is None else decider.asked({})
+        self._local = decider.trust == "local"
+        self._one_tally = decider.n_options is None
+        self.tallies = [[0, 0, 0, 0, 0] for _ in range(decider.n_options or 1)]
 
     # Commands
 
@@ -239,11 +255,13 @@ class Core:
                 f"expected fewer than {self.terms.max_open:,} open decisions, got as many: report "
                 "or cancel some, or set report_after, so that silence closes them",
             )
-        if self.terms.allowances and person is None:
+        if self.allowances and person is None:
             raise RefusedError("person", "expected a person to charge, got none")
         decision = Open()
         decision.id, decision.at, decision.person, decision.digest = id, now, person, digest
         released, state = self._choose(decision, self._asked(query))
+        if query and "names" in query:
+            decision.name = query["names"][decision.option]
         after = self.terms.report_after
         if report_at is not None:
             decision.report_at = report_at if report_at > now else now
@@ -368,6 +386,38 @@ class Core:
             if self._logs:
                 self._stage("retire", None, {"option": option})
 
+    def add_person(self, now: int, person: str, near: Sequence[str] = ()) -> int:
+        """Add somebody, joined to those named; return the person's place."""
+        self._advance(now)
+        if person in self.people:
+            raise RefusedError("conflict", f"person {person}: expected a new one, got one in use")
+        places = [self.people[other] for other in near if other in self.people]
+        require("Core", "near", "people who were added", len(places) == len(near), list(near))
+        place = self._add_person(person, places)
+        if self._logs:
+            self._stage("person", None, {"person": person, "near": places})
+        return place
+
+    def set_edges(self, now: int, joined: Any) -> None:
+        """Join people anew: what each has taught is kept, what others learn from it changes.
+
+        `joined` is plain: what the decider's `joined` returned, changed.
+        """
+        self._advance(now)
+        self._join(joined)
+        if self._logs:
+            self._stage("edges", None, {"joined": joined})
+
+    def set_allowances(self, now: int, allowances: Mapping[str, float]) -> None:
+        """Change what may be spent on one person, by window; what was spent stays spent."""
+        self._advance(now)
+        made = tuple(Allowance(epsilon=most, window=each) for each, most in allowances.items())
+        if made:
+            _ = self.cost
+        self.allowances = made
+        if self._logs:
+            self._stage("allowances", None, {"each": dict(allowances)})
+
     def begin_epoch(self, now: int, lost: int, since: int) -> None:
         """Go on from a restored copy: `lost` charged decisions since then are not in the log.
 
@@ -375,7 +425,7 @@ class Core:
         may have released their rewards; every person counts as charged for all that was lost.
         """
         self._advance(now)
-        debt = lost * (self.cost if self.terms.allowances else 0)
+        debt = lost * (self.cost if self.decider.epsilon < math.inf else 0)
         self._begin_epoch(since, self.now, debt)
         if self._logs:
             self._stage("epoch", None, {"since": since, "debt": debt, "lost": lost})
@@ -391,6 +441,10 @@ class Core:
     def cost(self) -> int:
         """What a shown decision costs its person, in the units of an allowance."""
         return amount_of(self.decider.epsilon)
+
+    def due(self, now: int) -> bool:
+        """Return whether a decision is to be closed at this time."""
+        return bool(self._due) and self._due[0][0] <= now
 
     @property
     def past_horizon(self) -> bool:
@@ -425,6 +479,10 @@ class Core:
             "options": list(self.options),
             "retired": sorted(self.retired),
             "debts": [list(debt) for debt in self.debts],
+            "allowances": {each.window: each.epsilon for each in self.allowances},
+            "people": list(self.people),
+            "joined": self.decider.joined,
+            "tallies": [list(tally) for tally in self.tallies],
         }
         return about, self.decider.pack(), [decision.row() for decision in self.open.values()]
 
@@ -439,7 +497,15 @@ class Core:
             self._add_option(name)
         self.options = list(about["options"])
         self.retired = set(about["retired"])
+        self.people = {person: place for place, person in enumerate(about["people"])}
+        if self.decider.joined != about["joined"] or self.decider.n_people != (
+            len(self.people) or None
+        ):
+            self.decider = self.decider.rejoined(len(self.people), about["joined"])
+        each = about["allowances"].items()
+        self.allowances = tuple(Allowance(epsilon=most, window=name) for name, most in each)
         self.debts = [tuple(debt) for debt in about["debts"]]
+        self.tallies = [list(tally) for tally in about["tallies"]]
         self._refresh()
         self.decider.unpack(state)
         rows = sorted(decisions, key=lambda row: int(row["round"]))
@@ -483,13 +549,13 @@ class Core:
             # Value or silence: one protected record, learned now whatever arrived when.
             value = decision.value
             if value is None:
-                self.silent += 1
+                self._count_silent(decision)
                 told = self.instructions(decision) or {}
                 value = self.decider.checked(decision.option, decision.record, told["default"])
             released, state = self._learn(decision, value)
             self._close(decision, "answered" if decision.value is not None else "silent")
         else:
-            self.silent += 1
+            self._count_silent(decision)
             self._close(decision, "silent")
         return released, state
 
@@ -509,6 +575,11 @@ class Core:
         if not query and self._everything is not None:
             return self._everything
         given = dict(query or {})
+        if self.decider.n_people is not None:
+            place = self.people.get(given.get("person", ""))
+            if place is None:
+                raise RefusedError("person", "expected a person who was added, got another or none")
+            given["person"] = place
         if self.retired and self.decider.n_options is not None:
             eligible = given.get("eligible")
             if eligible is None:
@@ -559,8 +630,26 @@ class Core:
             self.decider.learn(self.tape, decision.round, decision.option, decision.record, value)
         except Exception as error:
             raise BrokenError(f"decision {decision.id}: {error}") from error
-        self.learned += 1
+        self._count_learned(decision, value)
         return self._released() if watched else ([], None)
+
+    def _tally(self, decision: Open) -> list[float]:
+        return self.tallies[0 if self._one_tally else decision.option]
+
+    def _count_shown(self, decision: Open) -> None:
+        self.shown_count += 1
+        self._tally(decision)[SHOWN] += 1
+
+    def _count_learned(self, decision: Open, value: Any) -> None:
+        self.learned += 1
+        tally = self._tally(decision)
+        tally[LEARNED] += 1
+        if self._local and type(value) is int:
+            tally[TOTAL] += value
+
+    def _count_silent(self, decision: Open) -> None:
+        self.silent += 1
+        self._tally(decision)[SILENT] += 1
 
     def _released(self) -> tuple[list[float], bytes | None]:
         n = int(self.tape.reads[1])
@@ -574,12 +663,12 @@ class Core:
 
     def _show(self, decision: Open, now: int) -> tuple[tuple[str, str, int], ...]:
         decision.shown = True
-        self.shown_count += 1
-        if decision.reason or not self.terms.allowances:
+        self._count_shown(decision)
+        if decision.reason or not self.allowances:
             return ()
         person = decision.person or ""
         cost, charges = self.cost, []
-        for allowance in self.terms.allowances:
+        for allowance in self.allowances:
             window, begins = allowance.of(now)
             key = (person, window)
             spent = self._pending.get(key, 0)
@@ -597,6 +686,7 @@ class Core:
     def _enter(self, decision: Open) -> int | None:
         """Count a new decision, and wait for it unless nothing is to come; then return its expiry."""
         self.decided += 1
+        self._tally(decision)[DECIDED] += 1
         if decision.status == "open":
             self.open[decision.id] = decision
             if decision.close_at is not None:
@@ -669,6 +759,7 @@ class Core:
     def _add_option(self, name: str) -> int:
         self.decider = self.decider.grown()
         self.options.append(name)
+        self.tallies.append([0, 0, 0, 0, 0])
         self._refresh()
         return len(self.options) - 1
 
@@ -676,6 +767,15 @@ class Core:
         self.decider.retire(option)
         self.retired.add(option)
         self._refresh()
+
+    def _add_person(self, person: str, near: Sequence[int]) -> int:
+        place = len(self.people)
+        self.decider = self.decider.with_person(near)
+        self.people[person] = place
+        return place
+
+    def _join(self, joined: Any) -> None:
+        self.decider = self.decider.rejoined(len(self.people), joined)
 
     def _refresh(self) -> None:
         if self.decider.n_options is not None:
@@ -710,12 +810,13 @@ class Core:
                     f"{logged.probability!r} as the log has it, got {again.option} with "
                     f"{again.probability!r}; was the log written by another version or machine?",
                 )
-        self.shown_count += logged.shown
+        if logged.shown:
+            self._count_shown(logged)
         self._enter(logged)
 
     def _replay_show(self, event: Event) -> None:
         decision = self.open[str(event.id)]
-        self.shown_count += 1
+        self._count_shown(decision)
         _fold(decision, event)
         if decision.reason:
             self._close(decision, "unasked")
@@ -735,7 +836,8 @@ class Core:
             self._close_silent(decision)
             return
         self._relearn(decision, None, event)
-        self.silent += decision.value is None
+        if decision.value is None:
+            self._count_silent(decision)
         self._close(decision, "answered" if decision.value is not None else "silent")
 
     def _relearn(self, decision: Open, value: Any, event: Event) -> None:
@@ -744,7 +846,7 @@ class Core:
             require("Core", "releases", "as in the log, none", not released, decision.id)
         else:
             self.decider.unpack(event.state)
-            self.learned += 1
+            self._count_learned(decision, value)
             self.releases += len(event.body["released"])
 
     def _replay_cancel(self, event: Event) -> None:
@@ -764,6 +866,16 @@ class Core:
 
     def _replay_retire(self, event: Event) -> None:
         self._retire(event.body["option"])
+
+    def _replay_person(self, event: Event) -> None:
+        self._add_person(event.body["person"], event.body["near"])
+
+    def _replay_edges(self, event: Event) -> None:
+        self._join(event.body["joined"])
+
+    def _replay_allowances(self, event: Event) -> None:
+        each = event.body["each"].items()
+        self.allowances = tuple(Allowance(epsilon=most, window=name) for name, most in each)
 
     def _replay_epoch(self, event: Event) -> None:
         self._begin_epoch(event.body["since"], event.at, event.body["debt"])

@@ -28,8 +28,8 @@ class Experiment:
     tape : callable
         Makes the tape: choices under the experiment's key, noise under a fresh one.
     terms : Terms
-    options : iterable of str
-        Names of the options at the start.
+    options, people : iterable of str
+        Names of the options, and pseudonyms of the people, at the start.
     store : Store, optional
         Without it a crash forgets everything.
     name : str
@@ -43,11 +43,12 @@ class Experiment:
         terms: Terms,
         *,
         options: Iterable[str] = (),
+        people: Iterable[str] = (),
         store: Store | None = None,
         name: str = "learner",
     ) -> None:
         self._decider, self._tape, self._terms = decider, tape, terms
-        self._options = list(options)
+        self.options, self._people = list(options), list(people)
         self._store, self.name = store, name
         self.lock = threading.RLock()
         self._forks = len(_forks)
@@ -163,7 +164,8 @@ class Experiment:
             self._terms,
             self._tape(),
             journal=journal,
-            options=self._options,
+            options=self.options,
+            people=self._people,
             remember=50_000 if journal is None else 1_000,
         )
         if self._store is not None:

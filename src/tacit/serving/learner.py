@@ -23,6 +23,7 @@ from tacit.checks import require
 from tacit.deciding import Decider, decider_for
 from tacit.device import Reporter
 from tacit.jsonable import plain
+from tacit.networks import Graph
 from tacit.policy import AnyPolicy, require_secure
 from tacit.privacy import Guarantee
 from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
@@ -105,6 +106,9 @@ class Learner:
     policy : Policy
     options : sequence of str, optional
         Names of the policy's arms; their numbers unless given.
+    people : sequence of str or Graph, optional
+        Names of the people that the policy knows, in its order; or the graph that joins them, whose
+        labels are their names. Their numbers unless given.
     explore : float
         The share of decisions drawn evenly from what is eligible, so that logs of a policy that
         decides without chance can be evaluated. Some policies learn only from what they chose.
@@ -136,8 +140,10 @@ class Learner:
     restored : bool
         Accept a store that is an old copy: its open sums are discarded, what was lost counts as
         spent, and the guarantee says so.
+    key : bytes, optional
+        What pseudonyms of people are made with, 32 bytes. Unless given it lies beside the store.
     **given
-        What the policy's setting needs beside it.
+        What the policy's setting needs beside it, such as `graph` or `weights`.
 
     Examples
     --------
@@ -159,6 +165,7 @@ class Learner:
         policy: AnyPolicy,
         *,
         options: Sequence[str] | None = None,
+        people: Sequence[str] | Graph | None = None,
         explore: float = 0.0,
         store: str | os.PathLike[str] | Store | None = None,
         name: str = "learner",
@@ -172,6 +179,7 @@ class Learner:
         baseline: str | int | None = None,
         seed: int | None = None,
         restored: bool = False,
+        key: bytes | None = None,
         **given: Any,
     ) -> None:
         if seed is None:
@@ -181,10 +189,13 @@ class Learner:
             seed is None or store is None, seed,
         )  # fmt: skip
         self.policy, self.seed = policy, seed
-        make = _Maker(policy, float(explore), given, seed)
+        if isinstance(people, Graph):
+            given, people = {"graph": people, **given}, labels_of(people)
+        make = _Maker(policy, float(explore), given, seed, key)
         decider = make.decider()
         self.trust = decider.trust
-        names = _names(decider, options)
+        names = _names("options", decider.n_options, options)
+        known = _names("people", decider.n_people, people)
         terms = Terms(
             report_after=_milliseconds("report_after", report_after),
             grace=_milliseconds("grace", grace) or 0,
@@ -200,10 +211,16 @@ class Learner:
         finite = not terms.allowances or decider.epsilon < math.inf
         require("Learner", "budget", "only where rewards are protected", finite, budget)
         kept, lost = _opened(store, name, decider, terms, make, names, restored)
-        self._experiment = Experiment(
-            make.decider, make.tape, terms, options=names or (), store=kept, name=name
-        )
         self._secret = make.secret
+        self._experiment = Experiment(
+            make.decider,
+            make.tape,
+            terms,
+            options=names or (),
+            people=[self._pseudonym(person) for person in known or ()],
+            store=kept,
+            name=name,
+        )
         self._begin(lost)
 
     def _begin(self, lost: tuple[int, int] | None) -> None:
@@ -349,6 +366,20 @@ class Learner:
         """Never choose an option again; reports that are under way still count."""
         self._run(Core.retire, _place(self._core.options, option))
 
+    def add_person(self, person: str, near: Sequence[str] = ()) -> None:
+        """Add somebody whom the policy shall know, joined to people it knows already."""
+        self._run(Core.add_person, self._pseudonym(person), [self._pseudonym(p) for p in near])
+
+    def set_edges(self, *, graph: Any = None, weights: Any = None) -> None:
+        """Join the people anew; what each one reported is kept.
+
+        The model is rebuilt from each person's own sums, as if these edges had been there from the
+        start.
+        """
+        given = {"graph": graph, "weights": weights}
+        policy = self._core.decider.policy
+        self._run(Core.set_edges, decider_for(policy, **given).joined)
+
     def prune(self) -> int:
         """Delete from the store what is past its retention; return how many events."""
         return self._experiment.prune(self._clock())
@@ -418,7 +449,9 @@ class Learner:
             head = {
                 "format": _FORMAT,
                 "policy": _by_value(self.policy),
+                "secret": self._secret.hex() if about["people"] else None,
                 "trust": self.trust,
+                "options": experiment.options or None,
                 "private": self._core.decider.releases,
                 "seed": self.seed,
                 "terms": plain(experiment.core.terms),
@@ -461,7 +494,7 @@ class Learner:
         terms = dict(head["terms"])
         learner = cls(
             policy,
-            options=head["about"]["options"][: _count(policy, given)] or None,
+            options=head["options"],
             seed=head["seed"],
             report_after=_seconds(terms["report_after"]),
             grace=terms["grace"] / 1000,
@@ -470,6 +503,7 @@ class Learner:
             max_open=terms["max_open"],
             budget={each["window"]: each["epsilon"] for each in terms["allowances"]},
             baseline=terms["baseline"],
+            key=None if head["secret"] is None else bytes.fromhex(head["secret"]),
             **given,
         )
         core = learner._core
@@ -530,6 +564,9 @@ class Learner:
         if contexts is not None:
             if isinstance(contexts, Mapping):
                 names, contexts = list(contexts), list(contexts.values())
+                query["names"] = [str(name) for name in names]
+            else:
+                names = None
             query["contexts"] = plain(contexts)
         if eligible is not None:
             query["eligible"] = [_place(names, option) for option in eligible]
@@ -571,11 +608,18 @@ class _Maker:
     """What makes a decider and a tape anew, at every start and after a failure."""
 
     def __init__(
-        self, policy: AnyPolicy, explore: float, given: Mapping[str, Any], seed: int | None
+        self,
+        policy: AnyPolicy,
+        explore: float,
+        given: Mapping[str, Any],
+        seed: int | None,
+        key: bytes | None,
     ) -> None:
         self.policy, self.explore, self.given, self.seed = policy, explore, given, seed
         self.choices = secrets.token_bytes(32)
-        self.secret = secrets.token_bytes(32)
+        require("Learner", "key", "of 32 bytes", key is None or len(key) == 32, "another")
+        self.keyed = key is not None
+        self.secret = secrets.token_bytes(32) if key is None else key
 
     def decider(self) -> Decider:
         return decider_for(self.policy, explore=self.explore, **self.given)
@@ -604,7 +648,8 @@ def _opened(
     own = not isinstance(store, Store)
     kept: Store = SQLiteStore(store, restored=restored) if not isinstance(store, Store) else store
     try:
-        make.secret = _secret_of(Path(store)) if not isinstance(store, Store) else make.secret
+        if not isinstance(store, Store) and not make.keyed:
+            make.secret = _secret_of(Path(store))
         wanted = {
             "format": _FORMAT,
             "policy": _by_value(make.policy),
@@ -662,14 +707,13 @@ def _decide_once(
     )
 
 
-def _names(decider: Decider, options: Sequence[str] | None) -> list[str] | None:
-    if options is None:
-        n = decider.n_options
+def _names(what: str, n: int | None, given: Sequence[str] | None) -> list[str] | None:
+    if given is None:
         return None if n is None else [str(i) for i in range(n)]
-    names = list(options)
-    rule = "given with each decision" if decider.n_options is None else f"{decider.n_options} names"
-    distinct = len(set(names)) == len(names) == decider.n_options
-    require("Learner", "options", rule, distinct and all(type(n) is str for n in names), names)
+    names = list(given)
+    rule = "not given with this policy" if n is None else f"{n} different names"
+    distinct = len(set(names)) == len(names) == n and all(type(name) is str for name in names)
+    require("Learner", what, rule, distinct, names)
     return names
 
 
@@ -687,9 +731,10 @@ def _id(decision: Decision | str) -> str:
     return decision.id if isinstance(decision, Decision) else decision
 
 
-def _count(policy: AnyPolicy, given: Mapping[str, Any]) -> int:
-    settings = {name: value for name, value in given.items() if name != "explore"}
-    return decider_for(policy, **settings).n_options or 0
+def labels_of(graph: Graph) -> list[str]:
+    """Return the names of a graph's nodes, or their numbers."""
+    names = range(graph.n_nodes) if graph.labels is None else graph.labels.tolist()
+    return [str(name) for name in names]
 
 
 def _milliseconds(name: str, seconds: float | None) -> int | None:

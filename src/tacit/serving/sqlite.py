@@ -86,6 +86,7 @@ class SQLiteStore(Store):
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self.path.chmod(0o600)
+            self._opened = os.stat(self.path)
             self._connection = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False
             )
@@ -269,6 +270,17 @@ class SQLiteStore(Store):
             )
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         return done.rowcount
+
+    def check(self) -> None:
+        """Raise `StoreError` if nothing can be written, or the file is not the one that was opened."""
+        try:
+            same = os.path.samestat(os.stat(self.path), self._opened)
+        except OSError as error:
+            raise StoreError(f"{self.path}: {error.strerror}") from None
+        if not same:
+            raise StoreError(f"{self.path}: another file took its place while it was in use")
+        with self._writing():
+            pass
 
     def close(self) -> None:
         """Let others use it."""

@@ -81,6 +81,10 @@ class Store(ABC):
         return None
 
     @abstractmethod
+    def check(self) -> None:
+        """Raise `StoreError` if nothing can be written now."""
+
+    @abstractmethod
     def close(self) -> None:
         """Let others use it."""
 
@@ -165,6 +169,9 @@ class MemoryStore(Store):
             for seq in self._ids.pop((experiment, str(id)), ()):
                 del events[seq]
         return before - len(events)
+
+    def check(self) -> None:
+        """Do nothing: memory can always be written."""
 
     def close(self) -> None:
         """Do nothing."""
