@@ -50,11 +50,15 @@ def serve(
     try:
         from tacit.service import open_service
         from tacit.service import serve as run
+        from tacit.serving.store import StoreError
     except ImportError as error:
         raise ValueError(
             f"the service needs more parts ({error.name}); pip install 'tacit[service]'"
         ) from None
-    opened = open_service(store, restored=restored)
+    try:
+        opened = open_service(store, restored=restored)
+    except StoreError as error:
+        raise ValueError(str(error)) from None
 
     def ready(address: str) -> None:
         if opened.first_token is not None:

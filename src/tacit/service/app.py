@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Mount, Route
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.service import dashboard, metrics, ofrep, openapi
@@ -93,7 +93,7 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
         Route("/readyz", ready, methods=["GET"]),
         Route("/metrics", metrics.exposed, methods=["GET"]),
         Route("/openapi.json", openapi.description, methods=["GET"]),
-        Mount("/", routes=dashboard.routes()),
+        *dashboard.routes(),
     ]
     app = Starlette(
         routes=routes,

@@ -64,7 +64,7 @@ def _templates() -> jinja2.Environment:
 
 def _page(template: str, status: int = 200, **values: Any) -> Response:
     text = _templates().get_template(template).render(version=tacit.__version__, **values)
-    headers = {"content-security-policy": _POLICY, "referrer-policy": "no-referrer"}
+    headers = {"content-security-policy": _POLICY, "referrer-policy": "same-origin"}
     return Response(text, status, headers=headers, media_type="text/html; charset=utf-8")
 
 

@@ -140,7 +140,8 @@ class Hosted:
         core = self.core
         if core.decider.trust == "local":
             text += (
-                " Whether and when a device reports is visible; it does not depend on the reward."
+                " Clients of this project report at a fixed time whatever the reward is; where leaving "
+                "is itself the outcome, silence tells."
             )
         else:
             text += " The service sees rewards until their decisions are forgotten."
@@ -248,6 +249,10 @@ def _checked(request: ExperimentRequest) -> None:
     decider = decider_for(policy, explore=request.explore, **chosen)
     why = decider.not_stored
     require("experiment", "policy", f"one that can be kept ({why})", not why, policy.name)
+    policy.guarantee(1)
+    if decider.n_options is not None:
+        for option in range(decider.n_options):
+            decider.instructions(option, None, terms.default)
     if terms.allowances:
         finite = decider.epsilon < float("inf")
         require("experiment", "budget", "only where rewards are protected", finite, request.budget)

@@ -35,7 +35,7 @@ Vector = Annotated[
 ]
 
 
-class Reward(Struct, forbid_unknown_fields=True):
+class Reward(Struct, forbid_unknown_fields=True, frozen=True):
     """What a reward is, and when a device reports it."""
 
     kind: Literal["binary", "bounded"] = "bounded"
