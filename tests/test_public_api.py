@@ -32,6 +32,9 @@ PUBLIC = {
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend
     """,
+    "tacit.engines": """
+        ARRAYS Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
+    """,
     "tacit.networks": """
         Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
         barabasi_albert classic column_normalised combine complete components erdos_renyi
