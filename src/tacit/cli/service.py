@@ -72,6 +72,34 @@ def serve(
     run(opened, host=host, port=port, ready=ready)
 
 
+@app.command()
+def demo(
+    visitors: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many come.")] = 3000,
+    rate: Annotated[float, typer.Option(min=1, max=1000, help="How many a second.")] = 60.0,
+    epsilon: Annotated[float, typer.Option(help="Privacy of every click.")] = 2.0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+) -> None:
+    """Watch a service learn from a crowd whose clicks never leave their devices.
+
+    Everything runs on this machine and ends by itself, or on Ctrl-C; nothing is left behind.
+
+    Example: `tacit demo --visitors 20 --rate 20`
+    """
+    try:
+        from tacit.demo import run
+    except ImportError as error:
+        raise ValueError(
+            f"the demonstration needs more parts ({error.name}); pip install 'tacit[service,client]'"
+        ) from None
+    run(
+        visitors=visitors,
+        rate=rate,
+        epsilon=epsilon,
+        port=port,
+        tell=lambda line: print(line, flush=True),
+    )
+
+
 @experiment.command("create")
 def create(
     file: Annotated[Path, typer.Argument(help="A description (TOML).")],
