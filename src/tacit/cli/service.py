@@ -76,7 +76,7 @@ def serve(
 def demo(
     visitors: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many come.")] = 3000,
     rate: Annotated[float, typer.Option(min=1, max=1000, help="How many a second.")] = 60.0,
-    epsilon: Annotated[float, typer.Option(help="Privacy of every click.")] = 2.0,
+    epsilon: Annotated[float, typer.Option(help="Privacy of every click.")] = 1.0,
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
 ) -> None:
     """Watch a service learn from a crowd whose clicks never leave their devices.
