@@ -14,8 +14,8 @@ PUBLIC = {
         Learner Result __version__ register simulate
     """,
     "tacit.arms": """
-        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF Learner
+        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Drifting EXP3 GAP
+        GAPU GraphFeedback KLUCB KLUCBCF
         Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
         edit_rewards
     """,

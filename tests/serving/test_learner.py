@@ -220,7 +220,9 @@ def test_no_noise_position_is_read_twice_however_reports_arrive():
     policy = GAP(n_arms=3, epsilon=8.0, horizon=10, failure_prob=0.9, graph=path)
     learner = tacit.Learner(policy)
     rng = random.Random(1)
-    learner._core.tape = tape = tacit.tapes.secure_tape(log=64, positions=64)
+    core = learner._core
+    core.tape = tape = tacit.tapes.secure_tape(log=64, positions=64)
+    core._reads = memoryview(tape.reads)
     read, waiting = [], []
     for _ in range(6000):
         waiting.append(learner.decide())

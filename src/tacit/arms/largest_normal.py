@@ -57,3 +57,8 @@ def largest_chances(means: Any, deviations: Any, out: Any) -> None:
                 z = (x - means[a]) / deviations[a]
                 out[a] += others * math.exp(-0.5 * z * z) / (deviations[a] * _ROOT_TWO_PI)
                 before *= below[a]
+    total = 0.0
+    for a in range(K):
+        total += out[a]
+    for a in range(K):
+        out[a] = min(1.0, out[a] / total)

@@ -203,6 +203,8 @@ class Core:
         remember: int = 10_000,
     ) -> None:
         self.decider, self.terms, self.tape, self.journal = decider, terms, tape, journal
+        reads: Any = tape.reads
+        self._reads = memoryview(reads)
         self.staged: list[Event] = []
         self.options = list(options)
         self.people = {person: place for place, person in enumerate(people)}
@@ -277,6 +279,7 @@ class Core:
         expires = self._enter(decision)
         if self._logs:
             body = decision.row()
+            del body["id"], body["at"]
             if query:
                 body["query"] = dict(query)
             if released:
@@ -602,7 +605,7 @@ class Core:
             # A policy that releases could release again what is put back, so it goes on.
             kept = None if self.decider.releases else self.decider.pack()
         if self.decider.releases:
-            self.tape.reads[:] = 0
+            self._reads[1] = 0
         try:
             choice = self.decider.choose(self.tape, t, asked)
         except Exception as error:
@@ -625,7 +628,7 @@ class Core:
             return [], None
         watched = self.decider.releases
         if watched:
-            self.tape.reads[:] = 0
+            self._reads[1] = 0
         try:
             self.decider.learn(self.tape, decision.round, decision.option, decision.record, value)
         except Exception as error:
@@ -652,7 +655,7 @@ class Core:
         self._tally(decision)[SILENT] += 1
 
     def _released(self) -> tuple[list[float], bytes | None]:
-        n = int(self.tape.reads[1])
+        n = self._reads[1]
         if n == 0:
             return [], None
         require(
@@ -725,7 +728,7 @@ class Core:
         decision = None
         for event in self.journal.find(id):
             if event.kind == "decide":
-                decision = Open.of(_without(event.body))
+                decision = _logged(event)
             elif decision is not None:
                 _fold(decision, event)
         if decision is not None and decision.status == "open":
@@ -790,9 +793,8 @@ class Core:
             self.decider.discard()
 
     def _replay_decide(self, event: Event) -> None:
-        body = dict(event.body)
-        query, released = body.pop("query", None), body.pop("released", [])
-        logged = Open.of(body)
+        query, released = event.body.get("query"), event.body.get("released", ())
+        logged = _logged(event)
         if event.state is not None:
             self.decider.unpack(event.state)
             self.rounds = logged.round + 1
@@ -888,8 +890,9 @@ _COUNTERS = (
 _LAST = {"learn": "answered", "cancel": "cancelled", "lose": "lost"}
 
 
-def _without(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if name not in ("query", "released")}
+def _logged(event: Event) -> Open:
+    body = {name: value for name, value in event.body.items() if name not in ("query", "released")}
+    return Open.of({**body, "id": event.id, "at": event.at})
 
 
 def _fold(decision: Open, event: Event) -> None:
