@@ -5,10 +5,13 @@ BIN := $(VENV)/bin
 # Repetitions and tests use the cores; threads inside small matrix products only get in their way.
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: soak run test lint docs bench clean
+.PHONY: run demo test soak lint docs bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/tacit reproduce all --quick --out results/reproduce
+
+demo: $(VENV)/.service
+	$(BIN)/tacit demo
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
@@ -36,6 +39,10 @@ $(VENV)/.installed: pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+$(VENV)/.service: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[service]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev

@@ -67,6 +67,9 @@ PUBLIC = {
         Allowance Core Decision Event Experiment Learner MemoryStore Receipt RefusedError SQLiteStore
         Store StoreError Terms
     """,
+    "tacit.service": """
+        Host Tokens make_app open_service serve
+    """,
     "tacit.simulation": """
         CellResult Result Study StudyResult read run_study simulate
     """,

@@ -39,6 +39,15 @@ class _Base:
         self.outbox = Outbox() if outbox is None else outbox
         self._flows = Flows(self._base, self.outbox, max_epsilon)
 
+    @property
+    def place(self) -> str:
+        """What the outbox calls this experiment."""
+        return self._base
+
+    def clock(self) -> float:
+        """Return the time by which reports are due, in seconds since 1970."""
+        return self._flows.clock()
+
     def reward(self, decision: Decision, value: float) -> None:
         """Note the reward on the device: the first one counts, and nothing is sent now."""
         self._flows.reward(decision, value)

@@ -152,15 +152,19 @@ class SQLiteStore(Store):
 
     def create(self, experiment: str, description: dict[str, Any]) -> None:
         """Make a new experiment."""
+        lineage = _lineage()
         with self._writing() as db:
             try:
                 db.execute(
                     "INSERT INTO experiments (name, description, lineage, seq, charged, at)"
                     " VALUES (?, ?, ?, 0, 0, 0)",
-                    (experiment, json.dumps(description), _lineage()),
+                    (experiment, json.dumps(description), lineage),
                 )
             except sqlite3.IntegrityError:
                 raise StoreError(f"{experiment}: expected a new name, got one in use") from None
+        # From the start: the first event's commit may be the last thing that this process does.
+        self._write_mark(experiment, _Mark(lineage, 0, 0, 0))
+        os.fsync(self._mark)
 
     def load(self, experiment: str) -> Kept | None:
         """Return what is known of an experiment."""
@@ -243,6 +247,14 @@ class SQLiteStore(Store):
             (self._id(experiment), person, window),
         ).fetchone()  # fmt: skip
         return 0 if row is None else int(row[0])
+
+    def amounts(self, experiment: str, window: str) -> list[int]:
+        """Return what was spent in a window, one number a person."""
+        rows = self._using().execute(
+            "SELECT amount FROM spending WHERE experiment = ? AND period = ? ORDER BY amount",
+            (self._id(experiment), window),
+        )
+        return [int(amount) for (amount,) in rows]
 
     def keep(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""

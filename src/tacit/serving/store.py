@@ -69,6 +69,10 @@ class Store(ABC):
         """Return what was spent on a person in a window."""
 
     @abstractmethod
+    def amounts(self, experiment: str, window: str) -> list[int]:
+        """Return what was spent in a window, one number a person, in no order."""
+
+    @abstractmethod
     def keep(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""
 
@@ -149,6 +153,14 @@ class MemoryStore(Store):
     def spent(self, experiment: str, person: str, window: str) -> int:
         """Return what was spent on a person in a window."""
         return self._spent.get((experiment, person, window), 0)
+
+    def amounts(self, experiment: str, window: str) -> list[int]:
+        """Return what was spent in a window, one number a person."""
+        return [
+            amount
+            for (name, _, period), amount in self._spent.items()
+            if (name, period) == (experiment, window)
+        ]
 
     def keep(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot."""

@@ -1,0 +1,190 @@
+"""The service beside a null endpoint of the same stack, in one run: throughput, CPU a request, p50 and p99.
+
+    python benchmarks/service.py [--seconds 5] [--connections 64]
+
+Both servers are processes of their own; the load is plain HTTP/1.1 over kept connections. Ratios are what
+counts: the machine may be busy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+NULL = """
+import msgspec, sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
+
+async def null(request):
+    body = msgspec.json.decode(await request.body())
+    return Response(msgspec.json.encode(body), media_type="application/json")
+
+class Server(uvicorn.Server):
+    async def startup(self, sockets=None):
+        await super().startup(sockets)
+        print(f"serving  http://127.0.0.1:{self.servers[0].sockets[0].getsockname()[1]}", flush=True)
+
+app = Starlette(routes=[Route("/", null, methods=["POST"])])
+Server(uvicorn.Config(app, port=0, log_level="error", access_log=False)).run()
+"""
+EXPERIMENT = {
+    "name": "bench",
+    "policy": {"name": "klucb-cf", "epsilon": 1.0},
+    "options": [str(i) for i in range(10)],
+    "reward": {"kind": "binary", "report_after": 3600},
+    "max_open": 10_000_000,
+}
+
+
+class Found(NamedTuple):
+    """What one load measured."""
+
+    rate: float
+    cpu: float
+    """Microseconds of the server's CPU a request."""
+    p50: float
+    p99: float
+    """Milliseconds."""
+
+
+class Server:
+    """A server as a process of its own."""
+
+    def __init__(self, *command: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *command], stdout=subprocess.PIPE, text=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )  # fmt: skip
+        self.token = ""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("token"):
+                self.token = line.split()[1]
+            if line.startswith("serving"):
+                self.url = line.split()[1]
+                break
+
+    def cpu(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=20)
+
+
+class Connection:
+    """One kept connection."""
+
+    def __init__(self, url: str, token: str) -> None:
+        place = urlsplit(url)
+        self._place = (place.hostname, place.port)
+        self._head = f"Host: {place.netloc}\r\nAuthorization: Bearer {token}\r\n".encode()
+
+    async def open(self) -> None:
+        self._reader, self._writer = await asyncio.open_connection(*self._place)
+
+    async def post(self, path: str, body: bytes) -> bytes:
+        head = b"POST %s HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n"
+        self._writer.write(head % (path.encode(), self._head, len(body)) + body)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        assert answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 201")), answer
+        length = next(
+            int(line.split(b":")[1])
+            for line in answer.split(b"\r\n")
+            if line.lower().startswith(b"content-length")
+        )
+        return await self._reader.readexactly(length)
+
+
+async def load(server: Server, connections: int, seconds: float, turn: Callable) -> Found:
+    lines = [Connection(server.url, server.token) for _ in range(connections)]
+    await asyncio.gather(*(line.open() for line in lines))
+    times: list[float] = []
+    begun, cpu = time.perf_counter(), server.cpu()
+    until = begun + seconds
+
+    async def drive(line: Connection) -> None:
+        while time.perf_counter() < until:
+            sent = time.perf_counter()
+            await turn(line)
+            times.append(time.perf_counter() - sent)
+
+    await asyncio.gather(*map(drive, lines))
+    elapsed = time.perf_counter() - begun
+    cuts = statistics.quantiles(times, n=100)
+    return Found(
+        len(times) / elapsed,
+        1e6 * (server.cpu() - cpu) / len(times),
+        1e3 * cuts[49],
+        1e3 * cuts[98],
+    )
+
+
+async def null_turn(line: Connection) -> None:
+    await line.post("/", b'{"shown": true}')
+
+
+async def decide_turn(line: Connection) -> None:
+    await line.post("/v1/experiments/bench/decisions", b'{"shown": true}')
+
+
+async def pair_turn(line: Connection) -> None:
+    answer = await line.post("/v1/experiments/bench/decisions", b'{"shown": true}')
+    report = json.dumps({"v": 1, "id": json.loads(answer)["id"], "value": 1}).encode()
+    await line.post("/v1/experiments/bench/reports", report)
+
+
+async def measure(connections: int, seconds: float) -> dict[str, Found]:
+    null = Server("-c", NULL)
+    found = {"null endpoint": await load(null, connections, seconds, null_turn)}
+    null.stop()
+    with tempfile.TemporaryDirectory() as folder:
+        service = Server("-m", "tacit", "serve", "--store", f"{folder}/bench.db", "--port", "0")
+        line = Connection(service.url, service.token)
+        await line.open()
+        await line.post("/v1/experiments", json.dumps(EXPERIMENT).encode())
+        await load(service, 4, 0.5, pair_turn)
+        found["decision"] = await load(service, connections, seconds, decide_turn)
+        found["decision + report"] = await load(service, connections, seconds, pair_turn)
+        service.stop()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--connections", type=int, default=64)
+    given = parser.parse_args()
+    found = asyncio.run(measure(given.connections, given.seconds))
+    null = found["null endpoint"]
+    print(f"{given.connections} connections, {given.seconds:g} s each")
+    print(
+        f"{'':20}{'a second':>10}{'of null':>9}{'CPU us':>8}{'of null':>9}{'p50 ms':>8}{'p99 ms':>8}"
+    )
+    for name, each in found.items():
+        print(
+            f"{name:20}{each.rate:>10,.0f}{each.rate / null.rate:>9.2f}{each.cpu:>8.0f}"
+            f"{each.cpu / null.cpu:>9.2f}{each.p50:>8.1f}{each.p99:>8.1f}"
+        )
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    print(f"largest server: {peak:,.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,284 @@
+"""``tacit serve``, ``tacit experiment`` and ``tacit token``: the decision service."""
+
+from __future__ import annotations
+
+import json
+import os
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from tacit.cli.arguments import Json
+from tacit.cli.output import show
+
+__all__ = ["app"]
+
+app = typer.Typer()
+experiment = typer.Typer(help="Create, change and inspect experiments of a running service.")
+token = typer.Typer(help="Who may decide, report and administer.")
+app.add_typer(experiment, name="experiment")
+app.add_typer(token, name="token")
+
+Store = Annotated[Path, typer.Option(help="The file that everything is kept in.")]
+Url = Annotated[str, typer.Option(envvar="TACIT_URL", help="Where the service is; also TACIT_URL.")]
+Secret = Annotated[
+    str | None,
+    typer.Option("--token", help="An administrator's token; else the variable TACIT_TOKEN."),
+]
+Name = Annotated[str, typer.Argument(help="The experiment.")]
+_STORE = Path("tacit.db")
+_URL = "http://127.0.0.1:8000"
+
+
+@app.command()
+def serve(
+    store: Store = _STORE,
+    host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    restored: Annotated[
+        bool, typer.Option("--restored", help="Go on from an old copy; what was lost is spent.")
+    ] = False,
+) -> None:
+    """Run the decision service on a store, made if there is none, until Ctrl-C.
+
+    The first start prints an administrator's token, once. Open the address for the dashboard.
+
+    Example: `tacit serve --help`
+    """
+    try:
+        from tacit.service import open_service
+        from tacit.service import serve as run
+        from tacit.serving.store import StoreError
+    except ImportError as error:
+        raise ValueError(
+            f"the service needs more parts ({error.name}); pip install 'tacit[service]'"
+        ) from None
+    try:
+        opened = open_service(store, restored=restored)
+    except StoreError as error:
+        raise ValueError(str(error)) from None
+
+    def ready(address: str) -> None:
+        if opened.first_token is not None:
+            print(f"token    {opened.first_token}  (administrator; not shown again)")
+        count = len(opened.host.experiments)
+        print(
+            f"serving  {address}  {count} experiment{'' if count == 1 else 's'} in {store}",
+            flush=True,
+        )
+
+    run(opened, host=host, port=port, ready=ready)
+
+
+@app.command()
+def demo(
+    visitors: Annotated[int, typer.Option(min=1, max=1_000_000, help="How many come.")] = 3000,
+    rate: Annotated[float, typer.Option(min=1, max=1000, help="How many a second.")] = 60.0,
+    epsilon: Annotated[float, typer.Option(help="Privacy of every click.")] = 1.0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 0,
+) -> None:
+    """Watch a service learn from a crowd whose clicks never leave their devices.
+
+    Everything runs on this machine and ends by itself, or on Ctrl-C; nothing is left behind.
+
+    Example: `tacit demo --visitors 20 --rate 20`
+    """
+    try:
+        from tacit.demo import run
+    except ImportError as error:
+        raise ValueError(
+            f"the demonstration needs more parts ({error.name}); pip install 'tacit[service,client]'"
+        ) from None
+    run(
+        visitors=visitors,
+        rate=rate,
+        epsilon=epsilon,
+        port=port,
+        tell=lambda line: print(line, flush=True),
+    )
+
+
+@experiment.command("create")
+def create(
+    file: Annotated[Path, typer.Argument(help="A description (TOML).")],
+    url: Url = _URL,
+    secret: Secret = None,
+    as_json: Json = False,
+) -> None:
+    """Create an experiment from a TOML file, and say what it protects.
+
+    Example: `tacit experiment create --help`
+    """
+    try:
+        wanted = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{file}: not a TOML file ({error})") from None
+    wanted.setdefault("name", file.stem)
+    made = _ask(url, secret, "POST", "/v1/experiments", wanted)
+    print(json.dumps(made) if as_json else f"{made['name']}: {made['sentence']}")
+
+
+@experiment.command("list")
+def list_all(url: Url = _URL, secret: Secret = None, as_json: Json = False) -> None:
+    """List the experiments of a service.
+
+    Example: `tacit experiment list --help`
+    """
+    found = _ask(url, secret, "GET", "/v1/experiments")["experiments"]
+    rows = [
+        {
+            "name": each["name"],
+            "mode": each["mode"],
+            "policy": each["policy"]["name"],
+            "trust": each["trust"],
+            "epsilon": each["guarantee"]["epsilon"],
+            "options": len(each["options"]),
+        }
+        for each in found
+    ]
+    if rows or as_json:
+        show(rows, as_json)
+    else:
+        print("no experiments yet; `tacit experiment create FILE.toml` makes one")
+
+
+@experiment.command("show")
+def show_one(name: Name, url: Url = _URL, secret: Secret = None, as_json: Json = False) -> None:
+    """Show what an experiment protects and how its options do.
+
+    Example: `tacit experiment show --help`
+    """
+    facts = _ask(url, secret, "GET", f"/v1/experiments/{name}")
+    numbers = _ask(url, secret, "GET", f"/v1/experiments/{name}/statistics")
+    if as_json:
+        print(json.dumps({**facts, "statistics": numbers}))
+        return
+    print(facts["sentence"])
+    print()
+    columns = ("option", "decided", "learned", "estimate", "low", "high", "retired")
+    rows = [{column: row[column] for column in columns} for row in numbers["options"]]
+    if rows:
+        show(rows, False)
+
+
+@experiment.command("mode")
+def mode(
+    name: Name,
+    mode: Annotated[str, typer.Argument(help="learn, frozen, shadow or off.")],
+    url: Url = _URL,
+    secret: Secret = None,
+) -> None:
+    """Switch the mode of an experiment.
+
+    Example: `tacit experiment mode --help`
+    """
+    print(_ask(url, secret, "PATCH", f"/v1/experiments/{name}", {"mode": mode})["mode"])
+
+
+@experiment.command("add-option")
+def add_option(
+    name: Name,
+    option: Annotated[str, typer.Argument(help="Its name.")],
+    url: Url = _URL,
+    secret: Secret = None,
+) -> None:
+    """Add an option; the others keep what was learned about them.
+
+    Example: `tacit experiment add-option --help`
+    """
+    _ask(url, secret, "PATCH", f"/v1/experiments/{name}", {"add_options": [option]})
+    print(f"{name}: added {option}")
+
+
+@experiment.command("retire")
+def retire(
+    name: Name,
+    option: Annotated[str, typer.Argument(help="Its name.")],
+    url: Url = _URL,
+    secret: Secret = None,
+) -> None:
+    """Never choose an option again.
+
+    Example: `tacit experiment retire --help`
+    """
+    _ask(url, secret, "PATCH", f"/v1/experiments/{name}", {"retire_options": [option]})
+    print(f"{name}: retired {option}")
+
+
+@token.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(help="What to call it.")],
+    scope: Annotated[
+        list[str] | None, typer.Option(help="decide, report or admin; repeatable.")
+    ] = None,
+    origin: Annotated[
+        list[str] | None, typer.Option(help="A page that may use it, https://...; repeatable.")
+    ] = None,
+    store: Store = _STORE,
+) -> None:
+    """Make a token and print it, once; by default it may decide and report.
+
+    Example: `tacit token create shop --store example.db`
+    """
+    from tacit.service.server import tokens_of
+
+    print(tokens_of(store).create(name, scope or ["decide", "report"], origin or []))
+
+
+@token.command("list")
+def list_tokens(store: Store = _STORE, as_json: Json = False) -> None:
+    """List the tokens: names and scopes, never the tokens themselves.
+
+    Example: `tacit token list --store example.db --json`
+    """
+    from tacit.service.server import tokens_of
+
+    rows = [
+        {"name": each.name, "scopes": " ".join(each.scopes), "origins": " ".join(each.origins)}
+        for each in tokens_of(store).known()
+    ]
+    if rows or as_json:
+        show(rows, as_json)
+    else:
+        print(f"no tokens for {store}; `tacit token create NAME` makes one")
+
+
+@token.command("revoke")
+def revoke(
+    name: Annotated[str, typer.Argument(help="The token's name.")], store: Store = _STORE
+) -> None:
+    """Make a token worthless, within a second.
+
+    Example: `tacit token revoke --help`
+    """
+    from tacit.service.server import tokens_of
+
+    tokens_of(store).revoke(name)
+    print(f"revoked {name}")
+
+
+def _ask(url: str, secret: str | None, method: str, path: str, body: Any = None) -> Any:
+    import httpx
+
+    secret = secret or os.environ.get("TACIT_TOKEN")
+    if not secret:
+        raise ValueError("expected --token or the variable TACIT_TOKEN, got neither")
+    try:
+        answer = httpx.request(
+            method,
+            url.rstrip("/") + path,
+            json=body,
+            headers={"authorization": f"Bearer {secret}"},
+            timeout=30,
+        )
+    except httpx.TransportError as error:
+        raise ValueError(f"{url}: the service cannot be reached ({error})") from None
+    if answer.is_error:
+        try:
+            detail = answer.json()["detail"]
+        except (ValueError, KeyError):
+            detail = answer.reason_phrase
+        raise ValueError(f"the service answered {answer.status_code}: {detail}")
+    return answer.json()

@@ -1,0 +1,8 @@
+"""The decision service: HTTP on a store, with tokens, a dashboard and OpenFeature's protocol."""
+
+from tacit.service.app import make_app
+from tacit.service.hosting import Host
+from tacit.service.server import open_service, serve
+from tacit.service.tokens import Tokens
+
+__all__ = ["Host", "Tokens", "make_app", "open_service", "serve"]

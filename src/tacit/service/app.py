@@ -1,0 +1,314 @@
+"""The decision service over HTTP: paths, tokens, limits; every error is one sentence."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tacit.service import dashboard, metrics, ofrep, openapi
+from tacit.service.hosting import Host, Hosted, places
+from tacit.service.messages import (
+    Change,
+    DecisionRequest,
+    ExperimentRequest,
+    Receipt,
+    Receipts,
+    Report,
+    Shown,
+)
+from tacit.service.requests import (
+    RequestError,
+    allowed,
+    body_of,
+    host_of,
+    hosted_of,
+    json_answer,
+    problem,
+)
+from tacit.service.telling import answer, apply, decided, describe, statistics_of
+from tacit.service.tokens import Tokens
+from tacit.serving.core import Core, Open, RefusedError
+from tacit.serving.core import Receipt as CoreReceipt
+from tacit.serving.store import StoreError
+
+__all__ = ["make_app"]
+
+_MAX_REPORTS = 1000
+_STATUS = {
+    "unknown": 404,
+    "closed": 410,
+    "answered": 409,
+    "conflict": 409,
+    "unasked": 409,
+    "full": 429,
+    "person": 422,
+}
+
+_decision = msgspec.json.Decoder(DecisionRequest)
+_reports = msgspec.json.Decoder(Report | list[Report])
+_experiment = msgspec.json.Decoder(ExperimentRequest)
+_change = msgspec.json.Decoder(Change)
+
+
+def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette:
+    """Return the service for the experiments of `host`.
+
+    Parameters
+    ----------
+    host : Host
+    tokens : Tokens
+    rate : float
+        Requests a second that one token may make; more get 429.
+    """
+
+    @contextlib.asynccontextmanager
+    async def life(app: Starlette) -> AsyncIterator[None]:
+        host.start()
+        yield
+        await host.stop()
+
+    routes = [
+        Route("/v1/experiments", create, methods=["POST"]),
+        Route("/v1/experiments", list_all, methods=["GET"]),
+        Route("/v1/experiments/{name}", show, methods=["GET"]),
+        Route("/v1/experiments/{name}", change, methods=["PATCH"]),
+        Route("/v1/experiments/{name}/decisions", decide, methods=["POST"]),
+        Route("/v1/experiments/{name}/decisions/{id}/shown", shown, methods=["POST"]),
+        Route("/v1/experiments/{name}/reports", report, methods=["POST"]),
+        Route("/v1/experiments/{name}/statistics", statistics, methods=["GET"]),
+        Route("/ofrep/v1/evaluate/flags/{name}", ofrep.evaluate, methods=["POST"]),
+        Route("/ofrep/v1/evaluate/flags", ofrep.evaluate_all, methods=["POST"]),
+        Route("/healthz", healthy, methods=["GET"]),
+        Route("/readyz", ready, methods=["GET"]),
+        Route("/metrics", metrics.exposed, methods=["GET"]),
+        Route("/openapi.json", openapi.description, methods=["GET"]),
+        *dashboard.routes(),
+    ]
+    app = Starlette(
+        routes=routes,
+        lifespan=life,
+        middleware=[Middleware(_Guard, tokens=tokens)],
+        exception_handlers={
+            RequestError: _refused,
+            HTTPException: _no_such_path,
+            msgspec.ValidationError: _invalid,
+            msgspec.DecodeError: _invalid,
+            RefusedError: _refused_by_core,
+            ValueError: _mistaken,
+            StoreError: _unavailable,
+            Exception: _failed,
+        },
+    )
+    app.state.host, app.state.tokens = host, tokens
+    app.state.rate, app.state.buckets = rate, {}
+    app.state.started = time.time()
+    app.state.metrics, app.state.sessions = metrics.Metrics(), {}
+    return app
+
+
+async def create(request: Request) -> Response:
+    """Make an experiment; the answer says what it protects and what a device must do."""
+    allowed(request, "admin")
+    wanted = _experiment.decode(await body_of(request))
+    hosted = host_of(request).create(wanted)
+    return json_answer(describe(hosted), 201)
+
+
+async def list_all(request: Request) -> Response:
+    """Return the public facts of all experiments."""
+    allowed(request, "decide")
+    hosts = host_of(request).experiments.values()
+    return json_answer({"experiments": [describe(hosted) for hosted in hosts]})
+
+
+async def show(request: Request) -> Response:
+    """Return the public facts of one experiment."""
+    allowed(request, "decide")
+    return json_answer(describe(hosted_of(request)))
+
+
+async def change(request: Request) -> Response:
+    """Switch the mode, add or retire options, set budgets."""
+    allowed(request, "admin")
+    hosted = hosted_of(request)
+    wanted = _change.decode(await body_of(request))
+    await apply(hosted, wanted)
+    return json_answer(describe(hosted))
+
+
+async def decide(request: Request) -> Response:
+    """Decide; the same id with the same body gets the stored answer."""
+    allowed(request, "decide")
+    hosted = hosted_of(request)
+    body = await body_of(request)
+    wanted = _decision.decode(body) if body else DecisionRequest()
+    key = request.headers.get("idempotency-key")
+    if key is not None and wanted.id is None:
+        wanted = msgspec.convert({**given_of(wanted), "id": key}, DecisionRequest)
+    decision, names = await decided(hosted, wanted)
+    return json_answer(answer(hosted, decision, names))
+
+
+async def shown(request: Request) -> Response:
+    """Note that a decision was shown: its person is charged, and its device reports."""
+    allowed(request, "decide")
+    hosted = hosted_of(request)
+    decision: Open = await hosted.ask(Core.show, request.path_params["id"])
+    at = decision.report_at
+    silent = bool(decision.reason)
+    return json_answer(
+        Shown(
+            id=decision.id,
+            report_at=None if at is None or silent else at / 1000,
+            reason=decision.reason or hosted.core.mode,
+        )
+    )
+
+
+async def report(request: Request) -> Response:
+    """Take in one report or many, each on its own."""
+    allowed(request, "report")
+    hosted = hosted_of(request)
+    sent = _reports.decode(await body_of(request))
+    if isinstance(sent, Report):
+        receipt: CoreReceipt = await hosted.ask(Core.report, sent.id, _value(hosted, sent))
+        request.app.state.metrics.reports.labels(hosted.name, receipt.status).inc()
+        return json_answer(Receipt(receipt.id, receipt.status, receipt.reason))  # type: ignore[arg-type]
+    if len(sent) > _MAX_REPORTS:
+        raise RequestError(413, f"expected at most {_MAX_REPORTS:,} reports, got {len(sent):,}")
+    receipts = []
+    for each in sent:
+        try:
+            done: CoreReceipt = await hosted.ask(Core.report, each.id, _value(hosted, each))
+            receipts.append(Receipt(done.id, done.status, done.reason))  # type: ignore[arg-type]
+        except RefusedError as error:
+            receipts.append(Receipt(each.id, "refused", f"{error.reason}: {error}"))
+        except ValueError as error:
+            receipts.append(Receipt(each.id, "refused", f"invalid: {error}"))
+        request.app.state.metrics.reports.labels(hosted.name, receipts[-1].status).inc()
+    return json_answer(Receipts(receipts))
+
+
+def _value(hosted: Hosted, sent: Report) -> Any:
+    value: Any = sent.value
+    if isinstance(value, dict):
+        return dict(zip(places(hosted.core.options, list(value)), value.values(), strict=True))
+    if isinstance(value, float):
+        local = hosted.core.decider.trust == "local"
+        if local and value.is_integer():
+            return int(value)
+        if not local and hosted.request.reward.kind == "binary" and value not in (0.0, 1.0):
+            raise ValueError(f"report: expected a binary reward of 0 or 1, got {value!r}")
+    return value
+
+
+async def statistics(request: Request) -> Response:
+    """Return released values only."""
+    allowed(request, "decide")
+    return json_answer(statistics_of(hosted_of(request)))
+
+
+async def healthy(request: Request) -> Response:
+    """Say that the process is up."""
+    return json_answer({"status": "up"})
+
+
+async def ready(request: Request) -> Response:
+    """Say whether the store can be written."""
+    try:
+        host_of(request).store.check()
+    except StoreError as error:
+        raise RequestError(503, f"the store cannot be written: {error}") from error
+    return json_answer({"status": "ready", "experiments": len(host_of(request).experiments)})
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestError)
+    return problem(error.status, error.detail, error.reason, error.headers)
+
+
+async def _no_such_path(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return problem(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
+
+
+async def _invalid(request: Request, error: Exception) -> Response:
+    return problem(400, f"the body is not what is expected: {error}", "invalid")
+
+
+async def _refused_by_core(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RefusedError)
+    status = _STATUS.get(error.reason, 422)
+    headers = {"retry-after": "5"} if status == 429 else None
+    return problem(status, str(error), error.reason, headers)
+
+
+async def _mistaken(request: Request, error: Exception) -> Response:
+    return problem(422, str(error), "invalid")
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    metrics.log("store", request, detail=str(error))
+    return problem(
+        503, "the store could not commit; nothing was done", "store", {"retry-after": "5"}
+    )
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    metrics.log("fault", request, detail=type(error).__name__)
+    return problem(500, "a fault of the service; it was logged and nothing was answered for it")
+
+
+def given_of(message: Any) -> dict[str, Any]:
+    built: dict[str, Any] = msgspec.to_builtins(message)
+    return {name: value for name, value in built.items() if value is not None}
+
+
+class _Guard:
+    """Headers for every answer, and the answers that browsers ask for before they send a token."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+        self._app, self._tokens = app, tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
+        allowed = origin is not None and origin.decode("latin-1") in {
+            each for token in self._tokens.known() for each in token.origins
+        }
+        extra = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+        if allowed and origin is not None:
+            extra += [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+        if scope["method"] == "OPTIONS" and allowed:
+            extra += [
+                (b"access-control-allow-methods", b"POST, GET"),
+                (b"access-control-allow-headers", b"authorization, content-type, idempotency-key"),
+                (b"access-control-max-age", b"600"),
+            ]
+            await send({"type": "http.response.start", "status": 204, "headers": extra})
+            await send({"type": "http.response.body", "body": b""})
+            return
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                present = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(pair for pair in extra if pair[0] not in present),
+                ]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)

@@ -1,0 +1,266 @@
+"""Pages for whoever runs an experiment: traffic, worth, silence, budgets, guarantee, mode.
+
+Server-rendered, from files in the wheel; no other host is contacted. An administrator's token opens a session
+whose cookie scripts cannot read; every form checks where it was sent from.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+import jinja2
+import msgspec
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+import tacit
+from tacit.service.hosting import Hosted, clock
+from tacit.service.messages import Change
+from tacit.service.requests import RequestError, body_of, hosted_of
+from tacit.service.telling import apply, statistics_of
+
+__all__ = ["routes"]
+
+_PAGES = Path(__file__).parent / "pages"
+_COOKIE = "tacit_session"
+_LASTS = 12 * 3600
+_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
+_KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def routes() -> list[Route]:
+    """Return the pages' paths."""
+    return [
+        Route("/", home, methods=["GET"]),
+        Route("/login", login, methods=["POST"]),
+        Route("/logout", logout, methods=["POST"]),
+        Route("/experiments/{name}", experiment, methods=["GET"]),
+        Route("/experiments/{name}/numbers", numbers, methods=["GET"]),
+        Route("/experiments/{name}/mode", set_mode, methods=["POST"]),
+        Route("/experiments/{name}/options", set_options, methods=["POST"]),
+        Route("/static/{file}", static, methods=["GET"]),
+    ]
+
+
+@cache
+def _templates() -> jinja2.Environment:
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_PAGES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def _page(template: str, status: int = 200, **values: Any) -> Response:
+    text = _templates().get_template(template).render(version=tacit.__version__, **values)
+    headers = {"content-security-policy": _POLICY, "referrer-policy": "same-origin"}
+    return Response(text, status, headers=headers, media_type="text/html; charset=utf-8")
+
+
+async def home(request: Request) -> Response:
+    """List the experiments, or ask for a token."""
+    if not _signed_in(request):
+        return _page("login.html", problem="")
+    rows = [
+        {"name": name, "mode": hosted.core.mode, **_summary(hosted)}
+        for name, hosted in request.app.state.host.experiments.items()
+    ]
+    return _page("home.html", rows=rows)
+
+
+async def login(request: Request) -> Response:
+    """Open a session with an administrator's token."""
+    form = await _form(request)
+    token = request.app.state.tokens.find(form.get("token", "").strip())
+    if token is None or not token.may("admin"):
+        return _page("login.html", 403, problem="This is not an administrator's token.")
+    session = secrets.token_urlsafe(32)
+    sessions = request.app.state.sessions
+    now = time.monotonic()
+    for old in [key for key, (until, _) in sessions.items() if until < now]:
+        del sessions[old]
+    sessions[session] = (now + _LASTS, token.digest)
+    answer = RedirectResponse("/", 303)
+    answer.set_cookie(
+        _COOKIE,
+        session,
+        max_age=_LASTS,
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+    return answer
+
+
+async def logout(request: Request) -> Response:
+    """Close the session."""
+    await _form(request)
+    request.app.state.sessions.pop(request.cookies.get(_COOKIE, ""), None)
+    answer = RedirectResponse("/", 303)
+    answer.delete_cookie(_COOKIE)
+    return answer
+
+
+async def experiment(request: Request) -> Response:
+    """Show one experiment."""
+    if not _signed_in(request):
+        return RedirectResponse("/", 303)
+    hosted = hosted_of(request)
+    core = hosted.core
+    return _page(
+        "experiment.html",
+        name=hosted.name,
+        place=quote(hosted.name),
+        mode=core.mode,
+        modes=("learn", "frozen", "shadow", "off"),
+        sentence=hosted.sentence(),
+        trust=core.decider.trust,
+        active=[name for i, name in enumerate(core.options) if i not in core.retired],
+        problem=request.query_params.get("problem", "")[:300],
+        **_numbers(hosted),
+    )
+
+
+async def numbers(request: Request) -> Response:
+    """Return the part of the page that changes."""
+    if not _signed_in(request):
+        return Response(status_code=401)
+    return _page("numbers.html", **_numbers(hosted_of(request)))
+
+
+async def set_mode(request: Request) -> Response:
+    """Switch the mode."""
+    return await _change(request, lambda form: {"mode": form.get("mode", "")})
+
+
+async def set_options(request: Request) -> Response:
+    """Add or retire an option."""
+
+    def wanted(form: dict[str, str]) -> dict[str, Any]:
+        name = form.get("name", "").strip()
+        return {"add_options": [name]} if form.get("do") == "add" else {"retire_options": [name]}
+
+    return await _change(request, wanted)
+
+
+async def _change(request: Request, wanted: Any) -> Response:
+    if not _signed_in(request):
+        return RedirectResponse("/", 303)
+    hosted = hosted_of(request)
+    form = await _form(request)
+    back = f"/experiments/{quote(hosted.name)}"
+    try:
+        await apply(hosted, msgspec.convert(wanted(form), Change))
+    except (ValueError, RequestError) as error:
+        return RedirectResponse(f"{back}?problem={quote(str(error)[:300])}", 303)
+    return RedirectResponse(back, 303)
+
+
+async def static(request: Request) -> Response:
+    """Return a file of the pages."""
+    name = request.path_params["file"]
+    path = _PAGES / name
+    if path.parent != _PAGES or path.suffix not in _KINDS or not path.is_file():
+        return Response(status_code=404)
+    headers = {"cache-control": "public, max-age=300"}
+    return Response(path.read_bytes(), headers=headers, media_type=_KINDS[path.suffix])
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """Return the fields of a form of this site; another site's is refused."""
+    origin = request.headers.get("origin")
+    host = request.headers.get("host", "")
+    fetched = request.headers.get("sec-fetch-site", "same-origin")
+    own = origin is None or origin.split("://", 1)[-1] == host
+    if not own or fetched not in ("same-origin", "none"):
+        raise RequestError(403, "expected a form of this site")
+    fields = parse_qs((await body_of(request)).decode("utf-8", "replace"), keep_blank_values=True)
+    return {name: values[0] for name, values in fields.items()}
+
+
+def _signed_in(request: Request) -> bool:
+    kept = request.app.state.sessions.get(request.cookies.get(_COOKIE, ""))
+    if kept is None or kept[0] < time.monotonic():
+        return False
+    # A revoked token ends its sessions.
+    return any(token.digest == kept[1] for token in request.app.state.tokens.known())
+
+
+def _summary(hosted: Hosted) -> dict[str, Any]:
+    core = hosted.core
+    leader = max(range(len(core.options)), key=lambda i: core.tallies[i][0], default=None)
+    guarantee = hosted.guarantee()
+    return {
+        "policy": hosted.policy.name,
+        "trust": core.decider.trust,
+        "decisions": core.decided,
+        "learned": core.learned,
+        "leader": "" if leader is None or not core.decided else core.options[leader],
+        "epsilon": f"{guarantee.epsilon:.3g}" if guarantee.private else "none",
+    }
+
+
+def _numbers(hosted: Hosted) -> dict[str, Any]:
+    core, found = hosted.core, statistics_of(hosted)
+    total = sum(row.decided for row in found.options) or 1
+    rows = [
+        {
+            "option": row.option,
+            "retired": row.retired,
+            "share": row.decided / total,
+            "decided": row.decided,
+            "learned": row.learned,
+            "silent": row.silent,
+            "estimate": row.estimate,
+            "low": None if row.low is None else max(0.0, row.low),
+            "high": None if row.high is None else min(1.0, row.high),
+        }
+        for row in found.options
+    ]
+    return {
+        "rows": rows,
+        "rounds": found.rounds,
+        "open": found.open,
+        "late": found.late,
+        "missing": found.missing_share,
+        "budgets": _budgets(hosted),
+        "events": hosted.experiment.seq,
+        "horizon": core.decider.horizon,
+        "past_horizon": core.past_horizon,
+    }
+
+
+def _budgets(hosted: Hosted) -> list[dict[str, Any]]:
+    """Return for each window how many people used which share of what they may spend."""
+    shown = []
+    for allowance in hosted.core.allowances:
+        window, _ = allowance.of(clock())
+        amounts = hosted.store.amounts(hosted.name, window)
+        limit = max(1, allowance.amount)
+        bins = [0] * 5
+        for amount in amounts:
+            bins[min(4, 5 * amount // limit)] += 1
+        most = max(bins) or 1
+        shown.append(
+            {
+                "window": window,
+                "epsilon": allowance.epsilon,
+                "people": len(amounts),
+                "bins": [
+                    {"label": f"{20 * i} to {20 * (i + 1)}%", "people": n, "share": n / most}
+                    for i, n in enumerate(bins)
+                ],
+            }
+        )
+    return shown

@@ -1,0 +1,291 @@
+"""Experiments at work in one process: made from a description, kept in a store, asked in batches.
+
+Commands that arrive together share one commit. Nothing is answered before it is durable; a commit that
+fails answers nobody in its batch with success, and the core is built anew from the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from tacit.checks import require
+from tacit.deciding import Decider, decider_for
+from tacit.policy import AnyPolicy, require_secure
+from tacit.privacy import Guarantee
+from tacit.registry import build, policy_named
+from tacit.service.messages import ExperimentRequest
+from tacit.serving.core import Core, Open, RefusedError, Terms
+from tacit.serving.experiment import Experiment
+from tacit.serving.spending import Allowance
+from tacit.serving.store import Store
+from tacit.tapes import secure_tape
+
+__all__ = ["Host", "Hosted", "clock", "decide_once", "places"]
+
+_TICK = 1.0
+
+
+def clock() -> int:
+    """Return milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+class _Waiting(NamedTuple):
+    command: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    answer: asyncio.Future[Any]
+
+
+class Hosted:
+    """One experiment.
+
+    Parameters
+    ----------
+    request : ExperimentRequest
+        What it was made from.
+    choices : bytes
+        The key of its choices, which is logged.
+    store : Store
+    secret : bytes
+        The key of pseudonyms, which lies outside the store.
+    """
+
+    def __init__(
+        self, request: ExperimentRequest, choices: bytes, store: Store, secret: bytes
+    ) -> None:
+        self.request, self.name, self.store = request, request.name, store
+        self.policy = _policy(request)
+        require_secure(self.policy)
+        self._secret, self._choices = secret, choices
+        terms, options = _terms(request), list(request.options or ())
+        self.experiment = Experiment(
+            self._decider,
+            lambda: secure_tape(choices=choices, log=4096),
+            terms,
+            options=options,
+            store=store,
+            name=request.name,
+        )
+        lost = store.lost(request.name)
+        if lost is not None:
+            self.experiment.run(Core.begin_epoch, clock(), *lost)
+        self._queue: list[_Waiting] = []
+
+    def _decider(self) -> Decider:
+        given = {"people": self.request.people, "edges": self.request.edges}
+        chosen = {name: value for name, value in given.items() if value is not None}
+        decider = decider_for(self.policy, explore=self.request.explore, **chosen)
+        why = decider.not_stored
+        require("experiment", "policy", f"one that can be kept ({why})", not why, self.policy.name)
+        return decider
+
+    @property
+    def core(self) -> Core:
+        """The core as it is now, to read."""
+        return self.experiment.core
+
+    def pseudonym(self, person: str | None) -> str | None:
+        """Return what the store calls a person."""
+        if person is None:
+            return None
+        name = f"{self.name}\0{person}".encode()
+        return hashlib.blake2b(name, key=self._secret, digest_size=16).hexdigest()
+
+    async def ask(self, command: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+        """Carry out a command with whatever else is waiting; return its answer once durable."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[Any] = loop.create_future()
+        self._queue.append(_Waiting(command, arguments, keywords, answer))
+        if len(self._queue) == 1:
+            # The next turn of the loop: all requests that are readable now are in by then.
+            loop.call_soon(self._commit)
+        return await answer
+
+    def _commit(self) -> None:
+        batch, self._queue = self._queue, []
+        now = clock()
+        try:
+            answers = self.experiment.run_many(
+                [(each.command, (now, *each.arguments), each.keywords) for each in batch]
+            )
+        except Exception as error:
+            for each in batch:
+                if not each.answer.done():
+                    each.answer.set_exception(error)
+            return
+        for each, answer in zip(batch, answers, strict=True):
+            if each.answer.done():
+                continue
+            if isinstance(answer, RefusedError):
+                each.answer.set_exception(answer)
+            else:
+                each.answer.set_result(answer)
+
+    async def tick(self) -> None:
+        """Close what is due."""
+        await self.ask(Core.tick)
+
+    def sentence(self) -> str:
+        """Return what is protected here, and what is not, in words."""
+        text = self.guarantee().sentence()
+        core = self.core
+        if core.decider.trust == "local":
+            text += (
+                " Clients of this project report at a fixed time whatever the reward is; where leaving "
+                "is itself the outcome, silence tells."
+            )
+        else:
+            text += " The service sees rewards until their decisions are forgotten."
+        for since, until, _ in core.debts:
+            span = " to ".join(
+                time.strftime("%Y-%m-%d %H:%M", time.gmtime(t / 1000)) for t in (since, until)
+            )
+            text += (
+                f" An old copy was restored: what happened from {span} (UTC) is counted as spent."
+            )
+        return text
+
+    def guarantee(self) -> Guarantee:
+        """Return what is protected in this experiment as it runs."""
+        horizon = max(self.core.rounds, getattr(self.policy, "horizon", 1), 1)
+        return self.policy.guarantee(horizon)
+
+
+class Host:
+    """All experiments of a store.
+
+    Parameters
+    ----------
+    store : Store
+    secret : bytes
+        The key of pseudonyms.
+    """
+
+    def __init__(self, store: Store, secret: bytes) -> None:
+        self.store, self.secret = store, secret
+        self.experiments: dict[str, Hosted] = {}
+        for name in store.names():
+            kept = store.load(name)
+            if kept is not None and "request" in kept.description:
+                request = msgspec.convert(kept.description["request"], ExperimentRequest)
+                choices = bytes.fromhex(kept.description["choices"])
+                self.experiments[name] = Hosted(request, choices, store, secret)
+        self._ticking: asyncio.Task[None] | None = None
+
+    def create(self, request: ExperimentRequest) -> Hosted:
+        """Make a new experiment, or say what is wrong with its description."""
+        if request.name in self.experiments:
+            raise RefusedError("conflict", f"{request.name}: expected a new name, got one in use")
+        _checked(request)
+        choices = secrets.token_bytes(32)
+        described = {"request": msgspec.to_builtins(request), "choices": choices.hex()}
+        self.store.create(request.name, described)
+        hosted = self.experiments[request.name] = Hosted(request, choices, self.store, self.secret)
+        return hosted
+
+    def start(self) -> None:
+        """Begin to close decisions by the clock."""
+        self._ticking = asyncio.create_task(self._tick())
+
+    async def stop(self) -> None:
+        """Finish what was accepted and keep snapshots."""
+        if self._ticking is not None:
+            self._ticking.cancel()
+        for hosted in self.experiments.values():
+            await hosted.tick()
+            hosted.experiment.snapshot()
+        self.store.close()
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            for hosted in list(self.experiments.values()):
+                if hosted.core.due(clock()):
+                    await hosted.tick()
+
+
+def decide_once(
+    core: Core,
+    now: int,
+    id: str | None,
+    query: Mapping[str, Any] | None,
+    person: str | None,
+    shown: bool,
+) -> Open:
+    """Decide, or return the decision that was made for the same request under this identity."""
+    if id is None:
+        return core.decide(now, secrets.token_hex(16), query, person=person, shown=shown)
+    request = json.dumps([query, person, shown], sort_keys=True)
+    digest = hashlib.blake2b(request.encode(), digest_size=16).hexdigest()
+    return core.earlier(id, digest) or core.decide(
+        now, id, query, person=person, shown=shown, digest=digest
+    )
+
+
+def places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
+    """Return the numbers of options by their names."""
+    known = {name: i for i, name in enumerate(names)}
+    missing = next((name for name in wanted if name not in known), None)
+    require("decision", "eligible", "names of options", missing is None, missing)
+    return [known[name] for name in wanted]
+
+
+def _checked(request: ExperimentRequest) -> None:
+    """Raise ``ValueError`` if an experiment cannot be made; nothing is kept of it."""
+    policy = _policy(request)
+    require_secure(policy)
+    terms = _terms(request)
+    given = {"people": request.people, "edges": request.edges}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    decider = decider_for(policy, explore=request.explore, **chosen)
+    why = decider.not_stored
+    require("experiment", "policy", f"one that can be kept ({why})", not why, policy.name)
+    policy.guarantee(1)
+    if decider.n_options is not None:
+        for option in range(decider.n_options):
+            decider.instructions(option, None, terms.default)
+    if terms.allowances:
+        finite = decider.epsilon < float("inf")
+        require("experiment", "budget", "only where rewards are protected", finite, request.budget)
+
+
+def _policy(request: ExperimentRequest) -> AnyPolicy:
+    written = dict(request.policy)
+    name = written.pop("name", None)
+    require("experiment", "policy", "a table with a name", isinstance(name, str), request.policy)
+    options = request.options
+    public = {} if options is None else {"n_arms": len(options)}
+    if options is not None:
+        require(
+            "experiment", "options", "all different", len(set(options)) == len(options), options
+        )
+    return build(policy_named(name), public, written)
+
+
+def _terms(request: ExperimentRequest) -> Terms:
+    options = request.options or []
+    baseline = 0
+    if request.baseline is not None:
+        baseline = places(options, [request.baseline])[0]
+    return Terms(
+        report_after=round(request.reward.report_after * 1000),
+        grace=round(request.grace * 1000),
+        retention=round(request.retention * 1000),
+        default=request.reward.default,
+        max_open=request.max_open,
+        allowances=tuple(
+            Allowance(epsilon=most, window=window)
+            for window, most in (request.budget or {}).items()
+        ),
+        mode=request.mode,
+        baseline=baseline,
+    )

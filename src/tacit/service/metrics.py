@@ -1,0 +1,78 @@
+"""Numbers for Prometheus, released values only; and a log line for what went wrong, without secrets."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from starlette.requests import Request
+from starlette.responses import Response
+
+__all__ = ["Metrics", "exposed", "log"]
+
+
+class Metrics:
+    """What this process counted."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.reports = Counter(
+            "tacit_reports",
+            "Reports by what became of them",
+            ["experiment", "status"],
+            registry=self.registry,
+        )
+
+
+class _State:
+    """What the experiments are, read when it is asked for."""
+
+    def __init__(self, host: Any) -> None:
+        self._host = host
+
+    def collect(self) -> Any:
+        families = {
+            "decided": GaugeMetricFamily(
+                "tacit_decisions", "Decisions by option", labels=["experiment", "option"]
+            ),
+            "open": GaugeMetricFamily(
+                "tacit_open_decisions", "Decisions that wait", labels=["experiment"]
+            ),
+            "events": GaugeMetricFamily("tacit_events", "Events in the log", labels=["experiment"]),
+            "silent": GaugeMetricFamily(
+                "tacit_missing_reports", "Reports that never came", labels=["experiment"]
+            ),
+        }
+        for name, hosted in self._host.experiments.items():
+            core = hosted.core
+            for option, tally in zip(core.options, core.tallies, strict=True):
+                families["decided"].add_metric([name, option], tally[0])
+            families["open"].add_metric([name], len(core.open))
+            families["events"].add_metric([name], hosted.experiment.seq)
+            families["silent"].add_metric([name], core.silent)
+        return families.values()
+
+
+async def exposed(request: Request) -> Response:
+    """Return what Prometheus reads; every number is one that anybody may see."""
+    registry = CollectorRegistry()
+    registry.register(_State(request.app.state.host))
+    text = generate_latest(request.app.state.metrics.registry) + generate_latest(registry)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+def log(what: str, request: Request, *, detail: str) -> None:
+    """Write one line of JSON: neither a token, nor a body, nor a person."""
+    template = getattr(request.scope.get("route"), "path", request.url.path)
+    line = {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "event": what,
+        "method": request.method,
+        "path": template,
+        "detail": detail,
+    }
+    print(json.dumps(line), file=sys.stderr, flush=True)

@@ -1,0 +1,127 @@
+"""What every path needs: who asks, what was sent, how an answer or a refusal looks."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+
+from tacit.service.hosting import Host, Hosted
+from tacit.service.messages import Problem
+from tacit.service.tokens import Token, Tokens
+
+__all__ = [
+    "MAX_BODY",
+    "RequestError",
+    "allowed",
+    "body_of",
+    "host_of",
+    "hosted_of",
+    "json_answer",
+    "problem",
+    "token_of",
+]
+
+MAX_BODY = 1 << 20
+_TITLES = {
+    400: "Bad request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    410: "Gone",
+    413: "Too large",
+    422: "Not possible",
+    429: "Too many",
+    500: "Fault",
+    503: "Unavailable",
+}
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RequestError(Exception):
+    """A request that is answered by a problem."""
+
+    def __init__(self, status: int, detail: str, reason: str = "", **headers: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.reason, self.headers = status, detail, reason, headers
+
+
+def hosted_of(request: Request) -> Hosted:
+    """Return the experiment that a path names."""
+    name = request.path_params["name"]
+    hosted = host_of(request).experiments.get(name)
+    if hosted is None:
+        raise RequestError(404, f"expected an experiment of this service, got {name!r}", "unknown")
+    return hosted
+
+
+def host_of(request: Request) -> Host:
+    """Return what runs the experiments."""
+    host: Host = request.app.state.host
+    return host
+
+
+def token_of(request: Request) -> Token | None:
+    """Return the token that a request carries, if it is known."""
+    kind, _, secret = request.headers.get("authorization", "").partition(" ")
+    tokens: Tokens = request.app.state.tokens
+    return tokens.find(secret.strip()) if kind.lower() == "bearer" and secret else None
+
+
+def allowed(request: Request, scope: str) -> Token:
+    """Return the token of a request that allows `scope`, or refuse."""
+    token = token_of(request)
+    if token is None:
+        raise RequestError(
+            401, "expected a token: Authorization: Bearer ...", **{"www-authenticate": "Bearer"}
+        )
+    if not token.may(scope):
+        raise RequestError(
+            403, f"expected a token with the scope {scope!r}, got {list(token.scopes)}"
+        )
+    origin = request.headers.get("origin")
+    if token.origins and origin not in token.origins:
+        raise RequestError(403, f"expected a page of {list(token.origins)}, got {origin!r}")
+    _within_rate(request, token)
+    return token
+
+
+def _within_rate(request: Request, token: Token) -> None:
+    state = request.app.state
+    now, rate = time.monotonic(), state.rate
+    left, at = state.buckets.get(token.digest, (rate, now))
+    left = min(rate, left + (now - at) * rate) - 1.0
+    state.buckets[token.digest] = (max(left, 0.0), now)
+    if left < 0:
+        raise RequestError(429, "too many requests for this token", "rate", **{"retry-after": "1"})
+
+
+async def body_of(request: Request) -> bytes:
+    """Return what was sent, or refuse what is too large before it is read."""
+    declared = request.headers.get("content-length", "0")
+    if declared.isdigit() and int(declared) > MAX_BODY:
+        raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes, got {declared}")
+    parts, size = [], 0
+    async for part in request.stream():
+        size += len(part)
+        if size > MAX_BODY:
+            raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def json_answer(value: Any, status: int = 200) -> Response:
+    """Return an answer."""
+    return Response(_encode(value), status, media_type="application/json")
+
+
+def problem(status: int, detail: str, reason: str = "", headers: Any = None) -> Response:
+    """Return an error in one sentence."""
+    body = Problem(_TITLES.get(status, "Error"), status, " ".join(detail.split()), reason)
+    return Response(_encode(body), status, headers=headers, media_type="application/problem+json")

@@ -1,0 +1,134 @@
+"""From a folder to a running service: store, keys, tokens, and a graceful end."""
+
+from __future__ import annotations
+
+import gc
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import uvicorn
+from starlette.applications import Starlette
+
+from tacit.checks import require
+from tacit.service.app import make_app
+from tacit.service.hosting import Host
+from tacit.service.tokens import Tokens
+from tacit.serving.sqlite import SQLiteStore
+
+__all__ = ["Opened", "open_service", "pseudonym_key", "serve", "tokens_of"]
+
+_KEY = "TACIT_PSEUDONYM_KEY"
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class Opened(NamedTuple):
+    """A service that is ready to listen."""
+
+    app: Starlette
+    host: Host
+    tokens: Tokens
+    first_token: str | None
+    """An administrator's token, made because there was none yet; shown this once."""
+
+
+def open_service(store: str | os.PathLike[str], *, restored: bool = False) -> Opened:
+    """Open a store with all its experiments, or make one.
+
+    Parameters
+    ----------
+    store : path
+        The SQLite file. Beside it lie its mark, the key of pseudonyms and the tokens.
+    restored : bool
+        Accept an old copy: what was lost counts as spent.
+    """
+    path = Path(store)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = SQLiteStore(path, restored=restored)
+    try:
+        host = Host(kept, pseudonym_key(path))
+        tokens = tokens_of(path)
+        first = tokens.create("first", ["admin"]) if not tokens.known() else None
+    except BaseException:
+        kept.close()
+        raise
+    return Opened(make_app(host, tokens), host, tokens, first)
+
+
+def tokens_of(store: str | os.PathLike[str]) -> Tokens:
+    """Return the tokens of a store."""
+    return Tokens(f"{os.fspath(store)}.tokens")
+
+
+def pseudonym_key(store: Path) -> bytes:
+    """Return the key of pseudonyms: from the environment, or from a file beside the store."""
+    given = os.environ.get(_KEY)
+    if given is not None:
+        try:
+            key = bytes.fromhex(given)
+        except ValueError:
+            key = b""
+        require("service", _KEY, "64 hexadecimal digits", len(key) == 32, "something else")
+        return key
+    place = Path(f"{store}.key")
+    try:
+        handle = os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        key = place.read_bytes()
+        require("service", place.name, "of 32 bytes", len(key) == 32, len(key))
+        return key
+    key = secrets.token_bytes(32)
+    with os.fdopen(handle, "wb") as file:
+        file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
+    return key
+
+
+def serve(
+    opened: Opened,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Listen until the process is told to stop; what was accepted is finished and committed.
+
+    Parameters
+    ----------
+    opened : Opened
+    host, port
+        Where to listen; port 0 takes a free one.
+    ready : callable, optional
+        Called with the address once the service listens.
+    """
+    config = uvicorn.Config(
+        opened.app,
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=3,
+        limit_concurrency=4096,
+        backlog=1024,
+    )
+    _Server(config, ready).run()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None] | None) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        await super().startup(sockets)  # type: ignore[arg-type]
+        # What lives until the end need not be looked at again and again.
+        gc.collect()
+        gc.freeze()
+        if self._ready is not None and self.started:
+            place = self.servers[0].sockets[0].getsockname()
+            name = f"[{place[0]}]" if ":" in place[0] else place[0]
+            self._ready(f"http://{name}:{place[1]}")

@@ -1,0 +1,134 @@
+"""Between messages and experiments: what is asked becomes a command, what is known becomes an answer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from tacit.service.hosting import Hosted, decide_once, places
+from tacit.service.messages import (
+    Change,
+    Decided,
+    DecisionRequest,
+    Described,
+    OptionState,
+    Statistic,
+    Statistics,
+)
+from tacit.serving.core import Core, Open, RefusedError
+
+__all__ = ["answer", "apply", "decided", "describe", "statistics_of"]
+
+
+async def decided(hosted: Hosted, wanted: DecisionRequest) -> tuple[Open, Any]:
+    """Carry out a decision; return it with the names of what could be chosen."""
+    core = hosted.core
+    query: dict[str, Any] = {}
+    names: Any = core.options
+    if wanted.contexts is not None:
+        names = list(wanted.contexts)
+        query["contexts"] = list(wanted.contexts.values())
+        query["names"] = names
+    if wanted.eligible is not None:
+        query["eligible"] = places(names, wanted.eligible)
+    if wanted.person is not None and core.decider.n_people is not None:
+        query["person"] = hosted.pseudonym(wanted.person)
+    person = hosted.pseudonym(wanted.person)
+    decision = await hosted.ask(decide_once, wanted.id, query or None, person, wanted.shown)
+    return decision, names
+
+
+def answer(hosted: Hosted, decision: Open, names: Any) -> Decided:
+    """Return a decision as it is told."""
+    at = decision.report_at
+    instructions = hosted.core.instructions(decision)
+    return Decided(
+        id=decision.id,
+        option=names[decision.option],
+        probability=decision.probability,
+        report_at=None if at is None or instructions is None else at / 1000,
+        instructions=instructions,
+        reason=decision.reason or hosted.core.mode,
+    )
+
+
+async def apply(hosted: Hosted, wanted: Change) -> None:
+    """Carry out a change, option by option; what is refused is refused before anything is done."""
+    names = hosted.core.options
+    if isinstance(wanted.add_options, list):
+        taken = next((name for name in wanted.add_options if name in names), None)
+        if taken is not None:
+            raise RefusedError("conflict", f"option {taken!r}: expected a new name, got one in use")
+    leaving = (
+        places(names, wanted.retire_options) if isinstance(wanted.retire_options, list) else []
+    )
+    if isinstance(wanted.budget, dict):
+        await hosted.ask(Core.set_allowances, wanted.budget)
+    if isinstance(wanted.add_options, list):
+        for name in wanted.add_options:
+            await hosted.ask(Core.add_option, name)
+    for option in leaving:
+        await hosted.ask(Core.retire, option)
+    if isinstance(wanted.mode, str):
+        await hosted.ask(Core.set_mode, wanted.mode)
+
+
+def statistics_of(hosted: Hosted) -> Statistics:
+    """Return what may be seen of an experiment in numbers."""
+    core = hosted.core
+    estimates = core.decider.estimates(core.tallies) or [None] * len(core.options)
+    rows = []
+    for i, (name, tally) in enumerate(zip(core.options, core.tallies, strict=True)):
+        value, low, high = estimates[i] or (None, None, None)
+        rows.append(
+            Statistic(
+                option=name,
+                retired=i in core.retired,
+                decided=int(tally[0]),
+                shown=int(tally[1]),
+                learned=int(tally[2]),
+                silent=int(tally[3]),
+                estimate=value,
+                low=low,
+                high=high,
+            )
+        )
+    due = core.learned + core.silent + core.late
+    return Statistics(
+        experiment=hosted.name,
+        rounds=core.rounds,
+        open=len(core.open),
+        late=core.late,
+        missing_share=(core.silent + core.late) / due if due else None,
+        confidence=0.95,
+        options=rows,
+    )
+
+
+def describe(hosted: Hosted) -> Described:
+    """Return the public facts of an experiment."""
+    core, request = hosted.core, hosted.request
+    guarantee = hosted.guarantee()
+    epsilon = core.decider.epsilon
+    fixed = core.decider.n_options is not None and not request.people
+    return Described(
+        name=hosted.name,
+        policy=request.policy,
+        setting=hosted.policy.setting,
+        trust=core.decider.trust,
+        options=[OptionState(name, i in core.retired) for i, name in enumerate(core.options)],
+        mode=core.mode,
+        reward=request.reward,
+        grace=request.grace,
+        retention=request.retention,
+        explore=request.explore,
+        budget={each.window: each.epsilon for each in core.allowances},
+        guarantee=msgspec.json.decode(guarantee.to_json()),
+        sentence=hosted.sentence(),
+        epsilon_per_report=epsilon if math.isfinite(epsilon) else None,
+        instructions=core.decider.instructions(0, None, core.terms.default) if fixed else None,
+        secure=hosted.policy.secure,
+        version=hosted.experiment.seq,
+    )

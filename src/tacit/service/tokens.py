@@ -1,0 +1,144 @@
+"""Who may do what: tokens of 32 random bytes, of which only a SHA-256 is kept.
+
+They lie in a small file beside the store, so that the command line can add and revoke one while the service
+runs; the service notices within a second.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from tacit.checks import require
+from tacit.state import write_atomically
+
+__all__ = ["SCOPES", "Token", "Tokens"]
+
+SCOPES = ("decide", "report", "admin")
+_CHECK_EVERY = 1.0
+
+
+@dataclass(frozen=True)
+class Token:
+    """What is known of a token: not the token itself."""
+
+    name: str
+    digest: str
+    """SHA-256, in hexadecimal digits."""
+    scopes: tuple[str, ...]
+    origins: tuple[str, ...] = ()
+    """Pages that may use it, such as ``https://shop.example``; any client if there are none."""
+    created: int = 0
+    """Seconds since 1970."""
+
+    def may(self, scope: str) -> bool:
+        """Return whether it allows what `scope` says; an administrator may do everything."""
+        return scope in self.scopes or "admin" in self.scopes
+
+
+class Tokens:
+    """The tokens of one store.
+
+    Parameters
+    ----------
+    path : path
+        A file that only its owner may read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._known: dict[str, Token] = {}
+        self._read_at = -_CHECK_EVERY
+        self._stamp: tuple[int, int] | None = None
+
+    def find(self, secret: str) -> Token | None:
+        """Return the token whose secret this is."""
+        self.known()
+        return self._known.get(digest_of(secret))
+
+    def known(self) -> list[Token]:
+        """Return what is known of every token, at most a second old."""
+        if time.monotonic() - self._read_at >= _CHECK_EVERY:
+            self._refresh()
+        return list(self._known.values())
+
+    def create(self, name: str, scopes: Sequence[str], origins: Sequence[str] = ()) -> str:
+        """Make a token and return its secret, which is shown this once."""
+        named = 0 < len(name) <= 100
+        require("token", "name", "of 1 to 100 characters", named, name)
+        unknown = next((scope for scope in scopes if scope not in SCOPES), None)
+        require("token", "scope", f"one of {', '.join(SCOPES)}", unknown is None, unknown)
+        require("token", "scopes", "at least one", bool(scopes), scopes)
+        admin = bool(origins) and "admin" in scopes
+        require(
+            "token", "origins", "not for an administrator: pages leak tokens", not admin, origins
+        )
+        for origin in origins:
+            plain = origin.startswith(("https://", "http://")) and origin.count("/") == 2
+            require("token", "origin", "such as https://shop.example", plain, origin)
+        secret = secrets.token_urlsafe(32)
+        made = Token(name, digest_of(secret), tuple(scopes), tuple(origins), int(time.time()))
+
+        def add(known: dict[str, Token]) -> None:
+            taken = any(token.name == name for token in known.values())
+            require("token", "name", "a new one", not taken, name)
+            known[made.digest] = made
+
+        self._change(add)
+        return secret
+
+    def revoke(self, name: str) -> None:
+        """Make a token worthless."""
+
+        def remove(known: dict[str, Token]) -> None:
+            found = [digest for digest, token in known.items() if token.name == name]
+            require(
+                "token", "name", f"one of {[t.name for t in known.values()]}", bool(found), name
+            )
+            del known[found[0]]
+
+        self._change(remove)
+
+    def _change(self, change: Callable[[dict[str, Token]], None]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self._refresh()
+            known = dict(self._known)
+            change(known)
+            text = json.dumps([asdict(token) for token in known.values()], indent=1)
+            write_atomically(self.path, lambda file: file.write_text(text), mode=0o600)
+            self._refresh()
+        finally:
+            os.close(lock)
+
+    def _refresh(self) -> None:
+        self._read_at = time.monotonic()
+        try:
+            status = os.stat(self.path)
+        except FileNotFoundError:
+            self._known, self._stamp = {}, None
+            return
+        stamp = (status.st_mtime_ns, status.st_ino)
+        if stamp == self._stamp:
+            return
+        rows = json.loads(self.path.read_text(encoding="utf-8"))
+        tokens = [
+            Token(**{**row, "scopes": tuple(row["scopes"]), "origins": tuple(row["origins"])})
+            for row in rows
+        ]
+        self._known = {token.digest: token for token in tokens}
+        self._stamp = stamp
+
+
+def digest_of(secret: str) -> str:
+    """Return what is kept of a secret."""
+    return hashlib.sha256(secret.encode()).hexdigest()

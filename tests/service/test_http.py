@@ -1,0 +1,239 @@
+"""Decisions, reports and everything a caller may get wrong, over HTTP."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from service.conftest import CENTRAL, LOCAL, Service
+from tacit.device import Channel
+
+
+def test_from_experiment_to_learning(service):
+    made = service.create(LOCAL)
+    assert made["trust"] == "local"
+    assert made["secure"] is True
+    assert made["guarantee"]["epsilon"] == pytest.approx(1.0)
+    assert "Not protected" in made["sentence"]
+    assert Channel(made["instructions"]).epsilon <= 1.0
+    decision = service.decide(shown=True)
+    assert decision["option"] in LOCAL["options"]
+    assert decision["probability"] == pytest.approx(1 / 3) or decision["probability"] == 1
+    assert decision["reason"] == "learn"
+    answer = service.report(decision, 1.0)
+    assert answer.json() == {"id": decision["id"], "status": "learned", "reason": ""}
+    numbers = service.call("GET", "/v1/experiments/news/statistics").json()
+    assert sum(row["decided"] for row in numbers["options"]) == 1
+    assert sum(row["learned"] for row in numbers["options"]) == 1
+    estimates = [row for row in numbers["options"] if row["estimate"] is not None]
+    assert all(row["low"] <= row["estimate"] <= row["high"] for row in estimates)
+
+
+def test_it_learns_which_option_is_best(service):
+    service.create(LOCAL, policy={"name": "klucb-cf", "epsilon": 4.0})
+    chosen = []
+    for _ in range(400):
+        decision = service.decide(shown=True)
+        chosen.append(decision["option"])
+        service.report(decision, float(decision["option"] == "green"))
+    assert chosen[200:].count("green") > 150
+
+
+def test_the_same_request_twice_gets_the_stored_answer(service):
+    service.create(LOCAL)
+    first = service.decide(id="mine", person="ann")
+    assert service.decide(id="mine", person="ann") == first
+    other = service.call("POST", "/v1/experiments/news/decisions", {"id": "mine", "person": "bob"})
+    assert other.status_code == 409
+    assert other.headers["content-type"] == "application/problem+json"
+    assert other.json()["reason"] == "conflict"
+    aliased = service.http.post(
+        "/v1/experiments/news/decisions",
+        json={"person": "ann"},
+        headers={"authorization": f"Bearer {service.admin}", "idempotency-key": "mine"},
+    )
+    assert aliased.json() == first
+
+
+def test_a_report_counts_once(service):
+    service.create(LOCAL)
+    decision = service.decide(shown=True)
+    report = {"v": 1, "id": decision["id"], "value": 1}
+    assert (
+        service.call("POST", "/v1/experiments/news/reports", report).json()["status"] == "learned"
+    )
+    again = service.call("POST", "/v1/experiments/news/reports", report)
+    assert again.json()["status"] == "repeated"
+    other = service.call("POST", "/v1/experiments/news/reports", {**report, "value": 0})
+    assert other.status_code == 409
+    unknown = service.call("POST", "/v1/experiments/news/reports", {**report, "id": "nobody"})
+    assert unknown.status_code == 404
+    many = service.call(
+        "POST", "/v1/experiments/news/reports", [report, {**report, "id": "nobody"}]
+    )
+    statuses = [each["status"] for each in many.json()["reports"]]
+    assert statuses == ["repeated", "refused"]
+
+
+def test_only_what_was_shown_is_awaited(service):
+    service.create(LOCAL)
+    decision = service.decide()
+    report = {"v": 1, "id": decision["id"], "value": 1}
+    refused = service.call("POST", "/v1/experiments/news/reports", report)
+    assert refused.status_code == 409
+    shown = service.call("POST", f"/v1/experiments/news/decisions/{decision['id']}/shown")
+    assert shown.json()["report_at"] == decision["report_at"]
+    assert (
+        service.call("POST", "/v1/experiments/news/reports", report).json()["status"] == "learned"
+    )
+
+
+def test_a_budget_is_charged_when_shown_and_then_nothing_is_asked(service):
+    service.create(LOCAL, budget={"day": 2.0})
+    nobody = service.call("POST", "/v1/experiments/news/decisions", {})
+    assert nobody.status_code == 422
+    assert service.decide(person="ann")["instructions"] is not None
+    answers = [service.decide(person="ann", shown=True) for _ in range(3)]
+    assert [each["instructions"] is not None for each in answers] == [True, True, False]
+    assert answers[2]["reason"] == "budget"
+    assert answers[2]["report_at"] is None
+    assert answers[2]["option"] in LOCAL["options"]
+    assert service.decide(person="bob", shown=True)["instructions"] is not None
+
+
+def test_modes_options_and_budgets_change_while_it_runs(service):
+    service.create(LOCAL)
+    path = "/v1/experiments/news"
+    changed = service.call("PATCH", path, {"add_options": ["pink"], "retire_options": ["red"]})
+    names = {each["name"]: each["retired"] for each in changed.json()["options"]}
+    assert names == {"red": True, "green": False, "blue": False, "pink": False}
+    assert {service.decide()["option"] for _ in range(40)} <= {"green", "blue", "pink"}
+    assert service.call("PATCH", path, {"mode": "frozen"}).json()["mode"] == "frozen"
+    frozen = service.decide()
+    assert (frozen["instructions"], frozen["reason"]) == (None, "frozen")
+    service.call("PATCH", path, {"mode": "off"})
+    assert service.decide()["reason"] == "off"
+    assert service.call("PATCH", path, {"add_options": ["pink"]}).status_code == 409
+    assert service.call("PATCH", path, {"retire_options": ["none"]}).status_code == 422
+    assert service.call("PATCH", path, {"mode": "loud"}).status_code == 400
+    budget = service.call("PATCH", path, {"budget": {"day": 3.0}}).json()["budget"]
+    assert budget == {"day": 3.0}
+
+
+def test_central_trust_takes_the_reward_and_says_so(service):
+    made = service.create(CENTRAL)
+    assert made["trust"] == "central"
+    assert "sees rewards" in made["sentence"]
+    decision = service.decide("trusted", shown=True)
+    assert decision["instructions"]["trust"] == "central"
+    answer = service.report(decision, 1.0, "trusted")
+    assert answer.json()["status"] in ("held", "late", "learned")
+    third = service.decide("trusted", shown=True)
+    half = {"v": 1, "id": third["id"], "value": 0.5}
+    assert service.call("POST", "/v1/experiments/trusted/reports", half).status_code == 422
+
+
+def test_everything_survives_a_restart(tmp_path):
+    first = Service(tmp_path / "store.db")
+    first.create(LOCAL, budget={"ever": 50.0})
+    decided = [first.decide(person="ann", shown=True) for _ in range(20)]
+    for decision in decided[:10]:
+        assert first.report(decision, 1.0).json()["status"] == "learned"
+    before = first.call("GET", "/v1/experiments/news/statistics").json()
+    token = first.admin
+    first.stop()
+    again = Service(tmp_path / "store.db")
+    assert again.admin is None
+    again.admin = token
+    assert again.call("GET", "/v1/experiments/news/statistics").json() == before
+    for decision in decided[10:]:
+        assert again.report(decision, 0.0).json()["status"] == "learned"
+    again.stop()
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"name": "no spaces"}, 400),
+        ({"name": ""}, 400),
+        ({"policy": {"name": "nobody"}}, 422),
+        ({"policy": {"epsilon": 1.0}}, 422),
+        ({"policy": {"name": "klucb-cf", "epsilon": -1.0}}, 422),
+        ({"policy": {"name": "klucb-cf", "epsilon": 1e9}}, 422),
+        ({"policy": {"name": "klucb-cf", "colour": 1}}, 422),
+        ({"options": []}, 400),
+        ({"options": ["a", "a"]}, 422),
+        ({"options": "ab"}, 400),
+        ({"reward": {"kind": "vague"}}, 400),
+        ({"reward": {"default": 2}}, 400),
+        ({"budget": {"week": 1}}, 400),
+        ({"budget": {"day": -1}}, 400),
+        ({"mode": "on"}, 400),
+        ({"explore": 1.5}, 400),
+        ({"baseline": "purple"}, 422),
+        ({"surprise": True}, 400),
+        ({"policy": {"name": "ucb1"}, "budget": {"day": 1.0}}, 422),
+        ({"policy": {"name": "dpse", "epsilon": 1.0, "horizon": 100}, "explore": 0.1}, 422),
+    ],
+    ids=str,
+)
+def test_a_description_that_cannot_work_is_refused_and_leaves_nothing(service, changes, status):
+    answer = service.call("POST", "/v1/experiments", {**LOCAL, **changes})
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "\n" not in answer.json()["detail"]
+    assert service.call("GET", "/v1/experiments").json() == {"experiments": []}
+
+
+def test_what_is_not_there_and_what_is_too_large(service):
+    service.create(LOCAL)
+    assert service.call("GET", "/v1/experiments/none").status_code == 404
+    assert service.call("POST", "/v1/experiments/none/decisions", {}).status_code == 404
+    assert service.call("GET", "/nowhere").status_code == 404
+    assert service.call("DELETE", "/v1/experiments/news").status_code == 405
+    big = {"person": "x" * 2_000_000}
+    assert service.call("POST", "/v1/experiments/news/decisions", big).status_code == 413
+    many = [{"v": 1, "id": "a", "value": 1}] * 1001
+    assert service.call("POST", "/v1/experiments/news/reports", many).status_code == 413
+    taken = service.call("POST", "/v1/experiments", LOCAL)
+    assert taken.status_code == 409
+
+
+def test_open_decisions_are_bounded(service):
+    service.create(LOCAL, max_open=3)
+    for _ in range(3):
+        service.decide(shown=True)
+    full = service.call("POST", "/v1/experiments/news/decisions", {})
+    assert full.status_code == 429
+    assert "retry-after" in full.headers
+
+
+def test_health_metrics_and_description(service):
+    service.create(LOCAL)
+    service.decide(shown=True)
+    assert service.call("GET", "/healthz", token=None).json() == {"status": "up"}
+    assert service.call("GET", "/readyz", token=None).json()["status"] == "ready"
+    text = service.call("GET", "/metrics", token=None).text
+    assert 'tacit_open_decisions{experiment="news"} 1.0' in text
+    described = service.call("GET", "/openapi.json", token=None).json()
+    assert described["openapi"] == "3.1.0"
+    assert "/v1/experiments/{name}/decisions" in described["paths"]
+    assert "ExperimentRequest" in described["components"]["schemas"]
+
+
+def test_no_traceback_leaves(service, monkeypatch, capsys):
+    from tacit.service.hosting import Hosted
+
+    service.create(LOCAL)
+
+    def broken(self):
+        raise RuntimeError("the secret is 42")
+
+    monkeypatch.setattr(Hosted, "sentence", broken)
+    answer = service.call("GET", "/v1/experiments/news")
+    assert answer.status_code == 500
+    assert "42" not in answer.text
+    line = json.loads(capsys.readouterr().err.strip().splitlines()[-1])
+    assert line["event"] == "fault"
+    assert "42" not in json.dumps(line)
