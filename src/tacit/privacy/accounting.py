@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tacit.checks import require
-from tacit.privacy.releases import Release
+from tacit.privacy.mechanisms import Release
 
 __all__ = ["certain_loss", "composed_delta", "composed_epsilon", "loss_distribution"]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.privacy.samplers import (
+from tacit.privacy.mechanisms import (
     release_ball,
     release_bit,
     release_laplace,
