@@ -91,7 +91,7 @@ def test_every_infinite_entry_of_a_guarantee_says_why(tmp_path):
 
 
 def test_a_published_guarantee_at_a_delta_has_two_ends(tmp_path):
-    words = ["guarantee", "colin:epsilon=2,variant=published,trust=central", "--json"]
+    words = ["guarantee", 'colin:privacy={kind="published",epsilon=2,trust="central"}', "--json"]
     rows = json.loads(tacit(*words, cwd=tmp_path).stdout)["spans"]
     pure, loose = rows[:2]
     assert (pure["delta"], loose["delta"]) == (0, 1e-6)
@@ -111,6 +111,25 @@ def test_guarantee_in_words_numbers_and_json(tmp_path):
     last = told["curve"][-1]
     assert last["rounds"] == 100
     assert last["epsilon"] == pytest.approx(83.5, abs=0.1)
+
+
+def test_what_one_person_loses_and_what_a_mechanism_does(tmp_path):
+    words = ["guarantee", "sw-klucb-cf:epsilon=1", "--rewards", "50", "--horizon", f"{10**15}"]
+    told = tacit(*words, cwd=tmp_path).stdout
+    assert "One person with 50 rewards loses epsilon 50, which hides nothing; or epsilon 47.65" in (
+        told
+    )
+    assert "Not protected: " in told
+    person = json.loads(tacit(*words, "--json", cwd=tmp_path).stdout)["person"]
+    assert [each["unit"] for each in person] == ["user", "user"]
+    told = tacit("guarantee", "laplace:epsilon=1", cwd=tmp_path).stdout
+    assert "epsilon = 1" in told
+    listed = json.loads(tacit("mechanisms", "--json", cwd=tmp_path).stdout)
+    laplace = next(row for row in listed if row["name"] == "laplace")
+    assert (laplace["variance at epsilon 1"], laplace["secure"]) == (2.0, "yes")
+    told = tacit("guarantee", "uniform", cwd=tmp_path).stdout
+    assert "No record is used" in told
+    assert "epsilon 0 a user" not in told
 
 
 def test_audit_refutes_with_exit_1(tmp_path):

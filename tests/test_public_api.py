@@ -19,6 +19,9 @@ PUBLIC = {
         Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal UCB1 UCBN Uniform
         edit
     """,
+    "tacit.client": """
+        AsyncClient Client Decision Outbox ServiceError
+    """,
     "tacit.device": """
         Budget Channel MAX_EPSILON Reporter
     """,
@@ -61,8 +64,8 @@ PUBLIC = {
         reproduce reproductions
     """,
     "tacit.users": """
-        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB Synthetic edit
-        recorded_table
+        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB NoisySums PerReward Published
+        Synthetic Theory UsersEnvironment edit_rewards edit_user recorded_table
     """,
 }
 

@@ -14,9 +14,12 @@ from tacit.privacy import (
     ApproximateRelease,
     BallRelease,
     BoundedNoiseRelease,
+    DiscreteGaussianRelease,
+    DiscreteLaplaceRelease,
     GaussianRelease,
     L2CalibratedLaplaceRelease,
     LaplaceRelease,
+    PiecewiseRelease,
     PureRelease,
     RandomizedResponseRelease,
     UnaryRelease,
@@ -175,23 +178,82 @@ def test_gaussian_calibration_against_high_precision(epsilon: float, delta: floa
     assert exact(sigma * (1 - 1e-7)) > delta
 
 
-def test_asymmetric_response_counts_the_worse_direction() -> None:
+def directed_delta(pairs: list[tuple[np.ndarray, np.ndarray]], epsilon: float) -> float:
+    """Return the delta of independent answers, each with its own pair, by listing all of them."""
+    left, right = np.ones(1), np.ones(1)
+    for p, q in pairs:
+        left, right = np.outer(left, p).ravel(), np.outer(right, q).ravel()
+    return float(np.maximum(0.0, left - math.exp(epsilon) * right).sum())
+
+
+def test_asymmetric_response_counts_every_mixture_of_directions() -> None:
+    """One answer may turn 0 into 1 and the next 1 into 0: that is worse than twice the same."""
     release = RandomizedResponseRelease(keep_one=0.5, keep_zero=0.9)
     assert release.epsilon == pytest.approx(math.log(5))
     assert composed_epsilon([(release, 3)]) == pytest.approx(3 * math.log(5))
     forth = 0.5 - math.exp(0.2) * 0.1
     back = 0.9 - math.exp(0.2) * 0.5
     assert release.delta(0.2) == pytest.approx(max(forth, back))
-    twice = composed_delta([(release, 2)], 0.2)
-    pairs = [
-        (a * b, c * d) for a, c in ((0.5, 0.1), (0.5, 0.9)) for b, d in ((0.5, 0.1), (0.5, 0.9))
-    ]
-    exact = max(
-        sum(max(0.0, p - math.exp(0.2) * q) for p, q in pairs),
-        sum(max(0.0, q - math.exp(0.2) * p) for p, q in pairs),
+    one, zero = np.array([0.5, 0.5]), np.array([0.1, 0.9])
+    beyond = 0.0
+    for n in (2, 3):
+        for epsilon in (0.2, 0.8, 1.0, 1.5, 2.5):
+            mixed = max(
+                directed_delta([(one, zero)] * k + [(zero, one)] * (n - k), epsilon)
+                for k in range(n + 1)
+            )
+            same = max(directed_delta([pair] * n, epsilon) for pair in ((one, zero), (zero, one)))
+            beyond = max(beyond, mixed - same)
+            assert composed_delta([(release, n)], epsilon) >= mixed - 1e-12
+    assert beyond > 0.08  # what composing one direction alone would have missed
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        RandomizedResponseRelease.symmetric(1.0),
+        LaplaceRelease(scale=10.0),
+        UnaryRelease.optimised(0.5),
+        PiecewiseRelease(level=0.5),
+        BallRelease(scale=1.0, dimension=10),
+        DiscreteLaplaceRelease(steps=7, scale=20),
+        DiscreteGaussianRelease(steps=10, sigma=100.0),
+    ],
+    ids=lambda release: release.mechanism,
+)
+def test_composition_agrees_with_dp_accounting(release: object) -> None:
+    parts = [(release, 300)]
+    theirs = loss_distribution(parts)  # type: ignore[arg-type]
+    epsilon = composed_epsilon(parts, DELTA)  # type: ignore[arg-type]
+    assert epsilon == pytest.approx(theirs.get_epsilon_for_delta(DELTA), rel=1e-4)
+    assert composed_delta(parts, 1.0) == pytest.approx(  # type: ignore[arg-type]
+        theirs.get_delta_for_epsilon(1.0), rel=1e-3
     )
-    assert twice == pytest.approx(exact, rel=1e-3)
-    assert twice >= exact - 1e-12
+
+
+@pytest.mark.parametrize(
+    ("release", "mean"),
+    [
+        (RandomizedResponseRelease.symmetric(1.0), math.tanh(0.5)),
+        (LaplaceRelease(scale=10.0), 0.1 + math.expm1(-0.1)),
+    ],
+    ids=["randomized response", "Laplace"],
+)
+def test_any_count_is_bounded_and_never_falls(release: object, mean: float) -> None:
+    """Up to 10^15: above the mean of the total loss, and close to it when there are many."""
+    counts = [10**k for k in range(1, 16)]
+    found = [composed_epsilon([(release, n)], DELTA) for n in counts]  # type: ignore[list-item]
+    assert found == sorted(found)
+    for n, epsilon in zip(counts, found, strict=True):
+        assert epsilon > n * mean
+    assert found[-1] == pytest.approx(10**15 * mean, rel=1e-3)
+
+
+def test_gaussian_releases_are_one_at_any_count() -> None:
+    one = GaussianRelease(scale=100.0)
+    assert composed_epsilon([(one, 10**12)], DELTA) == pytest.approx(
+        composed_epsilon([(GaussianRelease(sensitivity=10.0**6, scale=100.0), 1)], DELTA)
+    )
 
 
 def test_response_delta_curve() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import doctest
 import json
 import math
@@ -10,17 +11,21 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.arms import SWKLUCBCF
 from tacit.privacy import (
     BallRelease,
     BoundedNoiseRelease,
     Claim,
+    DiscreteGaussianRelease,
+    DiscreteLaplaceRelease,
     GaussianRelease,
     Guarantee,
     L2CalibratedLaplaceRelease,
     LaplaceRelease,
+    PiecewiseRelease,
     PureRelease,
     RandomizedResponseRelease,
     UnaryRelease,
@@ -28,6 +33,7 @@ from tacit.privacy import (
     composed_epsilon,
     strength,
 )
+from tacit.simulation.guarantees import person, spans
 
 CLAIM = Claim(epsilon=0.1, unit="reward", trust="local", span="run", holds=False, why="an atom")
 
@@ -211,6 +217,7 @@ RELEASES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(
     parts=st.lists(st.tuples(RELEASES, st.integers(1, 5)), min_size=1, max_size=3),
     unit=st.sampled_from(["reward", "round", "user", "loss", "message", "agent"]),
@@ -257,6 +264,101 @@ def test_conversions_refuse_what_makes_no_sense() -> None:
     bare = Guarantee(epsilon=1.0, unit="reward", trust="local", span="run", basis="theorem")
     with pytest.raises(ValueError, match="expected releases not empty"):
         bare.for_user(rounds=3)
+
+
+SCHEMA = json.loads(
+    (Path(__file__).parents[2] / "schemas" / "guarantee.schema.json").read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("example", SCHEMA["examples"], ids=["private", "none"])
+def test_the_examples_of_the_schema_are_guarantees(example: dict[str, object]) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(example, SCHEMA)
+    read = Guarantee.from_json(json.dumps(example))
+    assert json.loads(read.to_json()) == example
+
+
+def test_every_guarantee_fits_the_schema() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    for policy in private_policies():
+        jsonschema.validate(json.loads(policy.guarantee(100).to_json()), SCHEMA)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**SCHEMA["examples"][0], "unit": "person"}, SCHEMA)
+
+
+def private_policies() -> list:
+    from tacit.cli.arguments import parsed
+    from tacit.registry import build_both, policies
+
+    found = []
+    for name, kind in policies().items():
+        if any(field.name == "epsilon" for field in dataclasses.fields(kind)):
+            spec = {"name": name, "epsilon": 1.0}
+            found.append(build_both(spec, parsed(kind.example_environment), 10**15)[0])
+    assert len(found) >= 8
+    return found
+
+
+def test_what_a_person_loses_needs_no_loop_over_the_horizon() -> None:
+    """10^15 rounds: anything that counts them never comes back, or does not fit into memory."""
+    for policy in private_policies():
+        rows = spans(policy, 10**15, 1e-6)
+        assert len(rows) >= 2
+        shown = {(row["protected"], f"{row['epsilon']:.4g}") for row in rows}
+        assert len(shown) == len(rows), rows  # no row says what another said
+        assert "e+15" in f"{rows[-2]['epsilon']:g}" or rows[-1]["epsilon"] > 1e13
+
+
+def test_a_person_with_fifty_rewards() -> None:
+    policy = SWKLUCBCF(n_arms=2, horizon=1000, epsilon=1.0)
+    assert person(policy, 1000, 50).epsilon == pytest.approx(50.0)
+    assert person(policy, 1000, 50, 1e-6).epsilon == pytest.approx(47.65, abs=0.01)
+    assert person(policy, 1000, 50).unit == "user"
+    with pytest.raises(ValueError, match=r"expected records in \[1, 1000\], got 1001"):
+        person(policy, 1000, 1001)
+
+
+def test_an_event_of_dp_accounting_costs_what_we_say() -> None:
+    """Accountants of that library, fed with our events, come to our numbers or above."""
+    import dp_accounting
+    from dp_accounting.pld import PLDAccountant
+    from dp_accounting.rdp import RdpAccountant
+
+    relation = dp_accounting.NeighboringRelation.ADD_OR_REMOVE_ONE
+    scope = {"unit": "user", "trust": "local", "span": "run", "delta": 1e-6}
+    exact = [
+        [(LaplaceRelease(scale=10.0), 50)],
+        [(RandomizedResponseRelease.symmetric(1.0), 40)],
+        [(LaplaceRelease(scale=10.0), 50), (RandomizedResponseRelease.symmetric(0.5), 7)],
+        [(DiscreteLaplaceRelease(steps=7, scale=20), 30)],
+    ]
+    for parts in exact:
+        ours = compose(parts, **scope)  # type: ignore[arg-type]
+        accountant = PLDAccountant(relation)
+        accountant.compose(ours.to_dp_event())
+        assert accountant.get_epsilon(1e-6) == pytest.approx(ours.epsilon, rel=1e-2)
+    for release in (PiecewiseRelease(level=0.5), BallRelease(scale=2.0, dimension=9)):
+        ours = compose([(release, 40)], **scope)  # type: ignore[arg-type]
+        accountant = PLDAccountant(relation)
+        accountant.compose(ours.to_dp_event())
+        assert accountant.get_epsilon(1e-6) >= ours.epsilon
+    smooth = compose([(DiscreteGaussianRelease(steps=10, sigma=100.0), 9)], **scope)  # type: ignore[arg-type]
+    accountant = RdpAccountant(neighboring_relation=relation)
+    accountant.compose(smooth.to_dp_event())
+    assert accountant.get_epsilon(1e-6) >= smooth.epsilon
+
+
+def test_events_for_what_has_no_noise_of_its_own() -> None:
+    import dp_accounting
+
+    scope = {"unit": "user", "trust": "local", "span": "run"}
+    assert compose([], **scope).to_dp_event() == dp_accounting.NoOpDpEvent()  # type: ignore[arg-type]
+    assert Guarantee.none("No noise").to_dp_event() == dp_accounting.NonPrivateDpEvent()
+    atom = compose([(BoundedNoiseRelease(scale=1.0, bound=5.0), 3)], delta=0.5, **scope)  # type: ignore[arg-type]
+    assert atom.to_dp_event() == dp_accounting.NonPrivateDpEvent()
+    stated = Guarantee(epsilon=1.0, delta=1e-6, basis="theorem", **scope)  # type: ignore[arg-type]
+    assert stated.to_dp_event() == dp_accounting.UnsupportedDpEvent()
 
 
 def test_import_loads_nothing_heavy() -> None:

@@ -1,4 +1,4 @@
-"""``tacit guarantee`` and ``tacit audit``: what is protected, and whether it is true."""
+"""``tacit guarantee``, ``tacit mechanisms`` and ``tacit audit``: what is protected, and is it true."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli.arguments import Horizon, Json, Seed, parsed, policy_and_environment, require_picture
-from tacit.cli.output import finite, progress_bar, show
+from tacit.cli.output import as_text, progress_bar, show
+from tacit.jsonable import dumps
 
 __all__ = ["app"]
 
@@ -18,48 +19,121 @@ app = typer.Typer()
 
 @app.command()
 def guarantee(
-    policy: Annotated[str, typer.Argument(help="NAME or NAME:parameter=value,...")],
+    target: Annotated[str, typer.Argument(help="A policy or mechanism: NAME:parameter=value,...")],
     environment: Annotated[str | None, typer.Option(help="Fills the policy's parameters.")] = None,
     horizon: Horizon = 10_000,
+    rewards: Annotated[
+        int | None, typer.Option(min=1, help="Rewards of one person, to say what she loses.")
+    ] = None,
     delta: Annotated[float, typer.Option(help="The delta of composed guarantees.")] = 1e-6,
     picture: Annotated[
         Path | None, typer.Option(help="Write the curve of epsilon against rounds (PNG or SVG).")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is protected, from whom, for how long, at what epsilon.
+    """Say what is protected, from whom, for how long, at what epsilon, and what is not.
 
-    Example: `tacit guarantee sw-klucb-cf:epsilon=1 --horizon 1000`
+    Example: `tacit guarantee sw-klucb-cf:epsilon=1 --horizon 1000 --rewards 50`
     """
-    from tacit.simulation.guarantees import horizons, spans
+    from tacit.privacy.auditing.mechanisms import mechanism_kinds
+    from tacit.simulation.guarantees import horizons, person, spans
 
     require_picture(picture)
-    chosen, _ = policy_and_environment(policy, environment, horizon)
+    if parsed(target)["name"] in mechanism_kinds():
+        chosen = _mechanism(target, environment)
+    else:
+        chosen, _ = policy_and_environment(target, environment, horizon)
     stated = chosen.guarantee(horizon)
-    rows = spans(chosen, horizon, delta)
+    rows = spans(chosen, horizon, delta, records=rewards)
     curve = horizons(chosen, horizon, delta)
+    whole = [] if rewards is None else [person(chosen, horizon, rewards, d) for d in (0.0, delta)]
     if picture is not None:
         from tacit.report.privacy import draw_curve
 
         draw_curve(curve, picture, title=repr(chosen), delta=delta)
     if as_json:
-        print(
-            json.dumps(
-                {
-                    "policy": repr(chosen),
-                    "guarantee": json.loads(stated.to_json()),
-                    "sentence": stated.sentence(),
-                    "spans": [finite(row) for row in rows],
-                    "curve": [finite({"rounds": m, "epsilon": e}) for m, e in curve],
-                }
-            )
-        )
+        record = {
+            "policy": repr(chosen),
+            "guarantee": json.loads(stated.to_json()),
+            "sentence": stated.sentence(),
+            "spans": rows,
+            "curve": [{"rounds": m, "epsilon": e} for m, e in curve],
+        }
+        if rewards is not None:
+            record["person"] = [json.loads(each.to_json()) for each in whole]
+        print(dumps(record))
         return
     print(stated.sentence())
+    if rewards is not None:
+        print(f"\n{_loses(rewards, whole[0], whole[1])}")
     print()
     show(rows, False)
     if picture is not None:
         print(f"\n{picture}")
+
+
+def _loses(rewards: int, pure: Any, loose: Any) -> str:
+    """Return what one person loses, at delta 0 and, where that is less, at a delta."""
+    from tacit.privacy import strength
+
+    records = f"{rewards:,} reward{'' if rewards == 1 else 's'}"
+    if pure.unused:
+        return f"One person with {records} loses nothing: no record is used."
+    said = []
+    if pure.private:
+        said.append(f"epsilon {as_text(pure.epsilon)}, which {strength(pure.epsilon)}")
+    if loose.private and as_text(loose.epsilon) != as_text(pure.epsilon):
+        said.append(
+            f"epsilon {as_text(loose.epsilon)} at delta {loose.delta:g}, "
+            f"which {strength(loose.epsilon)}"
+        )
+    if not said:
+        return f"One person with {records} is not protected at all."
+    return f"One person with {records} loses {'; or '.join(said)}."
+
+
+class _Sent:
+    """A mechanism used once for every message of a person, as something that has a guarantee."""
+
+    rewards_per_round = 1
+
+    def __init__(self, mechanism: Any) -> None:
+        self.mechanism = mechanism
+
+    def __repr__(self) -> str:
+        return repr(self.mechanism)
+
+    def guarantee(self, horizon: int) -> Any:
+        from tacit.privacy import compose
+
+        return compose(
+            [(self.mechanism.release, 1)],
+            delta=getattr(self.mechanism, "delta", 0.0),
+            unit="message",
+            trust="local",
+            span="message",
+        )
+
+
+def _mechanism(target: str, environment: str | None) -> Any:
+    from tacit.privacy.auditing.mechanisms import mechanism_named
+
+    spec = parsed(target)
+    if environment is not None:
+        name = spec["name"]
+        raise ValueError(f"{name} is a mechanism and needs no environment; leave out --environment")
+    return _Sent(mechanism_named(spec.pop("name"), spec))
+
+
+@app.command()
+def mechanisms(as_json: Json = False) -> None:
+    """List the mechanisms: what each sends, its variance at epsilon 1, and whether it is exact.
+
+    Example: `tacit mechanisms`
+    """
+    from tacit.privacy.auditing.mechanisms import mechanism_rows
+
+    show(mechanism_rows(), as_json)
 
 
 @app.command()
@@ -109,7 +183,7 @@ def audit(
     if picture is not None:
         found.result.picture(picture)
     if as_json:
-        print(json.dumps({"pair": found.worst.words, **json.loads(found.result.to_json())}))
+        print(dumps({"pair": found.worst.words, **json.loads(found.result.to_json())}))
     else:
         print(found.sentence())
         if found.result.lower_bound == 0.0:

@@ -26,7 +26,7 @@ _UNITS = {
     "round": "all rewards of one round",
     "user": "one user's whole history",
     "loss": "one agent's loss in one round",
-    "message": "what one agent puts into one message",
+    "message": "what goes into one message",
     "agent": "one agent's whole history",
 }
 _WHOLE = {"reward": "user", "round": "user", "loss": "agent", "message": "agent"}
@@ -360,6 +360,27 @@ sent; further records of the same person, whose losses add up.
         record = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         record["releases"] = [[release.to_dict(), count] for release, count in self.releases]
         return dumps({"version": 1, **record, "sentence": self.sentence()})
+
+    def to_dp_event(self) -> Any:
+        """Return the guarantee as an event that the accountants of dp-accounting take in.
+
+        Laplace and Gaussian noise, discrete or not, are themselves. Any other release of a finite
+        epsilon becomes discrete Laplace noise on a bit, whose loss is that of a flipped bit: no such
+        release exceeds it, and the event of a flipped bit itself is miscounted by dp-accounting 0.6.
+        What has only a delta becomes an unsupported event, which every accountant refuses, and what
+        protects nothing one that is not private. The relation of neighbours to account for is
+        ``ADD_OR_REMOVE_ONE``: a changed record counts as one that comes or goes.
+
+        Examples
+        --------
+        >>> from tacit.privacy import GaussianRelease, compose
+        >>> scope = {"unit": "reward", "trust": "central", "span": "run"}
+        >>> compose([(GaussianRelease(scale=5.0), 3)], delta=1e-6, **scope).to_dp_event()
+        SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=5.0), count=3)
+        """
+        from tacit.privacy.events import event_of
+
+        return event_of(self)
 
     @classmethod
     def from_json(cls, text: str) -> Guarantee:

@@ -285,7 +285,7 @@ def _editing(table: Any, setting: str, horizon: int) -> tuple[int, str, Any, lis
     if setting == "users":
         from tacit.users import tables as users
 
-        return table.n_shown, "slot", users.edit, [("", table)]
+        return table.n_shown, "slot", users.edit_rewards, [("", table)]
 
     from tacit.diffusion import tables as diffusion
 

@@ -2,53 +2,77 @@
 
 from __future__ import annotations
 
-import re
+import dataclasses
+import math
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from tacit.parameters import described
 from tacit.privacy import mechanisms
 from tacit.privacy.auditing.search import Neighbours, SearchResult, search
 
-__all__ = ["audit_mechanism", "mechanism_kinds", "mechanism_neighbours"]
+__all__ = [
+    "audit_mechanism",
+    "mechanism_kinds",
+    "mechanism_named",
+    "mechanism_neighbours",
+    "mechanism_rows",
+]
+
+_LEAST: dict[str, Any] = {
+    "epsilon": 1.0,
+    "delta": 1e-6,
+    "dimension": 1,
+    "options": 2,
+    "low": 0.0,
+    "high": 1.0,
+    "bound": math.log(400),
+    "keep_one": 0.75,
+    "keep_zero": 0.75,
+}
 
 
 def mechanism_kinds() -> dict[str, type[mechanisms.Mechanism]]:
     """Return every mechanism by the name a command line can type, such as ``bounded-noise``."""
-    found = {}
-    for public in mechanisms.__all__:
-        kind = getattr(mechanisms, public)
-        if kind is not mechanisms.Mechanism:
-            name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", public).lower()
-            found[name] = kind
-    return found
+    return mechanisms.registry()
+
+
+def mechanism_named(name: str, parameters: Mapping[str, Any]) -> Any:
+    """Return the mechanism called `name` with `parameters`, or say which ones there are."""
+    kinds = mechanism_kinds()
+    if name not in kinds:
+        raise ValueError(f"no mechanism is called {name!r}; there are {', '.join(kinds)}")
+    return described(kinds[name], name, parameters)
+
+
+def mechanism_rows() -> list[dict[str, Any]]:
+    """Return a row for every mechanism: what it sends, for whom, its variance at epsilon 1.
+
+    Other parameters are the least there are: one coordinate, two options, values in [0, 1], delta
+    1e-6, the bound ln 400 of paper 000.
+    """
+    rows = []
+    for name, kind in mechanism_kinds().items():
+        known = {field.name for field in dataclasses.fields(kind) if field.init}
+        built = kind(**{key: value for key, value in _LEAST.items() if key in known})
+        words = (kind.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        pure = math.isfinite(built.release.epsilon)
+        rows.append(
+            {
+                "name": name,
+                "sends": words,
+                "trust": "local or central" if "sensitivity" in known else "local",
+                "guarantee": "pure" if pure else "needs a delta",
+                "variance at epsilon 1": built.variance,
+                "secure": "yes" if built.secure else "no",
+            }
+        )
+    return rows
 
 
 def mechanism_neighbours(mechanism: mechanisms.Mechanism) -> list[Neighbours]:
     """Return pairs of values that differ by the mechanism's sensitivity, worst ones among them."""
-    if isinstance(mechanism, mechanisms.RandomizedResponse):
-        return [Neighbours(0.0, 1.0, "0 against 1")]
-    if isinstance(mechanism, mechanisms.Piecewise):
-        return [Neighbours(-1.0, 1.0, "-1 against 1"), Neighbours(0.0, 1.0, "0 against 1")]
-    if isinstance(mechanism, mechanisms.UnaryEncoding):
-        one = np.eye(mechanism.options)
-        pairs = [Neighbours(one[0], np.zeros(mechanism.options), "an option against none")]
-        if mechanism.options > 1:
-            pairs.append(Neighbours(one[0], one[1], "an option against another"))
-        return pairs
-    described: Any = mechanism
-    sensitivity, d = described.sensitivity, getattr(described, "dimension", 1)
-    zero, axis = np.zeros(d), np.eye(1, d)[0] * sensitivity
-    pairs = [Neighbours(zero, axis, f"0 against {sensitivity:g} in one coordinate")]
-    if d > 1 and isinstance(mechanism, mechanisms.Laplace):
-        dense = np.full(d, sensitivity / d)
-        pairs.append(Neighbours(zero, dense, "0 against a vector of equal coordinates"))
-    elif d > 1:
-        dense = np.full(d, sensitivity / np.sqrt(d))
-        pairs.append(Neighbours(zero, dense, "0 against a vector of equal coordinates"))
-    return pairs
+    return [Neighbours(*pair) for pair in mechanism.worst_pairs()]
 
 
 def audit_mechanism(
@@ -69,10 +93,7 @@ def audit_mechanism(
     >>> found.result.verdict
     'refuted'
     """
-    kinds = mechanism_kinds()
-    if name not in kinds:
-        raise ValueError(f"no mechanism is called {name!r}; there are {', '.join(kinds)}")
-    mechanism: Any = described(kinds[name], name, parameters)
+    mechanism = mechanism_named(name, parameters)
     claimed = mechanism.epsilon if epsilon is None else epsilon
     allowed = getattr(mechanism, "delta", 0.0) if epsilon is None else 0.0
     return search(

@@ -19,6 +19,7 @@ from tacit.privacy.mechanisms.base import (
     channel_of,
     debiased,
     numerics_of,
+    open_channel,
     privatised,
     round_to_level,
 )
@@ -132,6 +133,7 @@ __all__ = [
     "least_private",
     "normal_noise",
     "numerics_of",
+    "open_channel",
     "privatised",
     "registry",
     "release_ball",

@@ -34,6 +34,7 @@ __all__ = [
     "channel_of",
     "debiased",
     "numerics_of",
+    "open_channel",
     "privatised",
     "round_to_level",
 ]
@@ -87,6 +88,17 @@ def channel_of(send: Callable[..., Any], *numbers: float) -> Channel:
     as a function of what a device would send, and the range of `value`.
     """
     return _channel(send, np.array(numbers, np.float64))
+
+
+def open_channel(low: float = 0.0, high: float = 1.0) -> Channel:
+    """Return the channel that sends the value itself and reads no noise."""
+    return channel_of(send_openly, 0.0, 1.0, low, high)
+
+
+@kernel
+def send_openly(numbers: Any, tape: Any, t: Any, index: Any, purpose: Any, value: Any) -> Any:
+    """Return the value."""
+    return value
 
 
 def _channel(send: Any, numbers: NDArray[np.float64]) -> Channel:
@@ -181,7 +193,12 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def variance(self) -> float:
-        """Variance of (an unbiased estimate from) one released coordinate, at the worst value."""
+        """Variance of (an unbiased estimate from) one released coordinate, at the worst value of `run`."""
+
+    @property
+    def channel_variance(self) -> float:
+        """The largest variance of what a channel makes of a number in a range of width 1."""
+        return self.variance
 
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return what a kernel needs to send numbers of [low, high] through this mechanism.
@@ -264,6 +281,11 @@ class AdditiveNoise(Mechanism):
     def scale(self) -> float:
         """The scale of the noise, sensitivity / epsilon."""
         return self.sensitivity / self.epsilon
+
+    @property
+    def channel_variance(self) -> float:
+        """That of the noise for a sensitivity of 1."""
+        return self.variance / self.sensitivity**2
 
     def _width(self, low: float, high: float) -> float:
         """Return the width of a range, which must be what the noise was made for."""

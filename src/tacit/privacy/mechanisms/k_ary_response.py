@@ -116,13 +116,17 @@ class KAryResponse(Mechanism):
 
     @property
     def variance(self) -> float:
-        """Of the estimate of a number in [0, 1], at the worst option or between two."""
-        k, top = np.arange(self.options), self.options - 1
+        """Of the estimate of an option's number, at the worst option."""
+        k = np.arange(self.options, dtype=np.float64)
         offset, slope = self._lift
-        other = (1 - self.keep) / top
+        other = (1 - self.keep) / (self.options - 1)
         second = self.keep * k**2 + other * ((k**2).sum() - k**2)
-        spread = second - (offset + slope * k) ** 2
-        return float(spread.max() / slope**2 + 0.25) / top**2
+        return float((second - (offset + slope * k) ** 2).max() / slope**2)
+
+    @property
+    def channel_variance(self) -> float:
+        """At most that of an option and of rounding to one, in units of the range."""
+        return (self.variance + 0.25) / (self.options - 1) ** 2
 
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel: round to a level without bias, then respond."""

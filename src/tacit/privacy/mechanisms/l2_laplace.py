@@ -143,6 +143,15 @@ class L2CalibratedLaplaceRelease(Release):
                 parts[part] = parts.get(part, 0) + self.nodes
         return parts
 
+    def parts(self) -> list[tuple[Release, int]]:
+        """Return the coordinates of a known change, else the Gaussian or pure bound of any."""
+        if self._change:
+            return list(self._parts().items())
+        variance = _gaussian_bound(self._length, self.nodes, self.alike)
+        if math.isinf(variance):
+            return [(PureRelease(level=self.epsilon), 1)]
+        return [(GaussianRelease(sensitivity=math.sqrt(variance), scale=1.0), 1)]
+
     def loss_distribution(self, interval: float | None = None) -> Any:
         """Return the loss distribution of a known change, else of one that is worse than any.
 

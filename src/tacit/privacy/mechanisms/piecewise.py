@@ -129,13 +129,18 @@ class Piecewise(Mechanism):
 
     @property
     def variance(self) -> float:
-        """Of the estimate of a number in [0, 1], at the ends, where it is largest; at most that."""
-        return self.variance_at(0.0) + 0.25 / (CELLS - self._window.width) ** 2
+        """At the ends of [-1, 1], where it is largest."""
+        return self.variance_at(1.0)
 
     def variance_at(self, value: float) -> float:
-        """Return the variance of the estimate at a number in [0, 1] that is a level."""
-        mean, square = self._means(value * (CELLS - self._window.width))
-        return float((square - mean**2) * self._estimate[1] ** 2)
+        """Return the variance of what is told of a number in [-1, 1], but for that of rounding."""
+        mean, square = self._means((value + 1) / 2 * (CELLS - self._window.width))
+        return float(4 * (square - mean**2) * self._estimate[1] ** 2)
+
+    @property
+    def channel_variance(self) -> float:
+        """At most that at the ends and of rounding to a level."""
+        return self.variance / 4 + 0.25 / (CELLS - self._window.width) ** 2
 
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel: round to a level without bias, then tell a cell."""

@@ -111,11 +111,13 @@ class _Response(Mechanism):
 
     @property
     def variance(self) -> float:
-        """Of the estimate of a number in [0, 1], where it is largest: 1/(2 (p - q)) squared, if met.
+        """Of the debiased bit: p (1 - p) / (p - q)^2 with p = P(1 | 1) and q = P(1 | 0), or at q."""
+        p, q = self._keeps[0], 1 - self._keeps[1]
+        return max(p * (1 - p), q * (1 - q)) / (p - q) ** 2
 
-        With p = P(1 | 1) and q = P(1 | 0), a number x is told as 1 with probability
-        q + (p - q) x, whose variance is largest where that is nearest to 1/2.
-        """
+    @property
+    def channel_variance(self) -> float:
+        """The same of a number x, told as 1 with probability q + (p - q) x, at the worst x."""
         p, q = self._keeps[0], 1 - self._keeps[1]
         nearest = min(max(0.5, min(p, q)), max(p, q))
         return nearest * (1 - nearest) / (p - q) ** 2

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.checks import require
 
-__all__ = ["Array", "Release", "release_from_dict", "require_noise"]
+__all__ = ["Array", "Release", "connected_dots", "release_from_dict", "require_noise"]
 
 Array = NDArray[np.float64]
 
@@ -81,6 +81,10 @@ class Release(ABC):
     def _largest_loss(self) -> float:
         return self.epsilon
 
+    def parts(self) -> list[tuple[Release, int]]:
+        """Return releases, with counts, that together are this one or worse; accounting uses them."""
+        return [(self, 1)]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain values; `release_from_dict` reads it back."""
         return {"kind": type(self).__name__, **dataclasses.asdict(self)}
@@ -107,6 +111,34 @@ def release_from_dict(record: Mapping[str, Any]) -> Release:
     kind = str(values.pop("kind", None))
     require("release_from_dict", "kind", f"in {sorted(kinds)}", kind in kinds, kind)
     return kinds[kind].from_values(values)
+
+
+def connected_dots(curve: Array, step: float) -> tuple[Array, float]:
+    """Return the distribution of the loss whose curve of delta is the chords of `curve`.
+
+    Algorithm 1 of Doroshenko et al. (2022) for a pair that is the same in both directions: a curve is
+    convex in exp(epsilon), so that its chords are never optimistic.
+
+    Parameters
+    ----------
+    curve : array of shape (m + 1,)
+        Delta at epsilon 0, step, ..., m step.
+    step : float
+
+    Returns
+    -------
+    masses : array of shape (2 m + 1,)
+        The probability of each loss from -m step to m step.
+    certain : float
+        The probability of an infinite one.
+    """
+    epsilon: Array = step * np.arange(-(curve.size - 1), curve.size, dtype=np.float64)
+    deltas = _both_sides(curve, curve, epsilon)
+    rises = np.diff(deltas) / math.expm1(step)
+    masses = np.append(rises, 0.0)
+    masses[0] += 1 - deltas[0]
+    masses[1:] -= math.exp(step) * rises
+    return np.maximum(masses, 0.0), float(deltas[-1])
 
 
 def _both_sides(forth: Array, back: Array, epsilon: Array) -> Array:

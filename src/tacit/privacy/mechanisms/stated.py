@@ -90,7 +90,11 @@ class ApproximateRelease(Release):
 
     def grouped(self, records: int) -> ApproximateRelease:
         """Return the release by group privacy: failures add up, each worth e^level more."""
-        growth = math.fsum(math.exp(min(700.0, i * self.level)) for i in range(records))
+        if self.level > 0:
+            last = min(700.0, records * self.level)
+            growth = math.expm1(last) / math.expm1(self.level)
+        else:
+            growth = float(records)
         return dataclasses.replace(
             self, level=records * self.level, failure=min(1.0, growth * self.failure)
         )
