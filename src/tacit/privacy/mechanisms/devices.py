@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.checks import require
 from tacit.device import MAX_EPSILON, Channel
-from tacit.device.instructions import MIN_EPSILON, weights
+from tacit.device.instructions import weights
 
 __all__ = ["BITS", "keep_probability", "told", "weights_of"]
 
@@ -16,8 +16,7 @@ BITS = 52
 
 def weights_of(epsilon: float, inside: int, outside: int) -> tuple[int, int]:
     """Return integers a and b, a / b <= e^epsilon, for `inside` outcomes and `outside` others."""
-    inside_range = epsilon == 0 or MIN_EPSILON <= epsilon <= MAX_EPSILON
-    require("keep_probability", "epsilon", "0 or between 1e-9 and 30", inside_range, epsilon)
+    require("keep_probability", "epsilon", "in [0, 30]", 0 <= epsilon <= MAX_EPSILON, epsilon)
     return weights(epsilon, inside, outside)
 
 

@@ -24,7 +24,10 @@ from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
 
 __all__ = ["KAryResponse", "KAryResponseRelease", "release_option"]
 
-_MOST = 2**16
+Options = Annotated[
+    int, Rule("between 2 and 65536", lambda v: 2 <= v <= 2**16, {"minimum": 2, "maximum": 2**16})
+]
+"""How many options an answer may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +95,7 @@ class KAryResponse(Mechanism):
     name: ClassVar[str] = "k-ary-response"
     summary: ClassVar[str] = "one of several options, or any other instead"
 
-    options: Annotated[int, Rule("between 2 and 65536", lambda v: 2 <= v <= _MOST)]
+    options: Options
 
     @property
     def _bits(self) -> int:
