@@ -16,7 +16,7 @@ from tacit.users import CoLin, Fitted, GOBLin, LinUCB, NoisySums, PerReward, Pub
 
 SIZES = {"n_users": 4, "dimension": 9}
 LONG = {"horizon": 1000, "visits": 250}
-SCALARS = PerReward.CODES
+SCALARS = ("laplace", "bit", "piecewise")
 FOUR = {"weights": np.full((4, 4), 0.25), "graph": 1 - np.eye(4)}
 
 

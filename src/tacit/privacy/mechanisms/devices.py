@@ -29,7 +29,7 @@ def keep_probability(epsilon: float, others: int = 1, *, bits: int = BITS) -> fl
     Examples
     --------
     >>> round(keep_probability(1.0), 6), round(keep_probability(1.0, others=4), 6)
-    (0.731059, 0.404609)
+    (0.731059, 0.40461)
     """
     a, b = weights_of(epsilon, 1, others)
     return float((a << bits) // (a + others * b)) * 2.0**-bits

@@ -89,7 +89,7 @@ class KAryResponse(Mechanism):
     Examples
     --------
     >>> round(KAryResponse(epsilon=1.0, options=5).keep, 6)
-    0.404609
+    0.40461
     """
 
     name: ClassVar[str] = "k-ary-response"

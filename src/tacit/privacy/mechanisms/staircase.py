@@ -81,11 +81,11 @@ class Staircase(AdditiveNoise):
 
     Examples
     --------
-    At epsilon 5 the noise has a fifth of the variance of Laplace noise:
+    At epsilon 10 the noise has a ninth of the variance of Laplace noise:
 
     >>> from tacit.privacy import Laplace
-    >>> round(Laplace(epsilon=5.0).variance, 4), round(Staircase(epsilon=5.0).variance, 4)
-    (0.08, 0.0158)
+    >>> round(Laplace(epsilon=10.0).variance, 4), round(Staircase(epsilon=10.0).variance, 4)
+    (0.02, 0.0023)
     """
 
     name: ClassVar[str] = "staircase"
