@@ -172,7 +172,7 @@ def test_the_ridge_parameter_grows_with_the_noise_on_a_reward_only():
     assert CoLin(**SIZES).ridge == 0.3
     assert CoLin(**SIZES, privacy=NoisySums(epsilon=0.5, **LONG)).ridge == 0.3
     assert CoLin(**SIZES, privacy=Published(epsilon=0.5, **LONG)).ridge == 0.3
-    assert CoLin(**SIZES, epsilon=50.0).ridge == 0.3
+    assert CoLin(**SIZES, epsilon=25.0).ridge == 0.3
     wide = {"epsilon": 0.5, "reward_range": (-1.0, 1.0)}
     assert CoLin(**SIZES, **wide).ridge == pytest.approx(9 * 4 * scalar_variance("bit", 0.5))
     assert CoLin(**SIZES, **wide, regularisation=2).ridge == 2.0
