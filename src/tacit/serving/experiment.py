@@ -128,12 +128,11 @@ class Experiment:
                 )
 
     def close(self) -> None:
-        """Keep a snapshot and let others use the store."""
+        """Keep a snapshot; the store is its owner's to close."""
         with self.lock:
-            if self._store is not None and self._forks == len(_forks):
-                if self._core is not None and self.seq > self._snapshot_at:
-                    self.snapshot()
-                self._store.close()
+            current = self._forks == len(_forks) and self._core is not None
+            if self._store is not None and current and self.seq > self._snapshot_at:
+                self.snapshot()
 
     def _check_process(self) -> None:
         if self._forks != len(_forks):
