@@ -8,12 +8,12 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import Count, Positive, Share, check, require
+from tacit.checks import Count, NonNegative, Positive, Share, check, one_of, require
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Guarantee, Mechanism
 from tacit.tapes import SECURE, Tape
@@ -27,9 +27,18 @@ from tacit.users.collaborative import (
     new_state,
     play,
     select,
+    together,
 )
 from tacit.users.noise import NONE
-from tacit.users.privacy import Channel, NoisySums, PerReward, Privacy, Published, Sizes
+from tacit.users.privacy import (
+    Channel,
+    NoisySums,
+    PerReward,
+    Privacy,
+    Published,
+    Residual,
+    Sizes,
+)
 from tacit.users.tables import RECORDED, Rows, Table, Trace, as_matrix
 
 __all__ = ["CollaborativePolicy", "Theory"]
@@ -72,14 +81,24 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     privacy : PerReward, NoisySums, Published or None
         How rewards are hidden; None adds no noise.
     epsilon : float, optional
-        Short for ``privacy=PerReward(epsilon=...)``; only one of the two can be given.
+        Short for a value of `privacy` that suits the kind of `reward`: ``PerReward(epsilon=...)`` for
+        bounded ones, told by one bit and centred for binary ones, ``Residual(epsilon=...)`` for
+        symmetric ones. Only one of the two can be given.
+    reward : {"bounded", "binary", "symmetric"}
+        What is known of rewards: that they lie in a range; that they are one of its ends; or that
+        their noise is symmetric about their mean, which `Residual` needs.
     reward_range : (float, float), default (0, 1)
         Where noise is added, rewards are clipped to it and noise is calibrated to its width.
     regularisation : float or "auto", default "auto"
         lambda. "auto" is 0.3 or, if that is more, d v, where privatising a reward by itself adds a
-        variance of v: the Bayes penalty for parameters of length 1, as the paper assumes them.
-    exploration : float or Theory, default 0.3
-        The width of the confidence bound: a tuned constant, or that of the policy's theorem.
+        variance of v: the Bayes penalty for parameters of length 1, as the paper assumes them. With
+        `Residual`, whose reports have a variance of their own, it is d.
+    exploration : float or Theory, optional
+        The width of the confidence bound: a tuned constant, by default 0.3 (with `Residual` 0.5, in
+        posterior standard deviations), or that of the policy's theorem.
+    shared : float, optional
+        How much all users are expected to have in common, whoever joins them: K becomes
+        K + shared 11'. By default 1 with `Residual` where anything joins users, else 0.
     """
 
     setting: ClassVar[str] = "users"
@@ -93,18 +112,23 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
 
     n_users: Count
     dimension: Count
-    privacy: PerReward | NoisySums | Published | None = None
+    privacy: PerReward | Residual | NoisySums | Published | None = None
     epsilon: Positive | None = None
+    reward: Annotated[str, one_of("bounded", "binary", "symmetric")] = "bounded"
     reward_range: tuple[float, float] = (0.0, 1.0)
     regularisation: float | str = "auto"
-    exploration: float | Theory = 0.3
+    exploration: float | Theory | None = None
+    shared: NonNegative | None = None
 
     def __post_init__(self) -> None:
         check(self)
         twice = self.privacy is not None and self.epsilon is not None
         require(self, "epsilon", "not given beside privacy", not twice, self.epsilon)
         known = self.privacy is None or isinstance(self.privacy, Privacy)
-        require(self, "privacy", "PerReward, NoisySums, Published or None", known, self.privacy)
+        rule = "PerReward, Residual, NoisySums, Published or None"
+        require(self, "privacy", rule, known, self.privacy)
+        fits = self.reward == "symmetric" or not isinstance(self.privacy, Residual)
+        require(self, "reward", "'symmetric' where privacy is Residual", fits, self.reward)
         low, high = self.reward_range
         finite = -math.inf < low < high < math.inf
         require(self, "reward_range", "(low, high) with low < high", finite, (low, high))
@@ -112,16 +136,20 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         ridge, width = self.regularisation, self.exploration
         known = ridge == "auto" if isinstance(ridge, str) else 0 < ridge < math.inf
         require(self, "regularisation", "> 0 or 'auto'", known, ridge)
+        on_b = isinstance(self.privacy, NoisySums | Published) and self.privacy.on_b
+        alone = not (on_b and self.shared)
+        require(self, "shared", "0 where noise is added to the paper's b", alone, self.shared)
         if isinstance(width, Theory):
             self._check_theory()
-        else:
+        elif width is not None:
             number = isinstance(width, int | float) and 0 <= width < math.inf
             require(self, "exploration", ">= 0 or Theory(...)", number, width)
 
     def _check_theory(self) -> None:
         hidden = self.protection
-        rule = "a number with noise on sums, for which there is no theorem"
-        require(self, "exploration", rule, not isinstance(hidden, NoisySums), self.exploration)
+        rule = "a number with NoisySums or Residual, for which there is no theorem"
+        known = not isinstance(hidden, NoisySums | Residual)
+        require(self, "exploration", rule, known, self.exploration)
         laplace = isinstance(hidden, PerReward) and hidden.chosen == "laplace"
         rule = "a number with Laplace noise on rewards, whose tails are too heavy for the theorem"
         require(self, "exploration", rule, not laplace, self.exploration)
@@ -144,9 +172,15 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         return self.n_users * self.dimension
 
     @property
-    def protection(self) -> PerReward | NoisySums | Published | None:
+    def protection(self) -> PerReward | Residual | NoisySums | Published | None:
         """What hides rewards: `privacy`, or what `epsilon` is short for."""
-        return self.privacy if self.epsilon is None else PerReward(epsilon=self.epsilon)
+        if self.epsilon is None:
+            return self.privacy
+        if self.reward == "symmetric":
+            return Residual(epsilon=self.epsilon)
+        if self.reward == "binary":
+            return PerReward(epsilon=self.epsilon, mechanism="bit", centred=True)
+        return PerReward(epsilon=self.epsilon)
 
     @property
     def _sizes(self) -> Sizes:
@@ -158,8 +192,17 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         if not isinstance(self.regularisation, str):
             return float(self.regularisation)
         hidden = self.protection
+        if isinstance(hidden, Residual):
+            return float(self.dimension)
         variance = 0.0 if hidden is None else hidden.reward_variance(self._sizes)
         return max(_QUIET_RIDGE, self.dimension * variance)
+
+    @property
+    def in_common(self) -> float:
+        """The weight of 11' that `shared` stands for."""
+        if self.shared is not None:
+            return float(self.shared)
+        return float(self.joined_by != "" and isinstance(self.protection, Residual))
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -174,6 +217,13 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             return Guarantee.none(f"{type(self).__name__} without epsilon adds no noise")
         return hidden.guarantee(self._sizes)
 
+    @property
+    def _constant(self) -> float:
+        """The constant width; unused where theory has another."""
+        if isinstance(self.exploration, int | float):
+            return float(self.exploration)
+        return 0.5 if isinstance(self.protection, Residual) else 0.3
+
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
@@ -186,7 +236,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         return Rule(
             regularisation=self.ridge,
             width=self.width if isinstance(theory, Theory) else CONSTANT,
-            exploration=0.0 if isinstance(theory, Theory) else float(theory),
+            exploration=self._constant,
             failure_prob=theory.failure_prob if isinstance(theory, Theory) else 0.5,
             reach=reach,
             channel=channel,
@@ -223,6 +273,8 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             rule = f"of shape {shape}"
             require(self, self.joined_by, rule, joined.shape == shape, joined.shape)
         blocks = list(self.blocks(joined))
+        if self.in_common > 0:
+            blocks = together(blocks, self.in_common)
         lengths = np.empty(self.n_users)
         for block in blocks:
             lengths[block.members] = np.sqrt(np.sum(block.basis**2, axis=0))
