@@ -42,11 +42,12 @@ __all__ = [
     "Rule",
     "State",
     "ask",
+    "cuts_of",
     "groups_of",
-    "joined_pairs",
     "learn",
     "new_state",
     "play",
+    "rebuild",
     "select",
     "take",
     "together",
@@ -83,6 +84,10 @@ class Rule(NamedTuple):
     """delta of Lemma 2."""
     reach: float
     """R: reports scatter around their mean no more than a normal of this standard deviation."""
+    fade_every: int
+    """After so many answers all earlier ones count less; 0 for never."""
+    fade_to: float
+    """By this factor."""
     channel: Channel
     """How rewards are hidden."""
 
@@ -139,8 +144,12 @@ class State(NamedTuple):
     """Shape (1,): the bound on all parameters together that the width rests on."""
     basis: NDArray[np.float64]
     """Shape (N, N): B, where noise is added to b, else (0, 0)."""
+    kernel: NDArray[np.float64]
+    """Flat: K / lambda of each component, (size, size)."""
     gram: NDArray[np.float64]
-    """Shape (N, d, d): the blocks of Phi, where noise is added to b, else (0, 0, 0)."""
+    """Shape (N, d, d): what each user's reports say, the sum of xx' / v: the blocks of Phi."""
+    told: NDArray[np.float64]
+    """Shape (N, d): the sum of x y / v."""
     scales: NDArray[np.float64]
     """Shape (streams,): noise scale of each stream."""
     rounds: NDArray[np.int64]
@@ -195,6 +204,7 @@ def new_state(
     layout = np.zeros((n_users, 6), np.int64)
     diagonal = np.empty(n_users)
     matrices: list[NDArray[np.float64]] = []
+    kernels: list[NDArray[np.float64]] = []
     start = n_entries = n_deferred = 0
     for block in blocks:
         n = len(block.members)
@@ -205,6 +215,7 @@ def new_state(
         K[np.abs(K) < _NOTHING * np.abs(K).max()] = 0.0
         diagonal[start : start + n] = np.diag(K)
         inner = K / rule.regularisation
+        kernels.append(inner.copy())
         if large:
             panels = np.arange(n) // panel
             inner[panels[:, None] < panels[None, :]] = 0.0
@@ -234,7 +245,9 @@ def new_state(
         log_volume=np.zeros(1),
         norm_bound=np.array([norm_bound], np.float64),
         basis=basis,
-        gram=np.zeros((n_users, d, d)) if on_b else np.zeros((0, 0, 0)),
+        kernel=np.concatenate([inner.ravel() for inner in kernels]),
+        gram=np.zeros((n_users, d, d)),
+        told=np.zeros((n_users, d)),
         scales=scales[order] if streams and channel.own else scales.copy(),
         rounds=np.zeros(2, np.int64),
         reports=np.zeros(2),
@@ -275,12 +288,6 @@ def together(blocks: Sequence[Block], shared: float) -> list[Block]:
         at = columns.stop
     order = np.argsort(members)
     return [Block(rows, members[order], basis[:, order], shared)]
-
-
-def joined_pairs(state: State) -> int:
-    """Return how many pairs of users learn from each other, directly or not."""
-    sizes = state.layout[:, SIZE]
-    return int((sizes - 1).sum()) // 2
 
 
 @kernel(inlined=False)
@@ -460,15 +467,20 @@ def ask(rule: Any, state: Any, user: Any, x: Any) -> Any:
     )
 
 
+def cuts_of(rule: Rule, question: Question) -> list[float]:
+    """Return the cuts that a device compares a reward with, as the kernel below has them."""
+    if question.kind == NEAR:
+        return [question.mean - question.scale, question.mean + question.scale]
+    return [question.mean + question.scale * cut for cut in rule.channel.cuts.tolist()]
+
+
 @kernel(inlined=False)
 def answer(rule: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
     """Return what a device tells of a reward: the device's half, which sees no state."""
     channel = rule.channel
     if question.kind == VALUE:
         clipped = min(channel.high, max(channel.low, reward))
-        return privatise(
-            tape, t, channel.scalar, channel.level, channel.low, channel.high, clipped
-        )
+        return privatise(tape, t, channel.scalar, channel.level, channel.low, channel.high, clipped)
     if question.kind == NEAR:
         low, high = question.mean - question.scale, question.mean + question.scale
         near = 1 if low < reward and not high < reward else 0
@@ -503,6 +515,8 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> 
     """Take in an answer about context x: the server's half, which never sees a reward."""
     channel = rule.channel
     state.rounds[1] += 1
+    if rule.fade_every > 0 and state.rounds[1] % rule.fade_every == 0:
+        _fade(rule, state)
     if question.kind == NEAR:
         state.deviation[1] += 1.0
         step = 2.0 * (state.deviation[1] + 9.0) ** -0.6
@@ -522,6 +536,50 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> 
 
 
 @kernel(inlined=False)
+def _fade(rule: Any, state: Any) -> None:
+    """Let all earlier answers count less, and begin anew with what is left of them."""
+    n_users, d = state.told.shape
+    for i in range(n_users):
+        for a in range(d):
+            state.told[i, a] *= rule.fade_to
+            for b in range(d):
+                state.gram[i, a, b] *= rule.fade_to
+    rebuild(state)
+
+
+@kernel(inlined=False)
+def rebuild(state: Any) -> None:
+    """Set S and the predictions to what the users' sums say: S = (I + K Phi)^-1 K, mean = S told."""
+    n_users, d = state.told.shape
+    i = 0
+    while i < n_users:
+        first, size, _, _, at, _ = state.layout[i]
+        n, begin = size * d, at // (d * d)
+        K = state.kernel[begin : begin + size * size].reshape(size, size)
+        S = state.covariance[at : at + n * n].reshape(n, n)
+        mean = state.mean.reshape(-1)[first * d : first * d + n]
+        told = state.told.reshape(-1)[first * d : first * d + n]
+        _posterior(K, state.gram[first : first + size], told, S, mean)
+        state.pending[first] = 0
+        i += size
+
+
+@kernel(allocates=True)
+def _posterior(K: Any, gram: Any, told: Any, S: Any, mean: Any) -> None:
+    size, d = gram.shape[0], gram.shape[1]
+    n = size * d
+    prior, system = np.zeros((n, n)), np.eye(n)
+    for u in range(size):
+        for v in range(size):
+            for a in range(d):
+                prior[u * d + a, v * d + a] = K[u, v]
+                for b in range(d):
+                    system[u * d + a, v * d + b] += K[u, v] * gram[v, a, b]
+    S[:, :] = np.linalg.solve(system, prior)
+    mean[:] = np.dot(S, told)
+
+
+@kernel(inlined=False)
 def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
     """Take in that the expected reward of context x is y, give or take a variance of v."""
     i, d = state.place[user], x.size
@@ -538,6 +596,10 @@ def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
         square += x[a] * g[mine + a]
         guess += x[a] * state.mean[i, a]
         energy += x[a] * x[a]
+    for a in range(d):
+        state.told[i, a] += x[a] * y / v
+        for b in range(d):
+            state.gram[i, a, b] += x[a] * x[b] / v
     mean = state.mean.reshape(-1)[first * d : first * d + n]
     step = (y - guess) / (v + square)
     root = math.sqrt(v + square)
@@ -570,9 +632,6 @@ def _add_noise(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any,
         for u in range(n_users):
             for a in range(d):
                 response[u * d + a] += state.basis[u, i] * x[a] * r
-        for a in range(d):
-            for b in range(d):
-                state.gram[i, a, b] += x[a] * x[b]
         for j in range(total.size):
             state.eta[j] -= total[j]
     state.steps[s] += 1

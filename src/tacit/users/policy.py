@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import Count, NonNegative, Positive, Share, check, one_of, require
+from tacit.device import Channel as Reporting
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Guarantee, Mechanism
+from tacit.privacy.mechanisms import debiased
+from tacit.state import load, save
 from tacit.tapes import SECURE, Tape
 from tacit.users.collaborative import (
+    BIN,
     CONSTANT,
+    NEAR,
+    VALUE,
     Block,
+    Question,
     Rule,
     State,
-    joined_pairs,
+    ask,
+    cuts_of,
     learn,
     new_state,
     play,
     select,
+    take,
     together,
 )
 from tacit.users.noise import NONE
@@ -39,11 +50,14 @@ from tacit.users.privacy import (
     Residual,
     Sizes,
 )
+from tacit.users.statistics import Statistics, restored
 from tacit.users.tables import RECORDED, Rows, Table, Trace, as_matrix
 
 __all__ = ["CollaborativePolicy", "Theory"]
 
 _QUIET_RIDGE = 0.3
+_FADES = 8
+"""In so many steps an answer loses half its weight."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +113,9 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     shared : float, optional
         How much all users are expected to have in common, whoever joins them: K becomes
         K + shared 11'. By default 1 with `Residual` where anything joins users, else 0.
+    half_life : int, optional
+        For preferences that drift: after so many rounds, of all users together, an answer counts
+        half. What is forgotten was private already, so that the guarantee stays as it is.
     """
 
     setting: ClassVar[str] = "users"
@@ -119,6 +136,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     regularisation: float | str = "auto"
     exploration: float | Theory | None = None
     shared: NonNegative | None = None
+    half_life: Count | None = None
 
     def __post_init__(self) -> None:
         check(self)
@@ -139,6 +157,9 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         on_b = isinstance(self.privacy, NoisySums | Published) and self.privacy.on_b
         alone = not (on_b and self.shared)
         require(self, "shared", "0 where noise is added to the paper's b", alone, self.shared)
+        sums = isinstance(self.privacy, NoisySums | Published)
+        alone = not (sums and self.half_life)
+        require(self, "half_life", "None with noise on sums", alone, self.half_life)
         if isinstance(width, Theory):
             self._check_theory()
         elif width is not None:
@@ -150,6 +171,9 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         rule = "a number with NoisySums or Residual, for which there is no theorem"
         known = not isinstance(hidden, NoisySums | Residual)
         require(self, "exploration", rule, known, self.exploration)
+        steady = self.half_life is None
+        rule = "a number with half_life, for which there is no theorem"
+        require(self, "exploration", rule, steady, self.exploration)
         laplace = isinstance(hidden, PerReward) and hidden.chosen == "laplace"
         rule = "a number with Laplace noise on rewards, whose tails are too heavy for the theorem"
         require(self, "exploration", rule, not laplace, self.exploration)
@@ -224,6 +248,13 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             return float(self.exploration)
         return 0.5 if isinstance(self.protection, Residual) else 0.3
 
+    @property
+    def _fade_to(self) -> float:
+        """What a report counts after one of the steps in which it is forgotten."""
+        if self.half_life is None:
+            return 1.0
+        return float(0.5 ** (-(-self.half_life // _FADES) / self.half_life))
+
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
@@ -239,6 +270,8 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             exploration=self._constant,
             failure_prob=theory.failure_prob if isinstance(theory, Theory) else 0.5,
             reach=reach,
+            fade_every=0 if self.half_life is None else -(-self.half_life // _FADES),
+            fade_to=self._fade_to,
             channel=channel,
         )
 
@@ -273,6 +306,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             rule = f"of shape {shape}"
             require(self, self.joined_by, rule, joined.shape == shape, joined.shape)
         blocks = list(self.blocks(joined))
+        pairs = sum(len(block.members) * (len(block.members) - 1) // 2 for block in blocks)
         if self.in_common > 0:
             blocks = together(blocks, self.in_common)
         lengths = np.empty(self.n_users)
@@ -283,11 +317,10 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         bound = theory.norm_bound if isinstance(theory, Theory) else 0.0
         bound = self.size_of_parameters(joined) if bound is None else bound
         state = new_state(self.rule, blocks, self.n_users, self.dimension, scales, bound)
-        if self.joined_by and self.n_users > 1 and joined_pairs(state) == 0:
-            pairs = self.n_users * (self.n_users - 1) // 2
+        if self.joined_by and self.n_users > 1 and pairs == 0:
             warnings.warn(
-                f"{type(self).__name__}: 0 of {pairs:,} pairs of users are joined, so that "
-                "everybody learns alone, as with LinUCB",
+                f"{type(self).__name__}: 0 of {self.n_users * (self.n_users - 1) // 2:,} pairs of "
+                "users are joined, so that nobody learns from anybody else by name",
                 stacklevel=2,
             )
         return state
@@ -315,21 +348,124 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
         require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
         require(self, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
-        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
+        self._check_user(user)
         return int(select(self.rule, state, user, rows, np.empty_like(rows)))
 
     def update(
-        self, state: State, tape: Tape, t: int, user: int, context: ArrayLike, reward: float
+        self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
     ) -> None:
-        """Take in the reward that `user` gave to what `context` describes, in round `t`.
+        """Take in the true reward that `user` gave to what `context` describes.
 
-        The round is where the noise is read on the tape: no two updates may share one.
+        Device and server in one, for simulations and for a trusted server. The state counts the
+        rounds, so that no two updates read the same noise; a tape belongs to one state.
         """
         self._check_tape(tape)
         x = self._context(context)
-        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
+        self._check_user(user)
         require(self, "reward", "a number", math.isfinite(reward), reward)
+        t = int(state.rounds[0])
         learn(self.rule, state, tape, t, user, x, float(reward))
+
+    def ask(self, state: State, user: int, context: ArrayLike) -> Question:
+        """Return what a device is asked about the reward of an offer, once, when it is made.
+
+        Keep it with the decision: the answer is taken in with it, however late.
+        """
+        self._check_local()
+        x = self._context(context)
+        self._check_user(user)
+        return Question(*ask(self.rule, state, user, x))
+
+    def instructions(self, question: Question, *, default: float | None = None) -> dict[str, Any]:
+        """Return what a device is told, in the format of ``tacit.device``.
+
+        Parameters
+        ----------
+        question : Question
+            Of `ask`.
+        default : float, optional
+            The reward that stands for a missing one; the low end of the range unless given.
+        """
+        self._check_local()
+        hidden, (low, high) = self.protection, self.reward_range
+        missing = low if default is None else float(default)
+        mechanisms = self.mechanisms
+        if isinstance(hidden, Residual):
+            response = mechanisms[0] if question.kind == BIN else mechanisms[-1]
+            made = response.instructions(default=0.0)
+            made["default"] = missing
+            made["question"] = {
+                "cuts": cuts_of(self.rule, question),
+                "labels": [0, 1, 0] if question.kind == NEAR else list(range(hidden.bins)),
+            }
+            Reporting(made)
+            return made
+        return mechanisms[0].instructions(low=low, high=high, default=missing)
+
+    def take(
+        self, state: State, user: int, context: ArrayLike, question: Question, report: float
+    ) -> None:
+        """Take in what a device reported about the reward of an offer: the server's half.
+
+        Parameters
+        ----------
+        state : State
+        user : int
+        context : array of shape (d,)
+            That of the offer.
+        question : Question
+            What `ask` returned for it.
+        report : int
+            What the device sent: the symbol, not an estimate.
+        """
+        x = self._context(context)
+        self._check_user(user)
+        possible = Reporting(self.instructions(question)).possible(report)
+        require(self, "report", "one that the device can send", possible, report)
+        told = float(report)
+        if question.kind == VALUE:
+            told = float(debiased(self.rule.channel.report, told))
+        take(self.rule, state, user, x, question, told)
+
+    def state_of(self, statistics: Statistics, *, weights: Any = None, graph: Any = None) -> State:
+        """Return the state of users who are joined otherwise now, or of more of them.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            Of as many users as this policy has; see `Statistics.arranged` for new ones.
+        weights, graph
+            As for `open`.
+        """
+        self._check_local()
+        shape = (self.n_users, self.dimension)
+        fits = statistics.told.shape == shape
+        require(self, "statistics", f"of shape {shape}", fits, statistics.told.shape)
+        return restored(self.open(weights=weights, graph=graph), statistics)
+
+    def save(self, path: str | Path, state: State) -> None:
+        """Write a state to a file, with what made it; a central policy's holds raw sums."""
+        save(path, state, {"policy": self.name, "parameters": _written(self)})
+
+    def load(self, path: str | Path, *, weights: Any = None, graph: Any = None) -> State:
+        """Return the state that `save` wrote, if it was the same policy for users joined alike."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            fresh = self.open(weights=weights, graph=graph)
+        state, about = load(path, fresh)
+        same = about.get("policy") == self.name and about.get("parameters") == _written(self)
+        require(self, "file", "of the same policy", same, f"{about.get('policy')} in {path}")
+        alike = np.array_equal(state.kernel, fresh.kernel)
+        require(self, "file", "of users who are joined alike", alike, str(path))
+        return state
+
+    def _check_user(self, user: int) -> None:
+        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
+
+    def _check_local(self) -> None:
+        local = isinstance(self.protection, PerReward | Residual)
+        rule = "PerReward or Residual, for a device to answer"
+        require(self, "privacy", rule, local, self.protection)
 
     def _context(self, context: ArrayLike) -> NDArray[np.float64]:
         x = np.ascontiguousarray(context, np.float64)
@@ -344,6 +480,17 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     def _check_tape(self, tape: Tape) -> None:
         if tape.kind == SECURE:
             require_secure(self)
+
+
+def _written(description: Any) -> dict[str, Any]:
+    """Return the parameters of a dataclass as JSON has them."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(description):
+        value = getattr(description, field.name)
+        if dataclasses.is_dataclass(value):
+            value = {"kind": getattr(value, "kind", ""), **_written(value)}
+        found[field.name] = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 def _given(rows: Rows) -> Rows | None:
