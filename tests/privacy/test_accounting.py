@@ -28,7 +28,7 @@ from tacit.privacy import (
     gaussian_scale,
     loss_distribution,
 )
-from tacit.privacy.releases import gaussian_delta
+from tacit.privacy.mechanisms import gaussian_delta
 
 DELTA = 1e-6
 

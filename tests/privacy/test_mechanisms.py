@@ -40,7 +40,7 @@ from tacit.privacy import (
     UnaryRelease,
     composed_epsilon,
 )
-from tacit.privacy.sums import toeplitz_noise, tree_noise
+from tacit.privacy.mechanisms import toeplitz_noise, tree_noise
 from tacit.tapes import NOISE, recorded_tape, secure_tape, seeded_tape
 
 EPSILONS = (0.0, 0.05, 0.3, 0.8, 1.5, 4.0)
@@ -295,7 +295,7 @@ def test_secure_gaussian_never_costs_more(epsilon: float, delta: float, sensitiv
 
 def test_secure_values_lie_on_their_grid() -> None:
     """The low bits of a value must not survive; the floating-point twin keeps them."""
-    from tacit.privacy.samplers import laplace_steps
+    from tacit.privacy.mechanisms import laplace_steps
 
     grid = laplace_steps(1.0, 0.5, 1)[0]
     for value in (0.1, math.pi / 4):
@@ -439,7 +439,7 @@ def test_tree_releases_meet_their_epsilon() -> None:
 
 
 def test_every_release_is_described_and_read_back() -> None:
-    from tacit.privacy.releases import release_from_dict
+    from tacit.privacy.mechanisms import release_from_dict
 
     for mechanism, _ in MECHANISMS:
         release: Release = mechanism.release

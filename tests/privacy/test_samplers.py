@@ -14,7 +14,7 @@ from oracles.privacy import Words
 from tacit.compiled import INTERPRETED
 from tacit.privacy import numerics_of, secure
 from tacit.privacy.exact import below, discrete_gaussian, discrete_laplace
-from tacit.privacy.samplers import (
+from tacit.privacy.mechanisms import (
     ball_noise,
     happens,
     release_ball,

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.privacy import RandomizedResponseRelease, Release
-from tacit.privacy.samplers import release_bit
+from tacit.privacy.mechanisms import release_bit
 from tacit.tapes import NOISE, ROUNDING, uniform
 
 __all__ = ["Corruption", "RandomizedResponse", "corrupted", "grid_inverse", "grid_value"]

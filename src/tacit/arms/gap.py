@@ -32,7 +32,7 @@ from tacit.arms.phases import (
 from tacit.arms.tables import piece_of
 from tacit.compiled import kernel
 from tacit.networks.independent import greedy_independent_set
-from tacit.privacy.samplers import release_laplace
+from tacit.privacy.mechanisms import release_laplace
 from tacit.tapes import NOISE
 
 __all__ = ["GAP"]

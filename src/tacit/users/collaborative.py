@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.privacy.samplers import release_option
+from tacit.privacy.mechanisms import privatised, release_option
 from tacit.tapes import NOISE
 from tacit.users.noise import (
     NONE,
@@ -30,7 +30,6 @@ from tacit.users.noise import (
     USER,
     dot,
     next_noise,
-    privatise,
     push_through,
 )
 from tacit.users.privacy import Channel
@@ -480,7 +479,7 @@ def answer(rule: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
     channel = rule.channel
     if question.kind == VALUE:
         clipped = min(channel.high, max(channel.low, reward))
-        return privatise(tape, t, channel.scalar, channel.level, channel.low, channel.high, clipped)
+        return privatised(channel.report, tape, t, 0, NOISE, clipped)
     if question.kind == NEAR:
         low, high = question.mean - question.scale, question.mean + question.scale
         near = 1 if low < reward and not high < reward else 0
@@ -488,7 +487,7 @@ def answer(rule: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
     symbol = 0
     for cut in channel.cuts:
         symbol += 1 if question.mean + question.scale * cut < reward else 0
-    return float(release_option(tape, t, 0, NOISE, symbol, channel.gains.size, channel.level))
+    return float(release_option(tape, t, 0, NOISE, symbol, channel.gains.size, channel.keep))
 
 
 @kernel(inlined=False)

@@ -19,7 +19,7 @@ from tacit.checks import Count, NonNegative, Positive, Share, check, one_of, req
 from tacit.device import Channel as Reporting
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Guarantee, Mechanism
-from tacit.privacy.mechanisms import debiased
+from tacit.privacy.mechanisms import debiased, open_channel
 from tacit.state import load, save
 from tacit.tapes import SECURE, Tape
 from tacit.users.collaborative import (
@@ -259,7 +259,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     def rule(self) -> Rule:
         """The numbers the kernels need."""
         hidden, theory = self.protection, self.exploration
-        channel = Channel(-math.inf, math.inf)
+        channel = Channel(-math.inf, math.inf, open_channel())
         reach = 1.0
         if hidden is not None:
             channel = hidden.channel(self._sizes)

@@ -149,10 +149,6 @@ class Recorded(UsersEnvironment):
         require(self, "items", "among those with features", not missing, missing[:3])
         return self.prepared.features[place]
 
-    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
-        """Return the sizes, the kind and the range of rewards."""
-        return {**super().public_parameters(horizon), "reward": self.reward}
-
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition: who arrives, and what is shown."""
         data = self.prepared
@@ -179,7 +175,7 @@ def _prepared(own: Recorded) -> Prepared:
     items = np.unique(described["item"])
     known = np.isin(chosen["item"], items)
     strange = np.unique(chosen["item"][~known]).tolist()
-    require(own, "items", "with every item of interactions", known.all(), strange[:3])
+    require(own, "items", "with every item of interactions", not strange, strange[:3])
     features = _features(own, described, items)
     rewards = _numbers(own, "reward", chosen["reward"]) if "reward" in chosen else None
     people, person = np.unique(chosen["user"], return_inverse=True)

@@ -94,6 +94,11 @@ class _Replay(UsersEnvironment):
         """The numbers of groups and of features."""
         return {"n_users": self.n_groups, "dimension": self.dimension}
 
+    @property
+    def reward(self) -> str:
+        """Binary: liked or not."""
+        return "binary"
+
     def visits(self, horizon: int) -> int:
         """Return three times a group's fair share of the rounds.
 
