@@ -257,14 +257,14 @@ def as_matrix(owner: Any, name: str, value: Any) -> Any:
     from tacit.networks import Graph, to_scipy
 
     if isinstance(value, Graph):
-        matrix = csr_array(to_scipy(value))
+        matrix = csr_array(to_scipy(value), dtype=np.float64, copy=True)
     elif isinstance(value, Rows):
-        matrix = matrix_of(value)
+        matrix = matrix_of(value).copy()
     else:
         dense = value if issparse(value) else np.array(value, np.float64)
         square = dense.ndim == 2 and dense.shape[0] == dense.shape[1]
         require(owner, name, "a square matrix", square, dense.shape)
-        matrix = csr_array(dense, dtype=np.float64)
+        matrix = csr_array(dense, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if matrix.nnz:
