@@ -137,9 +137,10 @@ def test_frames_files_and_study_files_say_the_same(files, tmp_path):
     ]
     for other in others:
         for one, two in zip(plain.prepared, other.prepared, strict=True):
-            if isinstance(one, Rows):
-                one, two = matrix_of(one).toarray(), matrix_of(two).toarray()
-            np.testing.assert_array_equal(one, two)
+            both = [
+                matrix_of(each).toarray() if isinstance(each, Rows) else each for each in (one, two)
+            ]
+            np.testing.assert_array_equal(*both)
 
 
 @pytest.mark.parametrize(
