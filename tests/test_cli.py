@@ -40,7 +40,7 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         (["compare", "ucb9"], "no policy is called 'ucb9'"),
         (["compare", "ucb1", "--environment", "mars"], "no environment is called 'mars'"),
         (["compare", "ucb1:exploration"], "expected NAME:parameter=value"),
-        (["compare", "klucb-cf:epsilon=-1"], "expected epsilon > 0, got -1"),
+        (["compare", "klucb-cf:epsilon=-1"], "expected epsilon > 0 and finite, got -1"),
         (["compare", "ucb1", "--horizon", "0"], "--horizon"),
         (["run", "absent.toml"], "cannot read it"),
         (["guarantee", "klucb-cf:epsilon=nan"], "expected epsilon to be a number, got nan"),

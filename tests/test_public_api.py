@@ -15,9 +15,9 @@ PUBLIC = {
     """,
     "tacit.arms": """
         AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF Learner Piecewise RandomizedResponse
-        Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal UCB1 UCBN Uniform
-        edit
+        GAPU GraphFeedback KLUCB KLUCBCF Learner
+        Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
+        edit_rewards
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError
@@ -32,6 +32,9 @@ PUBLIC = {
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend
     """,
+    "tacit.engines": """
+        ARRAYS Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
+    """,
     "tacit.networks": """
         Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
         barabasi_albert classic column_normalised combine complete components erdos_renyi
@@ -43,15 +46,16 @@ PUBLIC = {
         to_scipy uniform_independent_set watts_strogatz work_size write_edges write_graphml
     """,
     "tacit.privacy": """
-        ApproximateRelease AuditResult BallRelease BinaryTree BoundedNoise BoundedNoiseRelease
-        Budget BudgetExceededError Charge Claim ClampedLaplace ContinualSum DeclaredResult
-        DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian GaussianRelease Guarantee
-        L2Ball L2CalibratedLaplace L2CalibratedLaplaceRelease Laplace LaplaceRelease Ledger
-        LedgerError LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Piecewise PiecewiseRelease
+        ApproximateRelease AsymmetricResponse AuditResult BallRelease BinaryTree BoundedNoise
+        BoundedNoiseRelease Budget BudgetExceededError Charge Claim ClampedLaplace ContinualSum
+        DeclaredResult DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian
+        GaussianRelease Guarantee KAryResponse KAryResponseRelease L2Ball L2CalibratedLaplace
+        L2CalibratedLaplaceRelease Laplace LaplaceRelease LeastPrivateRelease Ledger LedgerError
+        LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Piecewise PiecewiseRelease
         PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
-        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared compose
-        composed_delta composed_epsilon gaussian_scale loss_distribution numerics_of search
-        strength
+        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared
+        compose composed_delta composed_epsilon gaussian_scale keep_probability least_private
+        loss_distribution numerics_of search strength
     """,
     "tacit.report": """
         draw_curves figure save_figure

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import MUTE, Audited, Case, Setting, Silent, fields_of, half_tape, play
-from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit
+from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of, half_tape, play
+from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit_rewards
 from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.networks import Graph, path
@@ -99,7 +99,7 @@ class ArmsSetting(Setting):
                 quiet = half_tape(6000, 3)
                 yield Silent(environment, faint, faint, seeded_tape(3), quiet)
         elif "epsilon" in case.parameters:
-            mute = case.build(environment, case.rounds, epsilon=MUTE)
+            mute = case.build(environment, case.rounds, epsilon=FAINT)
             plain: Policy = KLUCB(n_arms=environment.n_arms)
             if optional(case.kind):
                 unsaid = case.build(environment, case.rounds, epsilon=None)
@@ -120,8 +120,8 @@ class ArmsSetting(Setting):
         # Of a pulled arm and its neighbours, or of one arm where the unit is one reward.
         arms = [0] if phases and policy.guarantee(rounds).unit == "reward" else range(3)
         yield Audited(
-            left=edit(table, [(t, a, 0.0) for a in arms]),
-            right=edit(table, [(t, a, 1.0) for a in arms]),
+            left=edit_rewards(table, [(t, a, 0.0) for a in arms]),
+            right=edit_rewards(table, [(t, a, 1.0) for a in arms]),
             policy=policy,
             half_noise=case.build(environment, rounds, epsilon=2 * case.parameters["epsilon"]),
             rounds=rounds,

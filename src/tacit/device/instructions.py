@@ -30,7 +30,6 @@ __all__ = [
     "randomized_response",
     "subset",
     "unary",
-    "weights",
 ]
 
 MIN_EPSILON = 1e-9

@@ -281,7 +281,7 @@ def _editing(table: Any, setting: str, horizon: int) -> tuple[int, str, Any, lis
             rewards = np.full((horizon, width), level)
             flat = table._replace(kind=arms.RECORDED, recorded=rewards)
             environments.append((f", all other rewards {level:g}", flat))
-        return width, "arm", arms.edit, environments
+        return width, "arm", arms.edit_rewards, environments
     if setting == "users":
         from tacit.users import tables as users
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.checks import require
 from tacit.device import MAX_EPSILON, Channel
-from tacit.device.instructions import MIN_EPSILON, weights
+from tacit.device.instructions import weights
 
 __all__ = ["BITS", "keep_probability", "told", "weights_of"]
 
@@ -16,8 +16,7 @@ BITS = 52
 
 def weights_of(epsilon: float, inside: int, outside: int) -> tuple[int, int]:
     """Return integers a and b, a / b <= e^epsilon, for `inside` outcomes and `outside` others."""
-    inside_range = epsilon == 0 or MIN_EPSILON <= epsilon <= MAX_EPSILON
-    require("keep_probability", "epsilon", "0 or between 1e-9 and 30", inside_range, epsilon)
+    require("keep_probability", "epsilon", "in [0, 30]", 0 <= epsilon <= MAX_EPSILON, epsilon)
     return weights(epsilon, inside, outside)
 
 
@@ -30,7 +29,7 @@ def keep_probability(epsilon: float, others: int = 1, *, bits: int = BITS) -> fl
     Examples
     --------
     >>> round(keep_probability(1.0), 6), round(keep_probability(1.0, others=4), 6)
-    (0.731059, 0.404609)
+    (0.731059, 0.40461)
     """
     a, b = weights_of(epsilon, 1, others)
     return float((a << bits) // (a + others * b)) * 2.0**-bits

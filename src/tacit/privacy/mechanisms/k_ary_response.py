@@ -24,7 +24,10 @@ from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
 
 __all__ = ["KAryResponse", "KAryResponseRelease", "release_option"]
 
-_MOST = 2**16
+Options = Annotated[
+    int, Rule("between 2 and 65536", lambda v: 2 <= v <= 2**16, {"minimum": 2, "maximum": 2**16})
+]
+"""How many options an answer may have."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,13 +89,13 @@ class KAryResponse(Mechanism):
     Examples
     --------
     >>> round(KAryResponse(epsilon=1.0, options=5).keep, 6)
-    0.404609
+    0.40461
     """
 
     name: ClassVar[str] = "k-ary-response"
     summary: ClassVar[str] = "one of several options, or any other instead"
 
-    options: Annotated[int, Rule("between 2 and 65536", lambda v: 2 <= v <= _MOST)]
+    options: Options
 
     @property
     def _bits(self) -> int:

@@ -82,10 +82,10 @@ def least_private(releases: Iterable[Release]) -> Release:
     >>> first = RandomizedResponseRelease(keep_zero=0.731, keep_one=0.731)
     >>> second = RandomizedResponseRelease(keep_zero=0.999, keep_one=0.0027186)
     >>> [round(release.epsilon, 4) for release in (first, second)]
-    [0.9994, 1.0001]
+    [0.9997, 1.0001]
     >>> either = least_private([first, second])
     >>> [round(composed_epsilon([(r, 100)], 1e-6), 1) for r in (first, second, either)]
-    [82.4, 4.7, 82.4]
+    [83.5, 4.9, 83.5]
     """
     different = tuple(dict.fromkeys(releases))
     return different[0] if len(different) == 1 else LeastPrivateRelease(releases=different)

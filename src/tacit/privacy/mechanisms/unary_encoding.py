@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -51,8 +52,11 @@ class UnaryRelease(Release):
 
     @classmethod
     def symmetric(cls, epsilon: float) -> UnaryRelease:
-        """Return the release that flips every bit with probability 1 / (e^(epsilon/2) + 1)."""
-        keep = keep_probability(epsilon / 2)
+        """Return the release that flips every bit with probability 1 / (e^(epsilon/2) + 1).
+
+        An infinite epsilon flips none.
+        """
+        keep = 1.0 if math.isinf(epsilon) else keep_probability(epsilon / 2)
         return cls(keep_one=keep, keep_zero=keep)
 
     @classmethod
