@@ -40,7 +40,7 @@ def play(learner, rounds, seed=0):
 
 
 def means(learner):
-    state = learner._core.decider.state.policy
+    state = learner._core.decider.state
     return state.mean[state.place]
 
 
@@ -100,12 +100,8 @@ def test_without_noise_it_learns_what_the_policy_learns(policy):
         assert decision.option == plain.select(state, t % 4, items)
         reward = float(rng.random())
         learner.learn({"v": 1, "id": decision.id, "value": reward})
-        _update(plain, state, tape, t, t % 4, items[decision.option], reward)
-    np.testing.assert_array_equal(learner._core.decider.state.policy.mean, state.mean)
-
-
-def _update(policy, state, tape, t, user, x, reward):
-    policy.update(state, tape, t, user, x, reward)
+        plain.update(state, tape, t % 4, items[decision.option], reward)
+    np.testing.assert_array_equal(learner._core.decider.state.mean, state.mean)
 
 
 def test_changed_edges_are_as_if_they_had_always_been_there():

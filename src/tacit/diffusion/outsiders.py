@@ -22,7 +22,7 @@ from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
 from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
 from tacit.policy import Program
 from tacit.privacy import Guarantee, compose
-from tacit.privacy.samplers import release_bounded
+from tacit.privacy.mechanisms import release_bounded
 from tacit.tapes import CHOICE, NOISE, Tape, uniform
 
 __all__ = ["OutsiderPrivateDiffusion"]

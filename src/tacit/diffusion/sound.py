@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.diffusion.steps import centre, consensus, draw, intermediate, mix, shares
 from tacit.diffusion.tables import Table, charge, loss_at, note, signal_at, truth_at
-from tacit.privacy.samplers import happens, release_clamped, release_option
+from tacit.privacy.exact import happens
+from tacit.privacy.mechanisms import release_clamped, release_option
 from tacit.tapes import CHOICE, NOISE, SIGNAL, released, uniform
 
 __all__ = [

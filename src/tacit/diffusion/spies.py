@@ -26,7 +26,7 @@ from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
 from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
 from tacit.policy import Program
 from tacit.privacy import BoundedNoiseRelease, Claim, Guarantee, PureRelease, Release, compose
-from tacit.privacy.samplers import release_bounded
+from tacit.privacy.mechanisms import release_bounded
 from tacit.tapes import CHOICE, MESSAGE, NOISE, Tape, uniform
 
 __all__ = ["SpyPrivateDiffusion"]

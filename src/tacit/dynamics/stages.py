@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 from tacit.generator import to_unit
-from tacit.privacy.samplers import release_bit
+from tacit.privacy.mechanisms import release_bit
 from tacit.tapes import NOISE, WAKE, drawn
 from tacit.variates import binomial, block
 
