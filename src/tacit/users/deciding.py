@@ -155,7 +155,10 @@ class UsersDecider(Decider):
                 "(set_edges), because they sum to one"
             )
         if edges is not None:
-            edges = [*edges, *[[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))]]
+            edges = [
+                *edges,
+                *[[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))],
+            ]
         alone = edges is not None or not near
         require(self.policy, "near", "nobody: it joins no people", alone, list(near))
         return self.rejoined(new + 1, edges)
