@@ -84,7 +84,9 @@ def test_a_question_about_the_residual_is_fixed_when_the_decision_is_made(tmp_pa
         first = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
         asked = first.instructions
         assert "cuts" in asked["question"]
-        play(learner, 30)
+        for _ in range(40):
+            offer = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
+            learner.learn(offer.device.report(0.9))
         assert first.instructions == asked
         later = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
         assert later.instructions["question"] != asked["question"]
