@@ -271,7 +271,7 @@ def states(policy, arrivals):
 
 def test_arrivals_do_not_show_in_a_central_policys_decisions():
     """P12: silence is the default reward, learned in the order of decisions when their time is up."""
-    policy = DPSE(n_arms=2, epsilon=50.0, horizon=10, failure_prob=0.9)
+    policy = DPSE(n_arms=2, epsilon=20.0, horizon=10, failure_prob=0.9)
     rng = random.Random(3)
     rewards = [[rng.choice((0.0, 1.0)) for _ in range(30)] for _ in range(40)]
     early = [list(enumerate(batch)) for batch in rewards]
