@@ -604,10 +604,13 @@ def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
         square += x[a] * g[mine + a]
         guess += x[a] * state.mean[i, a]
         energy += x[a] * x[a]
+    told, gram = state.told[i], state.gram[i]
     for a in range(d):
-        state.told[i, a] += x[a] * y / v
+        weighted = x[a] / v
+        told[a] += weighted * y
+        row = gram[a]
         for b in range(d):
-            state.gram[i, a, b] += x[a] * x[b] / v
+            row[b] += weighted * x[b]
     mean = state.mean.reshape(-1)[first * d : first * d + n]
     step = (y - guess) / (v + square)
     root = math.sqrt(v + square)
