@@ -1,6 +1,6 @@
 """The users setting beside the naive update in NumPy, beside obp and river, and LastFM as a whole.
 
-    python benchmarks/users.py [naive|peers|lastfm ...]
+    python benchmarks/users.py [naive|peers|lastfm|residual ...]
 
 Rates are rounds for each CPU second of one thread, both sides in this one run. The naive side keeps
 the inverse of the (dN) x (dN) matrix up to date by rank-one updates, as Algorithm 1 would; both sides
@@ -22,7 +22,7 @@ import numpy as np
 
 import peers
 from tacit.tapes import seeded_tape
-from tacit.users import CoLin, GOBLin, LastFM, LinUCB, recorded_table
+from tacit.users import CoLin, Fitted, GOBLin, LastFM, LinUCB, recorded_table
 from tacit.users.tables import matrix_of, new_trace
 
 LAMBDA, ALPHA = 0.3, 0.3
@@ -114,7 +114,7 @@ def lastfm():
 
     def one(job):
         kind, epsilon, repetition = job
-        policy = kind(**environment.sizes, epsilon=epsilon)
+        policy = kind(**environment.sizes, reward="binary", epsilon=epsilon)
         table, trace = (
             environment.table(0, repetition, horizon),
             environment.trace(horizon, [horizon]),
@@ -135,10 +135,29 @@ def lastfm():
     print(f"  {spent:.0f} s (< 180), CPU {cpu:.0f} s, peak memory {peak:.2f} GB (< 4)")
 
 
+def residual():
+    print("fitted environment, CoLin, 10,000 rounds, ten runs, sigma learned, regret")
+    environment, horizon = Fitted(), 10_000
+    for epsilon in (0.5, 1.0, 2.0, 5.0):
+        policy = CoLin(
+            **environment.sizes, reward="symmetric", reward_range=(-1.0, 1.0), epsilon=epsilon
+        )
+        regret = []
+        for repetition in range(10):
+            table = environment.table(77, repetition, horizon)
+            trace = environment.trace(horizon, np.array([horizon]))
+            tape = seeded_tape(77, repetition)
+            policy.play(policy.start(table), table, tape, trace, 0, horizon)
+            regret.append(trace.measures[-1, 0])
+        error = np.std(regret, ddof=1) / np.sqrt(len(regret))
+        print(f"  epsilon {epsilon:3}  {np.mean(regret):6.1f} +- {error:.1f}", flush=True)
+
+
 PARTS = {
     "naive": against_naive,
     "peers": against_peers,
     "lastfm": lastfm,
+    "residual": residual,
 }
 
 if __name__ == "__main__":

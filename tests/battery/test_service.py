@@ -221,7 +221,7 @@ def serve(policy, table, state, tape, first, last):
         slots.append(policy.select(state, user, table.features[shown]))
         chosen = shown[slots[-1]]
         told = users.reward(table, t, user, slots[-1], chosen)
-        policy.update(state, tape, t, user, table.features[chosen], told)
+        policy.update(state, tape, user, table.features[chosen], told)
     return slots
 
 

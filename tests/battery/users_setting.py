@@ -10,7 +10,7 @@ import numpy as np
 
 from battery.cases import Audited, Case, Setting, Silent, half_tape
 from tacit.policy import Environment, Policy
-from tacit.users import CoLin, NoisySums, PerReward, Synthetic, edit_rewards
+from tacit.users import CoLin, NoisySums, PerReward, Residual, Synthetic, edit_rewards
 from tacit.users.tables import matrix_of, rows_of
 
 SIZES = {"n_users": 3, "dimension": 2, "n_items": 30, "n_shown": 4}
@@ -57,6 +57,9 @@ class UsersSetting(Setting):
             gaussian, central = {"delta": 1e-6}, {"trust": "central"}
             sets += [
                 _hidden("per-reward", mechanism="bit"),
+                _hidden("per-reward", mechanism="piecewise"),
+                _hidden("per-reward", mechanism="bit", centred=True) | {"half_life": 300},
+                _hidden("residual", sigma=0.1),
                 _hidden("published", trust="local"),
                 _hidden("noisy-sums", **gaussian, continual="toeplitz"),
                 _hidden("noisy-sums", **central),
@@ -92,7 +95,7 @@ class UsersSetting(Setting):
         hidden = policy.protection
         if hidden is None:
             return 0
-        if isinstance(hidden, PerReward):
+        if isinstance(hidden, PerReward | Residual):
             return horizon
         size = environment.dimension * (environment.n_users if hidden.on_b else 1)
         ball = isinstance(hidden, NoisySums) and hidden.delta == 0
@@ -102,14 +105,16 @@ class UsersSetting(Setting):
         # A rounded bit and a draw from a window are not nought at the median.
         private: Any = case.build(environment := Synthetic(**SIZES, spread=0.0), case.rounds)
         hidden = private.protection
-        if hidden is None or (isinstance(hidden, PerReward) and hidden.chosen != "laplace"):
+        if hidden is None or isinstance(hidden, Residual):
+            return
+        if isinstance(hidden, PerReward) and hidden.chosen != "laplace":
             return
         plain = Case(case.kind).build(environment, case.rounds, regularisation=private.ridge)
         quiet = half_tape(1500, 16)
         yield Silent(environment, private, plain, quiet, quiet)
 
     def audited(self, case: Case) -> Iterator[Audited]:
-        if _kind(case) not in ("per-reward", "noisy-sums"):
+        if _kind(case) not in ("per-reward", "residual", "noisy-sums"):
             return
         rounds, environment, changes = 3, self.easy(case.kind), {}
         if _kind(case) == "noisy-sums":
@@ -122,7 +127,7 @@ class UsersSetting(Setting):
         table, slots = environment.table(0, 0, rounds), range(environment.n_shown)
         policy: Any = case.build(environment, rounds, **changes)
         protection = policy.protection
-        if isinstance(protection, PerReward):
+        if isinstance(protection, PerReward | Residual):
             loose = dataclasses.replace(protection, epsilon=2 * protection.epsilon)
             half_noise = dataclasses.replace(policy, privacy=loose, epsilon=None)
         else:
@@ -145,5 +150,5 @@ def _hidden(kind: str, **parameters: Any) -> dict[str, Any]:
 def _kind(case: Case) -> str:
     """Return the kind of noise of a case, or nothing."""
     if "epsilon" in case.parameters:
-        return PerReward.kind
+        return Residual.kind
     return str(case.parameters.get("privacy", {"kind": ""})["kind"])

@@ -7,6 +7,7 @@ function of (round, coordinate), so that the policy and this can be given the sa
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import cache
 
@@ -84,3 +85,44 @@ def play(kind, users, contexts, rewards, weights, adjacency, *, lam, alpha, nois
         if noise is not None:
             eta = noise(t, u, visits[u])
     return np.array(picks), np.array(scores)
+
+
+def residual_posterior(kernel, dimension, observations):
+    """Return covariance and mean of all users' parameters, from everything observed so far.
+
+    A priori they are normal with covariance kernel (x) I / d. An observation (user, x, y, v) says that
+    x' theta_user is y with variance v.
+    """
+    covariance = np.kron(kernel, np.eye(dimension)) / dimension
+    n = len(covariance)
+    if not observations:
+        return covariance, np.zeros(n)
+    rows = np.zeros((len(observations), n))
+    for row, (user, x, _, _) in zip(rows, observations, strict=True):
+        row[user * dimension : (user + 1) * dimension] = x
+    y = np.array([o[2] for o in observations])
+    noise = np.diag([o[3] for o in observations])
+    gain = covariance @ rows.T @ np.linalg.inv(rows @ covariance @ rows.T + noise)
+    return covariance - gain @ rows @ covariance, gain @ y
+
+
+def residual_observation(symbol, bins, epsilon, mean, scale, square):
+    """Return (y, v): what an answer says of the expected reward, from Bayes' rule for each bin.
+
+    A reward is normal around the prediction with deviation `scale`, of which `square` is the variance
+    of the expected reward itself. The answer is the true bin with probability proportional to
+    e^epsilon. Moments are matched: the posterior mean of the expected reward given the answer, and
+    the variance that an observation of it must have to lower its variance by the average amount.
+    """
+    edges = stats.norm.ppf(np.arange(bins + 1) / bins)
+    grid = [
+        stats.norm.expect(lambda z: z, lb=a, ub=b, conditional=True)
+        for a, b in itertools.pairwise(edges)
+    ]
+    weights = np.ones((bins, bins)) + np.eye(bins) * math.expm1(epsilon)
+    weights /= weights.sum(axis=1, keepdims=True)
+    told = weights @ np.array(grid)
+    information = np.mean(told**2)
+    # Var(theta) falls by square^2 J / scale^2 = square^2 / (square + v).
+    v = scale**2 / information - square
+    return mean + told[symbol] * scale / information, v

@@ -271,7 +271,7 @@ def states(policy, arrivals):
 
 def test_arrivals_do_not_show_in_a_central_policys_decisions():
     """P12: silence is the default reward, learned in the order of decisions when their time is up."""
-    policy = DPSE(n_arms=2, epsilon=50.0, horizon=10, failure_prob=0.9)
+    policy = DPSE(n_arms=2, epsilon=20.0, horizon=10, failure_prob=0.9)
     rng = random.Random(3)
     rewards = [[rng.choice((0.0, 1.0)) for _ in range(30)] for _ in range(40)]
     early = [list(enumerate(batch)) for batch in rewards]
@@ -340,6 +340,46 @@ def test_a_clock_that_is_set_back_opens_nothing_again():
     learner.tick()
     clock.now -= 11.0
     assert learner.learn(decision.device.report(1.0)).status == "late"
+
+
+def test_spending_of_windows_that_are_over_is_forgotten(monkeypatch):
+    monkeypatch.setattr("tacit.serving.core._CROWDED", 10)
+    learner = tacit.Learner(LOCAL, budget={"day": 1.0, "ever": 5.0})
+    clock = Clock(learner)
+    for _ in range(20):
+        for person in "ab":
+            learner.decide(person=person)
+        clock.now += 86_400.0
+    assert len(learner._core._pending) <= 10
+    assert learner.decide(person="a").reason == "budget"
+
+
+def test_a_failure_half_way_ends_a_learner_in_memory_and_rebuilds_a_stored_one(
+    tmp_path, monkeypatch
+):
+    from tacit.arms.deciding import ArmsDecider
+    from tacit.serving.core import BrokenError
+
+    whole = ArmsDecider.learn
+
+    def failing(self, tape, t, option, record, value):
+        whole(self, tape, t, option, record, value)
+        raise ZeroDivisionError("after the state was changed")
+
+    for store in (None, tmp_path / "x.db"):
+        with tacit.Learner(UCB1(n_arms=2), store=store) as learner:
+            first, second = learner.decide(), learner.decide()
+            learner.learn(told(first, 1.0))
+            monkeypatch.setattr(ArmsDecider, "learn", failing)
+            with pytest.raises(BrokenError):
+                learner.learn(told(second, 1.0))
+            monkeypatch.setattr(ArmsDecider, "learn", whole)
+            if store is None:
+                with pytest.raises(BrokenError, match="load the last save"):
+                    learner.decide()
+            else:
+                assert learner.learn(told(second, 1.0)).status == "learned"
+                assert learner._core.decider.state.counts.sum() == 2
 
 
 # Chances

@@ -17,7 +17,7 @@ from tacit.arms import DPSE, KLUCBCF, TSN
 from tacit.serving import RefusedError
 
 POLICIES = (
-    DPSE(n_arms=2, epsilon=40.0, horizon=10**6, failure_prob=0.9),
+    DPSE(n_arms=2, epsilon=20.0, horizon=10**6, failure_prob=0.9),
     KLUCBCF(n_arms=2, epsilon=1.0),
     TSN(n_arms=2),
 )

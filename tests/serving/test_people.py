@@ -10,7 +10,7 @@ import pytest
 import tacit
 from tacit.networks import Graph
 from tacit.serving import RefusedError
-from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, PerReward
+from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Residual
 
 NAMES = ["ada-l", "bob-m", "cy-n", "di-o"]
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)], n_nodes=4, labels=NAMES)
@@ -40,7 +40,7 @@ def play(learner, rounds, seed=0):
 
 
 def means(learner):
-    state = learner._core.decider.state.policy
+    state = learner._core.decider.state
     return state.mean[state.place]
 
 
@@ -78,13 +78,31 @@ def test_what_is_learned_from_reports_is_unbiased(mechanism):
     assert abs(means(learner)[0, 0] - 0.7) < 5 * error
 
 
+def test_a_question_about_the_residual_is_fixed_when_the_decision_is_made(tmp_path):
+    policy = LinUCB(n_users=4, dimension=3, privacy=Residual(epsilon=2.0), reward="symmetric")
+    with tacit.Learner(policy, people=NAMES, store=tmp_path / "x.db") as learner:
+        first = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
+        asked = first.instructions
+        assert "cuts" in asked["question"]
+        for _ in range(40):
+            offer = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
+            learner.learn(offer.device.report(0.9))
+        assert first.instructions == asked
+        later = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
+        assert later.instructions["question"] != asked["question"]
+        assert first.device.epsilon <= 2.0
+        assert learner.learn(first.device.report(0.5)).status == "learned"
+        learner._experiment.verify()
+
+
 def test_a_local_policy_takes_no_true_reward():
     learner = tacit.Learner(LinUCB(n_users=4, dimension=3, epsilon=0.5), people=NAMES)
     decision = learner.decide(person="ada-l", contexts=np.eye(3))
     for value in (0.5, 2, "1", None, True):
         with pytest.raises(ValueError, match="that the instructions allow"):
             learner.learn({"v": 1, "id": decision.id, "value": value})
-    assert decision.instructions["answer"]["cells"] == 2
+    assert decision.instructions["question"]["levels"] == 2
+    assert decision.device.epsilon <= 0.5
 
 
 @pytest.mark.parametrize("policy", policies(epsilon=2.0), ids=lambda policy: policy.name)
@@ -100,12 +118,8 @@ def test_without_noise_it_learns_what_the_policy_learns(policy):
         assert decision.option == plain.select(state, t % 4, items)
         reward = float(rng.random())
         learner.learn({"v": 1, "id": decision.id, "value": reward})
-        _update(plain, state, tape, t, t % 4, items[decision.option], reward)
-    np.testing.assert_array_equal(learner._core.decider.state.policy.mean, state.mean)
-
-
-def _update(policy, state, tape, t, user, x, reward):
-    policy.update(state, tape, t, user, x, reward)
+        plain.update(state, tape, t % 4, items[decision.option], reward)
+    np.testing.assert_array_equal(learner._core.decider.state.mean, state.mean)
 
 
 def test_changed_edges_are_as_if_they_had_always_been_there():

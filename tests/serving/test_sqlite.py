@@ -10,6 +10,8 @@ import sqlite3
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -253,3 +255,68 @@ def test_a_fork_is_refused(tmp_path):
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == ["refused", "refused", "parent"]
+
+
+def test_threads_that_wait_for_the_disk_share_a_commit(tmp_path, monkeypatch):
+    commits, whole = [], SQLiteStore.append
+
+    def slow(self, experiment, seq, events):
+        commits.append(len(events))
+        time.sleep(0.005)
+        whole(self, experiment, seq, events)
+
+    monkeypatch.setattr(SQLiteStore, "append", slow)
+    with tacit.Learner(LOCAL, store=tmp_path / "x.db") as learner:
+        refused = []
+
+        def work():
+            for _ in range(20):
+                decision = learner.decide()
+                learner.learn({"v": 1, "id": decision.id, "value": 1})
+                try:
+                    learner.learn({"v": 1, "id": decision.id, "value": 0})
+                except ValueError as error:
+                    refused.append(error.reason)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert learner.counts["learned"] == 160
+        assert refused == ["answered"] * 160
+        assert sum(commits) == 320
+        assert len(commits) < 200
+        learner._experiment.verify()
+
+
+def test_a_failed_commit_fails_everybody_in_it_and_nobody_else(tmp_path, monkeypatch):
+    whole = SQLiteStore.append
+
+    def failing(self, experiment, seq, events):
+        if seq % 3 == 0:
+            raise StoreError("disk full")
+        whole(self, experiment, seq, events)
+
+    monkeypatch.setattr(SQLiteStore, "append", failing)
+    made, failed = [], []
+    with tacit.Learner(LOCAL, store=tmp_path / "x.db") as learner:
+        monkeypatch.setattr(SQLiteStore, "append", whole)
+        some(learner, 1, value=1)
+        monkeypatch.setattr(SQLiteStore, "append", failing)
+
+        def work():
+            for _ in range(10):
+                try:
+                    made.append(learner.decide().id)
+                except StoreError:
+                    failed.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) + len(failed) == 40
+        assert set(learner._core.open) == set(made)
+        learner._experiment.verify()

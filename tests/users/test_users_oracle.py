@@ -77,7 +77,7 @@ def compare(kind, table, noise, privacy=None, known=None, **parameters):
         p, C = state.work[:d], state.work[d : d + d * d].reshape(d, d)
         score = X @ p + ALPHA * np.sqrt(np.einsum("ai,ij,aj->a", X, C, X))
         worst = max(worst, float(np.abs(score - scores[t]).max() / max(1, abs(scores[t]).max())))
-        policy.update(state, tape, t, u, X[picks[t]], table.rewards[t, picks[t]])
+        policy.update(state, tape, u, X[picks[t]], table.rewards[t, picks[t]])
     assert worst < 1e-9
     return state
 

@@ -218,5 +218,5 @@ def test_one_step_at_a_time_is_the_simulation():
         slot = policy.select(again, user, table.features[shown])
         assert slot == trace.decisions[t]
         told = reward(table, t, user, slot, shown[slot])
-        policy.update(again, tape, t, user, table.features[shown[slot]], told)
+        policy.update(again, tape, user, table.features[shown[slot]], told)
     np.testing.assert_array_equal(state.mean, again.mean)

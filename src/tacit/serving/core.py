@@ -40,6 +40,7 @@ MODES = ("learn", "frozen", "shadow", "off")
 DECIDED, SHOWN, LEARNED, SILENT, TOTAL = range(5)
 """Places in a tally."""
 _DAY = 86_400_000
+_CROWDED = 100_000
 
 
 class RefusedError(ValueError):
@@ -228,6 +229,7 @@ class Core:
         self._due: list[tuple[int, int, str]] = []
         self._pending: dict[tuple[str, str], int] = {}
         self._staged_at = 0
+        self._crowded = _CROWDED
         self._later = decider.trust == "central" and terms.report_after is not None
         self._everything = None if decider.n_options is None else decider.asked({})
         self._local = decider.trust == "local"
@@ -684,7 +686,15 @@ class Core:
             charges.append((person, window, cost))
         for person, window, amount in charges:
             self._pending[person, window] = self._pending.get((person, window), 0) + amount
+        if self.journal is None and len(self._pending) > self._crowded:
+            self._forget_windows(now)
         return tuple(charges)
+
+    def _forget_windows(self, now: int) -> None:
+        """Drop what was spent in windows that are over, where nothing else keeps it."""
+        current = {allowance.of(now)[0] for allowance in self.allowances}
+        self._pending = {key: spent for key, spent in self._pending.items() if key[1] in current}
+        self._crowded = max(_CROWDED, 2 * len(self._pending))
 
     def _enter(self, decision: Open) -> int | None:
         """Count a new decision, and wait for it unless nothing is to come; then return its expiry."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -54,30 +56,69 @@ class Experiment:
         self._forks = len(_forks)
         self._snapshot_at = 0
         self.seq = 0
+        self._waiting: deque[_Ticket] = deque()
         self._core: Core | None = self._build()
 
     @property
     def core(self) -> Core:
         """The core as it is now, to read."""
-        if self._core is None:
-            self._core = self._rebuilt()
-        return self._core
+        core = self._core
+        if core is None:
+            with self.lock:
+                core = self._core = self._core or self._rebuilt()
+        return core
 
     def run(self, command: Callable[..., A], *arguments: Any, **keywords: Any) -> A:
-        """Carry out one command and return its answer once it is durable."""
+        """Carry out one command and return its answer once it is durable.
+
+        Commands of threads that wait for the disk at the same time share a commit.
+        """
+        if self._store is not None:
+            answer: A = self._run_stored(_Ticket(command, arguments, keywords))
+            return answer
         with self.lock:
             self._check_process()
             core = self.core
             try:
-                answer = command(core, *arguments, **keywords)
+                return command(core, *arguments, **keywords)
             except ValueError:
-                self._commit(core)
                 raise
             except BaseException:
                 self._core = None
                 raise
+
+    def _run_stored(self, ticket: _Ticket) -> Any:
+        self._check_process()
+        self._waiting.append(ticket)
+        with self.lock:
+            if not ticket.done:
+                self._serve()
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.answer
+
+    def _serve(self) -> None:
+        """Carry out what waits, this thread's own command among it, with one commit."""
+        batch = []
+        try:
+            core = self.core
+            while self._waiting:
+                ticket = self._waiting.popleft()
+                batch.append(ticket)
+                try:
+                    ticket.answer = ticket.command(core, *ticket.arguments, **ticket.keywords)
+                except ValueError as error:
+                    ticket.error = error
             self._commit(core)
-            return answer
+        except BaseException as error:
+            self._core = None
+            for ticket in batch:
+                ticket.error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            for ticket in batch:
+                ticket.done = True
 
     def run_many(
         self, commands: Iterable[tuple[Callable[..., A], tuple[Any, ...], dict[str, Any]]]
@@ -128,12 +169,11 @@ class Experiment:
                 )
 
     def close(self) -> None:
-        """Keep a snapshot and let others use the store."""
+        """Keep a snapshot; the store is its owner's to close."""
         with self.lock:
-            if self._store is not None and self._forks == len(_forks):
-                if self._core is not None and self.seq > self._snapshot_at:
-                    self.snapshot()
-                self._store.close()
+            current = self._forks == len(_forks) and self._core is not None
+            if self._store is not None and current and self.seq > self._snapshot_at:
+                self.snapshot()
 
     def _check_process(self) -> None:
         if self._forks != len(_forks):
@@ -155,7 +195,9 @@ class Experiment:
         self.seq += len(core.staged)
         core.committed()
         if self.seq - self._snapshot_at >= _EVERY + 2 * len(core.open):
-            self.snapshot()
+            # What was committed is answered, whether or not this succeeds; the next one tries again.
+            with contextlib.suppress(StoreError):
+                self.snapshot()
 
     def _build(self) -> Core:
         journal = None if self._store is None else _Journal(self._store, self.name)
@@ -185,6 +227,18 @@ class Experiment:
         if self._store is None:
             raise BrokenError("Learner: a command failed half-way; load the last save")
         return self._build()
+
+
+class _Ticket:
+    """A command that waits for its turn, and what came of it."""
+
+    __slots__ = ("answer", "arguments", "command", "done", "error", "keywords")
+
+    def __init__(self, command: Callable[..., Any], arguments: Any, keywords: Any) -> None:
+        self.command, self.arguments, self.keywords = command, arguments, keywords
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self.done = False
 
 
 class _Journal:

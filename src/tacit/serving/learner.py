@@ -212,6 +212,7 @@ class Learner:
         require("Learner", "budget", "only where rewards are protected", finite, budget)
         kept, lost = _opened(store, name, decider, terms, make, names, restored)
         self._secret = make.secret
+        self._owned = None if isinstance(store, Store) else kept
         self._experiment = Experiment(
             make.decider,
             make.tape,
@@ -513,8 +514,10 @@ class Learner:
         return learner
 
     def close(self) -> None:
-        """Let others use the store."""
+        """Keep a snapshot and let others use the store, if the learner opened it."""
         self._experiment.close()
+        if self._owned is not None:
+            self._owned.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,12 +1,16 @@
 """Users who arrive with contexts and share through a graph: LinUCB, CoLin and GOBLin."""
 
 from tacit.users.colin import CoLin
+from tacit.users.collaborative import Question
 from tacit.users.environments import Fitted, Synthetic, UsersEnvironment
 from tacit.users.goblin import GOBLin
 from tacit.users.linucb import LinUCB
 from tacit.users.policy import CollaborativePolicy, Theory
-from tacit.users.privacy import NoisySums, PerReward, Published
+from tacit.users.preparation import principal_components, relation, tag_features
+from tacit.users.privacy import NoisySums, PerReward, Published, Residual
+from tacit.users.recorded import Recorded
 from tacit.users.replay import Delicious, LastFM
+from tacit.users.statistics import Statistics, statistics_of
 from tacit.users.tables import edit_rewards, edit_user, recorded_table
 
 __all__ = [
@@ -20,10 +24,18 @@ __all__ = [
     "NoisySums",
     "PerReward",
     "Published",
+    "Question",
+    "Recorded",
+    "Residual",
+    "Statistics",
     "Synthetic",
     "Theory",
     "UsersEnvironment",
     "edit_rewards",
     "edit_user",
+    "principal_components",
     "recorded_table",
+    "relation",
+    "statistics_of",
+    "tag_features",
 ]

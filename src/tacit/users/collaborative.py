@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.privacy.mechanisms import privatised
+from tacit.privacy.mechanisms import privatised, release_option
 from tacit.tapes import NOISE
 from tacit.users.noise import (
     NONE,
@@ -37,21 +37,31 @@ from tacit.users.tables import LEFT_OUT, arrive, due, ends, observe, write
 
 __all__ = [
     "Block",
+    "Question",
     "Rule",
     "State",
+    "ask",
+    "cuts_of",
     "groups_of",
-    "joined_pairs",
     "learn",
     "new_state",
     "play",
+    "rebuild",
     "select",
     "take",
+    "together",
 ]
 
+VALUE, BIN, NEAR = 0, 1, 2
+"""Kinds of a question."""
 CONSTANT, LEMMA_2, EQUATION_5 = 0, 1, 2
 """The width of the confidence bound: a constant, Lemmas 2 and 4, or equations 5 and 7."""
 DEFERRED = 64
 """Updates of a large component that are kept aside."""
+CHECK_EVERY = 20
+"""Every so many questions one is about the spread of rewards, where that is learned."""
+WITHIN_ONE = math.erf(math.sqrt(0.5))
+"""The probability that a normal is within one standard deviation."""
 _NOTHING = 1e-15
 """What is smaller than the largest entry of K by this factor joins nobody."""
 _DENSE = 0.05
@@ -73,8 +83,25 @@ class Rule(NamedTuple):
     """delta of Lemma 2."""
     reach: float
     """R: reports scatter around their mean no more than a normal of this standard deviation."""
+    fade_every: int
+    """After so many answers all earlier ones count less; 0 for never."""
+    fade_to: float
+    """By this factor."""
     channel: Channel
     """How rewards are hidden."""
+
+
+class Question(NamedTuple):
+    """What a device is asked about a reward, fixed when the decision is made."""
+
+    kind: int
+    """0 for the reward itself, 1 for its bin around the prediction, 2 for whether it is near."""
+    mean: float
+    """The prediction, within the range of rewards."""
+    scale: float
+    """The standard deviation that rewards are predicted to have around it."""
+    variance: float
+    """The variance of the answer, taken as an observation of the expected reward."""
 
 
 class Block(NamedTuple):
@@ -85,6 +112,8 @@ class Block(NamedTuple):
     """The users whose columns they are."""
     basis: NDArray[np.float64]
     """Shape (rows, members)."""
+    shared: float = 0.0
+    """What is added to every entry of K = B'B: the weight of what all members have in common."""
 
 
 class State(NamedTuple):
@@ -114,10 +143,21 @@ class State(NamedTuple):
     """Shape (1,): the bound on all parameters together that the width rests on."""
     basis: NDArray[np.float64]
     """Shape (N, N): B, where noise is added to b, else (0, 0)."""
+    kernel: NDArray[np.float64]
+    """Flat: K / lambda of each component, (size, size)."""
     gram: NDArray[np.float64]
-    """Shape (N, d, d): the blocks of Phi, where noise is added to b, else (0, 0, 0)."""
+    """Shape (N, d, d): what each user's reports say, the sum of xx' / v: the blocks of Phi."""
+    told: NDArray[np.float64]
+    """Shape (N, d): the sum of x y / v."""
     scales: NDArray[np.float64]
     """Shape (streams,): noise scale of each stream."""
+    rounds: NDArray[np.int64]
+    """Shape (2,): questions asked, and answers taken in."""
+    reports: NDArray[np.float64]
+    """Shape (3 + d,): number and sum of estimates, number and sum of contexts shown, where answers
+    are centred."""
+    deviation: NDArray[np.float64]
+    """Shape (2,): log sigma, the standard deviation of rewards, and how often it was corrected."""
     steps: NDArray[np.int64]
     """Shape (streams,): how far each stream is."""
     nodes: NDArray[np.float64]
@@ -164,16 +204,18 @@ def new_state(
     layout = np.zeros((n_users, 6), np.int64)
     diagonal = np.empty(n_users)
     matrices: list[NDArray[np.float64]] = []
+    kernels: list[NDArray[np.float64]] = []
     start = n_entries = n_deferred = 0
     for block in blocks:
         n = len(block.members)
         large = n * d > SMALL
         defer, panel = (DEFERRED, max(1, DEFERRED // d)) if large else (1, n)
         layout[start : start + n] = start, n, defer, panel, n_entries, n_deferred
-        K = block.basis.T @ block.basis
+        K = block.basis.T @ block.basis + block.shared
         K[np.abs(K) < _NOTHING * np.abs(K).max()] = 0.0
         diagonal[start : start + n] = np.diag(K)
         inner = K / rule.regularisation
+        kernels.append(inner.copy())
         if large:
             panels = np.arange(n) // panel
             inner[panels[:, None] < panels[None, :]] = 0.0
@@ -203,8 +245,13 @@ def new_state(
         log_volume=np.zeros(1),
         norm_bound=np.array([norm_bound], np.float64),
         basis=basis,
-        gram=np.zeros((n_users, d, d)) if on_b else np.zeros((0, 0, 0)),
+        kernel=np.concatenate([inner.ravel() for inner in kernels]),
+        gram=np.zeros((n_users, d, d)),
+        told=np.zeros((n_users, d)),
         scales=scales[order] if streams and channel.own else scales.copy(),
+        rounds=np.zeros(2, np.int64),
+        reports=np.zeros(3 + d),
+        deviation=np.array([channel.log_sigma, 0.0]),
         steps=np.zeros(streams, np.int64),
         nodes=np.zeros((streams, dim, depth)),
         current=np.zeros((streams, dim)),
@@ -230,10 +277,17 @@ def groups_of(joined: Any) -> Iterator[NDArray[np.int64]]:
     yield from np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
-def joined_pairs(state: State) -> int:
-    """Return how many pairs of users learn from each other, directly or not."""
-    sizes = state.layout[:, SIZE]
-    return int((sizes - 1).sum()) // 2
+def together(blocks: Sequence[Block], shared: float) -> list[Block]:
+    """Return one block of all users, who have something in common: K becomes K + shared 11'."""
+    members = np.concatenate([block.members for block in blocks])
+    rows = np.unique(np.concatenate([block.rows for block in blocks]))
+    basis, at = np.zeros((len(rows), len(members))), 0
+    for block in blocks:
+        columns = slice(at, at + len(block.members))
+        basis[np.searchsorted(rows, block.rows), columns] = block.basis
+        at = columns.stop
+    order = np.argsort(members)
+    return [Block(rows, members[order], basis[:, order], shared)]
 
 
 @kernel(inlined=False)
@@ -368,6 +422,11 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
                 XC[slot, b] = 0.0
                 for a in range(d):
                     XC[slot, b] += contexts[slot, a] * C[a, b]
+    if rule.channel.centred == 1:
+        state.reports[2] += n_shown
+        for slot in range(n_shown):
+            for a in range(d):
+                state.reports[3 + a] += contexts[slot, a]
     alpha = _width(rule, state)
     best, largest = 0, -np.inf
     for slot in range(n_shown):
@@ -381,6 +440,62 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
     return best
 
 
+@kernel
+def ask(rule: Any, state: Any, user: Any, x: Any) -> Any:
+    """Return the question about the reward of context x; it must not change until it is answered."""
+    channel = rule.channel
+    state.rounds[0] += 1
+    if channel.gains.size == 0:
+        return Question(VALUE, 0.0, 1.0, 1.0)
+    i, d = state.place[user], x.size
+    p, C = state.work[:d], state.work[d : d + d * d].reshape(d, d)
+    first, size, defer, _, at, deferred_at = state.layout[i]
+    n = size * d
+    S = state.covariance[at : at + n * n].reshape(n, n)
+    G = state.deferred[deferred_at : deferred_at + defer * n].reshape(defer, n)
+    _block(S, G, state.pending[first], (i - first) * d, C)
+    mean, square = 0.0, 0.0
+    for a in range(d):
+        p[a] = 0.0
+        for b in range(d):
+            p[a] += C[a, b] * x[b]
+    for a in range(d):
+        mean += x[a] * state.mean[i, a]
+        square += x[a] * p[a]
+    total = math.exp(2.0 * state.deviation[0]) + max(square, 0.0)
+    near = channel.learns_sigma == 1 and state.rounds[0] % CHECK_EVERY == 0
+    return Question(
+        NEAR if near else BIN,
+        min(channel.high, max(channel.low, mean)),
+        math.sqrt(total),
+        total / channel.information - square,
+    )
+
+
+def cuts_of(rule: Rule, question: Question) -> list[float]:
+    """Return the cuts that a device compares a reward with, as the kernel below has them."""
+    if question.kind == NEAR:
+        return [question.mean - question.scale, question.mean + question.scale]
+    return [question.mean + question.scale * cut for cut in rule.channel.cuts.tolist()]
+
+
+@kernel(inlined=False)
+def answer(rule: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
+    """Return what a device tells of a reward: the device's half, which sees no state."""
+    channel = rule.channel
+    if question.kind == VALUE:
+        clipped = min(channel.high, max(channel.low, reward))
+        return privatised(channel.report, tape, t, 0, NOISE, clipped)
+    if question.kind == NEAR:
+        low, high = question.mean - question.scale, question.mean + question.scale
+        near = 1 if low < reward and not high < reward else 0
+        return float(release_option(tape, t, 0, NOISE, near, 2, channel.near_keep))
+    symbol = 0
+    for cut in channel.cuts:
+        symbol += 1 if question.mean + question.scale * cut < reward else 0
+    return float(release_option(tape, t, 0, NOISE, symbol, channel.gains.size, channel.keep))
+
+
 @kernel(inlined=False)
 def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Hide the reward of context x and take in what is told of it (lines 7 to 9 of Algorithm 1).
@@ -390,19 +505,91 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     channel = rule.channel
     i = state.place[user]
     stream = i if channel.own == 1 else 0
+    question = ask(rule, state, user, x)
     if channel.stream != NONE and state.steps[stream] >= channel.capacity:
         return False
-    clipped = min(channel.high, max(channel.low, reward))
-    r = privatised(channel.report, tape, t, 0, NOISE, clipped)
-    take(state, user, x, r)
+    told = answer(rule, tape, t, question, reward)
+    take(rule, state, user, x, question, told)
     if channel.stream != NONE:
-        _add_noise(rule, state, tape, t, i, stream, x, r)
+        _add_noise(rule, state, tape, t, i, stream, x, told)
     return True
 
 
 @kernel(inlined=False)
-def take(state: Any, user: Any, x: Any, r: Any) -> None:
-    """Take in a report r about context x: the server's half, which never sees a reward."""
+def take(rule: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> None:
+    """Take in an answer about context x: the server's half, which never sees a reward."""
+    channel = rule.channel
+    state.rounds[1] += 1
+    if rule.fade_every > 0 and state.rounds[1] % rule.fade_every == 0:
+        _fade(rule, state)
+    if question.kind == NEAR:
+        state.deviation[1] += 1.0
+        step = 2.0 * (state.deviation[1] + 9.0) ** -0.6
+        p = channel.near_keep
+        state.deviation[0] += step * ((2.0 * p - 1.0) * WITHIN_ONE - (told - (1.0 - p)))
+        return
+    if question.kind == BIN:
+        y = question.mean + channel.gains[int(told)] * question.scale / channel.information
+        _observe(state, user, x, y, question.variance)
+        return
+    if channel.centred == 0:
+        _observe(state, user, x, told, 1.0)
+        return
+    reports, apart = state.reports, state.work[: x.size]
+    reports[0] += 1.0
+    reports[1] += told
+    for a in range(x.size):
+        apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
+    _observe(state, user, apart, told - reports[1] / reports[0], 1.0)
+
+
+@kernel(inlined=False)
+def _fade(rule: Any, state: Any) -> None:
+    """Let all earlier answers count less, and begin anew with what is left of them."""
+    n_users, d = state.told.shape
+    for i in range(n_users):
+        for a in range(d):
+            state.told[i, a] *= rule.fade_to
+            for b in range(d):
+                state.gram[i, a, b] *= rule.fade_to
+    rebuild(state)
+
+
+@kernel(inlined=False)
+def rebuild(state: Any) -> None:
+    """Set S and the predictions to what the users' sums say: S = (I + K Phi)^-1 K, mean = S told."""
+    n_users, d = state.told.shape
+    i = 0
+    while i < n_users:
+        first, size, _, _, at, _ = state.layout[i]
+        n, begin = size * d, at // (d * d)
+        K = state.kernel[begin : begin + size * size].reshape(size, size)
+        S = state.covariance[at : at + n * n].reshape(n, n)
+        mean = state.mean.reshape(-1)[first * d : first * d + n]
+        told = state.told.reshape(-1)[first * d : first * d + n]
+        _posterior(K, state.gram[first : first + size], told, S, mean)
+        state.pending[first] = 0
+        i += size
+
+
+@kernel(allocates=True)
+def _posterior(K: Any, gram: Any, told: Any, S: Any, mean: Any) -> None:
+    size, d = gram.shape[0], gram.shape[1]
+    n = size * d
+    prior, system = np.zeros((n, n)), np.eye(n)
+    for u in range(size):
+        for v in range(size):
+            for a in range(d):
+                prior[u * d + a, v * d + a] = K[u, v]
+                for b in range(d):
+                    system[u * d + a, v * d + b] += K[u, v] * gram[v, a, b]
+    S[:, :] = np.linalg.solve(system, prior)
+    mean[:] = np.dot(S, told)
+
+
+@kernel(inlined=False)
+def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
+    """Take in that the expected reward of context x is y, give or take a variance of v."""
     i, d = state.place[user], x.size
     first, size, defer, panel, at, deferred_at = state.layout[i]
     n, mine = size * d, (i - first) * d
@@ -417,9 +604,16 @@ def take(state: Any, user: Any, x: Any, r: Any) -> None:
         square += x[a] * g[mine + a]
         guess += x[a] * state.mean[i, a]
         energy += x[a] * x[a]
+    told, gram = state.told[i], state.gram[i]
+    for a in range(d):
+        weighted = x[a] / v
+        told[a] += weighted * y
+        row = gram[a]
+        for b in range(d):
+            row[b] += weighted * x[b]
     mean = state.mean.reshape(-1)[first * d : first * d + n]
-    step = (r - guess) / (1.0 + square)
-    root = math.sqrt(1.0 + square)
+    step = (y - guess) / (v + square)
+    root = math.sqrt(v + square)
     for j in range(n):
         mean[j] += step * g[j]
         g[j] /= root
@@ -434,7 +628,7 @@ def take(state: Any, user: Any, x: Any, r: Any) -> None:
         pending = 0
     state.pending[first] = pending
     state.energy[0] += state.kernel_diagonal[i] * energy
-    state.log_volume[0] += math.log1p(square)
+    state.log_volume[0] += math.log1p(square / v)
 
 
 @kernel(inlined=False)
@@ -449,9 +643,6 @@ def _add_noise(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any,
         for u in range(n_users):
             for a in range(d):
                 response[u * d + a] += state.basis[u, i] * x[a] * r
-        for a in range(d):
-            for b in range(d):
-                state.gram[i, a, b] += x[a] * x[b]
         for j in range(total.size):
             state.eta[j] -= total[j]
     state.steps[s] += 1

@@ -1,42 +1,32 @@
 """A policy of the users setting at work: people with names, options that come with each decision.
 
-Beside the policy's own arrays each person's sums are kept, of x x' and of x times the debiased report.
-They are all that ridge regression needs, so that new people and changed edges rebuild the model from
-them: d made-up observations with the same sums stand for everything that a person reported.
+What a device is asked is fixed when the decision is made and kept with it, because a question may depend
+on what was predicted then. New people and changed edges rebuild the model from each person's own
+statistics.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import require
 from tacit.deciding import Choice, Decider
-from tacit.device.channel import Channel as DeviceChannel
-from tacit.device.facts import estimator
-from tacit.device.instructions import discrete_laplace, identity, piecewise, randomized_response
-from tacit.tapes import FLOOR, Tape, seeded_tape, uniform
-from tacit.users.collaborative import State, learn, select
+from tacit.device import Channel
+from tacit.device.instructions import identity
+from tacit.tapes import FLOOR, Tape, uniform
+from tacit.users.collaborative import Question, State, select
 from tacit.users.policy import CollaborativePolicy
-from tacit.users.privacy import Channel, PerReward
+from tacit.users.privacy import PerReward, Residual
+from tacit.users.statistics import restored, statistics_of
+from tacit.users.tables import as_matrix
 
 __all__ = ["UsersDecider"]
-
-_ASKED = {"bit": randomized_response, "piecewise": piecewise, "laplace": discrete_laplace}
-
-
-class Kept(NamedTuple):
-    """What is learned."""
-
-    policy: State
-    gram: NDArray[np.float64]
-    """Shape (N, d, d): the sum of x x' of each person."""
-    response: NDArray[np.float64]
-    """Shape (N, d): the sum of x times what was reported, debiased."""
 
 
 class UsersDecider(Decider):
@@ -62,33 +52,27 @@ class UsersDecider(Decider):
         weights: Any = None,
     ) -> None:
         hidden = policy.protection
-        rule = "PerReward or None: noise on sums is for simulations"
-        single = hidden is None or isinstance(hidden, PerReward)
+        rule = "PerReward, Residual or None: noise on sums is for simulations"
+        single = hidden is None or isinstance(hidden, PerReward | Residual)
         require("Learner", "privacy", rule, single, hidden)
         require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
         self.policy: CollaborativePolicy = policy
         self.n_options, self.n_people = None, policy.n_users
         self.trust = "central" if hidden is None else "local"
+        self._epsilon = math.inf if hidden is None else float(hidden.epsilon)
         self._explore = explore
         self._edges = _edges(policy, graph, weights)
-        state = policy.open(**_joined(policy, self._edges))
-        N, d = policy.n_users, policy.dimension
-        self._state = Kept(state, np.zeros((N, d, d)), np.zeros((N, d)))
-        self._rule = policy.rule
-        # What comes in is debiased already, and no noise is added to it.
-        self._taken = policy.rule._replace(channel=Channel(-np.inf, np.inf))
-        self._tape = seeded_tape(0)
-        self._device: dict[float | None, tuple[dict[str, Any], DeviceChannel, float, float]] = {}
+        self._state = policy.open(**_joined(policy, self._edges))
 
     @property
-    def state(self) -> Kept:
-        """The policy's arrays, and each person's sums."""
+    def state(self) -> State:
+        """The policy's arrays."""
         return self._state
 
     @property
     def epsilon(self) -> float:
         """What one report costs."""
-        return self._asked(None)[1].epsilon
+        return self._epsilon
 
     @property
     def joined(self) -> Any:
@@ -117,68 +101,49 @@ class UsersDecider(Decider):
         return int(person or 0), np.ascontiguousarray(rows[numbers]), numbers
 
     def choose(self, tape: Tape, t: int, query: Any) -> Choice:
-        """Offer the context with the largest upper confidence bound."""
+        """Offer the context with the largest upper confidence bound, and fix the question."""
         person, rows, numbers = query
-        slot = int(select(self._rule, self._state.policy, person, rows, np.empty_like(rows)))
+        slot = int(select(self.policy.rule, self._state, person, rows, np.empty_like(rows)))
         chance = 1.0
         if self._explore:
-            m = len(numbers)
-            best = slot
+            m, best = len(numbers), slot
             if uniform(tape, t, 0, FLOOR) < self._explore:
                 slot = int(uniform(tape, t, 1, FLOOR) * m)
             chance = (1.0 - self._explore) * (slot == best) + self._explore / m
-        return Choice(int(numbers[slot]), chance, [person, *rows[slot].tolist()])
+        record: list[Any] = [person, rows[slot].tolist()]
+        if self.trust == "local":
+            question = self.policy.ask(self._state, person, rows[slot])
+            record.append([int(question.kind), *(float(each) for each in question[1:])])
+        return Choice(int(numbers[slot]), chance, record)
 
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
         """Ask for the reward, or for what the mechanism makes of it."""
-        return self._asked(default)[0]
-
-    def _asked(self, default: float | None) -> tuple[dict[str, Any], DeviceChannel, float, float]:
-        made = self._device.get(default)
-        if made is None:
-            low, high = self.policy.reward_range
-            hidden = self.policy.protection
-            slope, intercept = 1.0, 0.0
-            if isinstance(hidden, PerReward):
-                ask: Any = _ASKED[hidden.chosen]
-                told = ask(hidden.epsilon, low=low, high=high, default=default)
-                slope, intercept = (float(each) for each in estimator(told))
-            else:
-                told = identity(low=low, high=high, default=default)
-            made = self._device[default] = (told, DeviceChannel(told), slope, intercept)
-        return made
+        if self.trust == "local":
+            return self.policy.instructions(Question(*record[2]), default=default)
+        low, high = self.policy.reward_range
+        return identity(low=low, high=high, default=default)
 
     def checked(self, option: int, record: Any, value: Any) -> Any:
         """Return a value that the instructions allow."""
-        channel = self._asked(None)[1]
-        if not channel.possible(value):
+        if not Channel(self.instructions(option, record, None)).possible(value):
             raise ValueError(f"report: expected a value that the instructions allow, got {value!r}")
         return float(value) if self.trust == "central" else value
 
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
-        """Take in a report: debiased, with the context that was offered."""
-        _, _, slope, intercept = self._asked(None)
-        person, x = int(record[0]), np.array(record[1:])
-        self._take(person, x, slope * value + intercept)
-        self._state.gram[person] += np.outer(x, x)
-        self._state.response[person] += x * (slope * value + intercept)
-
-    def _take(self, person: int, x: NDArray[np.float64], value: float) -> None:
-        learn(self._taken, self._state.policy, self._tape, 0, person, x, value)
+        """Take in a report with the context that was offered and the question that was asked."""
+        person, x = int(record[0]), np.array(record[1])
+        if self.trust == "local":
+            self.policy.take(self._state, person, x, Question(*record[2]), value)
+        else:
+            self.policy.update(self._state, tape, person, x, value)
 
     def rejoined(self, n_people: int, joined: Any) -> UsersDecider:
-        """Return a decider for so many people, joined anew, that learns from their sums."""
+        """Return a decider for so many people, joined anew, made from each one's statistics."""
         policy = dataclasses.replace(self.policy, n_users=n_people)
         again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
-        n = self.policy.n_users
-        again._state.gram[:n], again._state.response[:n] = self._state.gram, self._state.response
-        for person in range(n):
-            values, vectors = np.linalg.eigh(self._state.gram[person])
-            for value, vector in zip(values, vectors.T, strict=True):
-                if value > 1e-12 * max(values[-1], 1e-300):
-                    x = np.sqrt(value) * vector
-                    taught = float(vector @ self._state.response[person]) / np.sqrt(value)
-                    again._take(person, np.ascontiguousarray(x), taught)
+        old = np.arange(n_people)
+        old[old >= self.policy.n_users] = -1
+        restored(again._state, statistics_of(self._state).arranged(old))
         return again
 
     def with_person(self, near: Sequence[int]) -> UsersDecider:
@@ -194,9 +159,8 @@ class UsersDecider(Decider):
                 *edges,
                 *[[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))],
             ]
-        require(
-            self.policy, "near", "nobody: it joins no people", edges is not None or not near, near
-        )
+        alone = edges is not None or not near
+        require(self.policy, "near", "nobody: it joins no people", alone, list(near))
         return self.rejoined(new + 1, edges)
 
     def retire(self, option: int) -> None:
@@ -210,8 +174,6 @@ class UsersDecider(Decider):
 def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[float]] | None:
     if not policy.joined_by:
         return None
-    from tacit.users.tables import as_matrix
-
     given = {"weights": weights, "graph": graph}[policy.joined_by]
     require("Learner", policy.joined_by, "given", given is not None, None)
     matrix = as_matrix(policy, policy.joined_by, given).tocoo()

@@ -49,15 +49,21 @@ class UsersEnvironment(Environment[Table, Trace]):
         """Return an empty trace."""
         return new_trace(horizon, checkpoints, record=record)
 
+    @property
+    def reward(self) -> str:
+        """What is known of rewards, as the policies' parameter of this name has it."""
+        return "bounded"
+
     def visits(self, horizon: int) -> int:
         """Return in how many of the rounds one user may come."""
         return horizon
 
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
-        """Return the sizes, the rounds of one user and the range of rewards."""
+        """Return the sizes, the rounds of one user, the kind and the range of rewards."""
         return {
             **super().public_parameters(horizon),
             "visits": self.visits(horizon),
+            "reward": self.reward,
             "reward_range": self.rewards_between,
         }
 
@@ -191,6 +197,11 @@ class Synthetic(UsersEnvironment):
     def sizes(self) -> Mapping[str, int]:
         """The numbers of users and of features."""
         return {"n_users": self.n_users, "dimension": self.dimension}
+
+    @property
+    def reward(self) -> str:
+        """Symmetric: noise is normal."""
+        return "symmetric"
 
     def visits(self, horizon: int) -> int:
         """Return each user's share of the rounds: users come in turn."""

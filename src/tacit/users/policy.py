@@ -2,35 +2,55 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import Count, Positive, Share, check, require
+from tacit.checks import Count, NonNegative, Positive, Share, check, one_of, require
+from tacit.device import Channel as Reporting
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Guarantee, Mechanism
-from tacit.privacy.mechanisms import open_channel
+from tacit.privacy.mechanisms import debiased, open_channel
+from tacit.state import load, save
 from tacit.tapes import SECURE, Tape
 from tacit.users.collaborative import (
+    BIN,
     CONSTANT,
+    NEAR,
+    VALUE,
     Block,
+    Question,
     Rule,
     State,
-    joined_pairs,
+    ask,
+    cuts_of,
     learn,
     new_state,
     play,
     select,
+    take,
+    together,
 )
 from tacit.users.noise import NONE
-from tacit.users.privacy import Channel, NoisySums, PerReward, Privacy, Published, Sizes
+from tacit.users.privacy import (
+    Channel,
+    NoisySums,
+    PerReward,
+    Privacy,
+    Published,
+    Residual,
+    Sizes,
+)
+from tacit.users.statistics import Statistics, restored
 from tacit.users.tables import RECORDED, Rows, Table, Trace, as_matrix
 
 if TYPE_CHECKING:
@@ -39,6 +59,8 @@ if TYPE_CHECKING:
 __all__ = ["CollaborativePolicy", "Theory"]
 
 _QUIET_RIDGE = 0.3
+_FADES = 8
+"""In so many steps an answer loses half its weight."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,14 +98,27 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     privacy : PerReward, NoisySums, Published or None
         How rewards are hidden; None adds no noise.
     epsilon : float, optional
-        Short for ``privacy=PerReward(epsilon=...)``; only one of the two can be given.
+        Short for a value of `privacy` that suits the kind of `reward`: ``PerReward(epsilon=...)`` for
+        bounded ones, told by one bit and centred for binary ones, ``Residual(epsilon=...)`` for
+        symmetric ones. Only one of the two can be given.
+    reward : {"bounded", "binary", "symmetric"}
+        What is known of rewards: that they lie in a range; that they are one of its ends; or that
+        their noise is symmetric about their mean, which `Residual` needs.
     reward_range : (float, float), default (0, 1)
         Where noise is added, rewards are clipped to it and noise is calibrated to its width.
     regularisation : float or "auto", default "auto"
         lambda. "auto" is 0.3 or, if that is more, d v, where privatising a reward by itself adds a
-        variance of v: the Bayes penalty for parameters of length 1, as the paper assumes them.
-    exploration : float or Theory, default 0.3
-        The width of the confidence bound: a tuned constant, or that of the policy's theorem.
+        variance of v: the Bayes penalty for parameters of length 1, as the paper assumes them. With
+        `Residual`, whose reports have a variance of their own, it is d.
+    exploration : float or Theory, optional
+        The width of the confidence bound: a tuned constant, by default 0.3 (with `Residual` 0.5, in
+        posterior standard deviations), or that of the policy's theorem.
+    shared : float, optional
+        How much all users are expected to have in common, whoever joins them: K becomes
+        K + shared 11'. By default 1 with `Residual` where anything joins users, else 0.
+    half_life : int, optional
+        For preferences that drift: after so many rounds, of all users together, an answer counts
+        half. What is forgotten was private already, so that the guarantee stays as it is.
     """
 
     setting: ClassVar[str] = "users"
@@ -97,18 +132,24 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
 
     n_users: Count
     dimension: Count
-    privacy: PerReward | NoisySums | Published | None = None
+    privacy: PerReward | Residual | NoisySums | Published | None = None
     epsilon: Positive | None = None
+    reward: Annotated[str, one_of("bounded", "binary", "symmetric")] = "bounded"
     reward_range: tuple[float, float] = (0.0, 1.0)
     regularisation: float | str = "auto"
-    exploration: float | Theory = 0.3
+    exploration: float | Theory | None = None
+    shared: NonNegative | None = None
+    half_life: Count | None = None
 
     def __post_init__(self) -> None:
         check(self)
         twice = self.privacy is not None and self.epsilon is not None
         require(self, "epsilon", "not given beside privacy", not twice, self.epsilon)
         known = self.privacy is None or isinstance(self.privacy, Privacy)
-        require(self, "privacy", "PerReward, NoisySums, Published or None", known, self.privacy)
+        rule = "PerReward, Residual, NoisySums, Published or None"
+        require(self, "privacy", rule, known, self.privacy)
+        fits = self.reward == "symmetric" or not isinstance(self.privacy, Residual)
+        require(self, "reward", "'symmetric' where privacy is Residual", fits, self.reward)
         low, high = self.reward_range
         finite = -math.inf < low < high < math.inf
         require(self, "reward_range", "(low, high) with low < high", finite, (low, high))
@@ -116,16 +157,26 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         ridge, width = self.regularisation, self.exploration
         known = ridge == "auto" if isinstance(ridge, str) else 0 < ridge < math.inf
         require(self, "regularisation", "> 0 or 'auto'", known, ridge)
+        on_b = isinstance(self.privacy, NoisySums | Published) and self.privacy.on_b
+        alone = not (on_b and self.shared)
+        require(self, "shared", "0 where noise is added to the paper's b", alone, self.shared)
+        sums = isinstance(self.privacy, NoisySums | Published)
+        alone = not (sums and self.half_life)
+        require(self, "half_life", "None with noise on sums", alone, self.half_life)
         if isinstance(width, Theory):
             self._check_theory()
-        else:
+        elif width is not None:
             number = isinstance(width, int | float) and 0 <= width < math.inf
             require(self, "exploration", ">= 0 or Theory(...)", number, width)
 
     def _check_theory(self) -> None:
         hidden = self.protection
-        rule = "a number with noise on sums, for which there is no theorem"
-        require(self, "exploration", rule, not isinstance(hidden, NoisySums), self.exploration)
+        rule = "a number with NoisySums or Residual, for which there is no theorem"
+        known = not isinstance(hidden, NoisySums | Residual)
+        require(self, "exploration", rule, known, self.exploration)
+        steady = self.half_life is None
+        rule = "a number with half_life, for which there is no theorem"
+        require(self, "exploration", rule, steady, self.exploration)
         laplace = isinstance(hidden, PerReward) and hidden.chosen == "laplace"
         rule = "a number with Laplace noise on rewards, whose tails are too heavy for the theorem"
         require(self, "exploration", rule, not laplace, self.exploration)
@@ -148,9 +199,15 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         return self.n_users * self.dimension
 
     @property
-    def protection(self) -> PerReward | NoisySums | Published | None:
+    def protection(self) -> PerReward | Residual | NoisySums | Published | None:
         """What hides rewards: `privacy`, or what `epsilon` is short for."""
-        return self.privacy if self.epsilon is None else PerReward(epsilon=self.epsilon)
+        if self.epsilon is None:
+            return self.privacy
+        if self.reward == "symmetric":
+            return Residual(epsilon=self.epsilon)
+        if self.reward == "binary":
+            return PerReward(epsilon=self.epsilon, mechanism="bit", centred=True)
+        return PerReward(epsilon=self.epsilon)
 
     @property
     def _sizes(self) -> Sizes:
@@ -162,8 +219,17 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         if not isinstance(self.regularisation, str):
             return float(self.regularisation)
         hidden = self.protection
+        if isinstance(hidden, Residual):
+            return float(self.dimension)
         variance = 0.0 if hidden is None else hidden.reward_variance(self._sizes)
         return max(_QUIET_RIDGE, self.dimension * variance)
+
+    @property
+    def in_common(self) -> float:
+        """The weight of 11' that `shared` stands for."""
+        if self.shared is not None:
+            return float(self.shared)
+        return float(self.joined_by != "" and isinstance(self.protection, Residual))
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -178,6 +244,20 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             return Guarantee.none(f"{type(self).__name__} without epsilon adds no noise")
         return hidden.guarantee(self._sizes)
 
+    @property
+    def _constant(self) -> float:
+        """The constant width; unused where theory has another."""
+        if isinstance(self.exploration, int | float):
+            return float(self.exploration)
+        return 0.5 if isinstance(self.protection, Residual) else 0.3
+
+    @property
+    def _fade_to(self) -> float:
+        """What a report counts after one of the steps in which it is forgotten."""
+        if self.half_life is None:
+            return 1.0
+        return float(0.5 ** (-(-self.half_life // _FADES) / self.half_life))
+
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
@@ -190,9 +270,11 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         return Rule(
             regularisation=self.ridge,
             width=self.width if isinstance(theory, Theory) else CONSTANT,
-            exploration=0.0 if isinstance(theory, Theory) else float(theory),
+            exploration=self._constant,
             failure_prob=theory.failure_prob if isinstance(theory, Theory) else 0.5,
             reach=reach,
+            fade_every=0 if self.half_life is None else -(-self.half_life // _FADES),
+            fade_to=self._fade_to,
             channel=channel,
         )
 
@@ -227,6 +309,9 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             rule = f"of shape {shape}"
             require(self, self.joined_by, rule, joined.shape == shape, joined.shape)
         blocks = list(self.blocks(joined))
+        pairs = sum(len(block.members) * (len(block.members) - 1) // 2 for block in blocks)
+        if self.in_common > 0:
+            blocks = together(blocks, self.in_common)
         lengths = np.empty(self.n_users)
         for block in blocks:
             lengths[block.members] = np.sqrt(np.sum(block.basis**2, axis=0))
@@ -235,11 +320,10 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         bound = theory.norm_bound if isinstance(theory, Theory) else 0.0
         bound = self.size_of_parameters(joined) if bound is None else bound
         state = new_state(self.rule, blocks, self.n_users, self.dimension, scales, bound)
-        if self.joined_by and self.n_users > 1 and joined_pairs(state) == 0:
-            pairs = self.n_users * (self.n_users - 1) // 2
+        if self.joined_by and self.n_users > 1 and pairs == 0:
             warnings.warn(
-                f"{type(self).__name__}: 0 of {pairs:,} pairs of users are joined, so that "
-                "everybody learns alone, as with LinUCB",
+                f"{type(self).__name__}: 0 of {self.n_users * (self.n_users - 1) // 2:,} pairs of "
+                "users are joined, so that nobody learns from anybody else by name",
                 stacklevel=2,
             )
         return state
@@ -267,20 +351,22 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
         require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
         require(self, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
-        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
+        self._check_user(user)
         return int(select(self.rule, state, user, rows, np.empty_like(rows)))
 
     def update(
-        self, state: State, tape: Tape, t: int, user: int, context: ArrayLike, reward: float
+        self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
     ) -> None:
-        """Take in the reward that `user` gave to what `context` describes, in round `t`.
+        """Take in the true reward that `user` gave to what `context` describes.
 
-        The round is where the noise is read on the tape: no two updates may share one.
+        Device and server in one, for simulations and for a trusted server. The state counts the
+        rounds, so that no two updates read the same noise; a tape belongs to one state.
         """
         self._check_tape(tape)
         x = self._context(context)
-        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
+        self._check_user(user)
         require(self, "reward", "a number", math.isfinite(reward), reward)
+        t = int(state.rounds[0])
         learn(self.rule, state, tape, t, user, x, float(reward))
 
     def decider(self, *, explore: float = 0.0, graph: Any = None, weights: Any = None) -> Decider:
@@ -288,6 +374,107 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         from tacit.users.deciding import UsersDecider
 
         return UsersDecider(self, explore=explore, graph=graph, weights=weights)
+
+    def ask(self, state: State, user: int, context: ArrayLike) -> Question:
+        """Return what a device is asked about the reward of an offer, once, when it is made.
+
+        Keep it with the decision: the answer is taken in with it, however late.
+        """
+        self._check_local()
+        x = self._context(context)
+        self._check_user(user)
+        return Question(*ask(self.rule, state, user, x))
+
+    def instructions(self, question: Question, *, default: float | None = None) -> dict[str, Any]:
+        """Return what a device is told, in the format of ``tacit.device``.
+
+        Parameters
+        ----------
+        question : Question
+            Of `ask`.
+        default : float, optional
+            The reward that stands for a missing one; the low end of the range unless given.
+        """
+        self._check_local()
+        hidden, (low, high) = self.protection, self.reward_range
+        missing = low if default is None else float(default)
+        mechanisms = self.mechanisms
+        if isinstance(hidden, Residual):
+            response = mechanisms[0] if question.kind == BIN else mechanisms[-1]
+            made = response.instructions(default=0.0)
+            made["default"] = missing
+            made["question"] = {
+                "cuts": cuts_of(self.rule, question),
+                "labels": [0, 1, 0] if question.kind == NEAR else list(range(hidden.bins)),
+            }
+            Reporting(made)
+            return made
+        return mechanisms[0].instructions(low=low, high=high, default=missing)
+
+    def take(
+        self, state: State, user: int, context: ArrayLike, question: Question, report: float
+    ) -> None:
+        """Take in what a device reported about the reward of an offer: the server's half.
+
+        Parameters
+        ----------
+        state : State
+        user : int
+        context : array of shape (d,)
+            That of the offer.
+        question : Question
+            What `ask` returned for it.
+        report : int
+            What the device sent: the symbol, not an estimate.
+        """
+        x = self._context(context)
+        self._check_user(user)
+        possible = Reporting(self.instructions(question)).possible(report)
+        require(self, "report", "one that the device can send", possible, report)
+        told = float(report)
+        if question.kind == VALUE:
+            told = float(debiased(self.rule.channel.report, told))
+        take(self.rule, state, user, x, question, told)
+
+    def state_of(self, statistics: Statistics, *, weights: Any = None, graph: Any = None) -> State:
+        """Return the state of users who are joined otherwise now, or of more of them.
+
+        Parameters
+        ----------
+        statistics : Statistics
+            Of as many users as this policy has; see `Statistics.arranged` for new ones.
+        weights, graph
+            As for `open`.
+        """
+        self._check_local()
+        shape = (self.n_users, self.dimension)
+        fits = statistics.told.shape == shape
+        require(self, "statistics", f"of shape {shape}", fits, statistics.told.shape)
+        return restored(self.open(weights=weights, graph=graph), statistics)
+
+    def save(self, path: str | Path, state: State) -> None:
+        """Write a state to a file, with what made it; a central policy's holds raw sums."""
+        save(path, state, {"policy": self.name, "parameters": _written(self)})
+
+    def load(self, path: str | Path, *, weights: Any = None, graph: Any = None) -> State:
+        """Return the state that `save` wrote, if it was the same policy for users joined alike."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            fresh = self.open(weights=weights, graph=graph)
+        state, about = load(path, fresh)
+        same = about.get("policy") == self.name and about.get("parameters") == _written(self)
+        require(self, "file", "of the same policy", same, f"{about.get('policy')} in {path}")
+        alike = np.array_equal(state.kernel, fresh.kernel)
+        require(self, "file", "of users who are joined alike", alike, str(path))
+        return state
+
+    def _check_user(self, user: int) -> None:
+        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
+
+    def _check_local(self) -> None:
+        local = isinstance(self.protection, PerReward | Residual)
+        rule = "PerReward or Residual, for a device to answer"
+        require(self, "privacy", rule, local, self.protection)
 
     def _context(self, context: ArrayLike) -> NDArray[np.float64]:
         x = np.ascontiguousarray(context, np.float64)
@@ -302,6 +489,17 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     def _check_tape(self, tape: Tape) -> None:
         if tape.kind == SECURE:
             require_secure(self)
+
+
+def _written(description: Any) -> dict[str, Any]:
+    """Return the parameters of a dataclass as JSON has them."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(description):
+        value = getattr(description, field.name)
+        if dataclasses.is_dataclass(value):
+            value = {"kind": getattr(value, "kind", ""), **_written(value)}
+        found[field.name] = list(value) if isinstance(value, tuple) else value
+    return found
 
 
 def _given(rows: Rows) -> Rows | None:

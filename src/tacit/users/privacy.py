@@ -12,6 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
+from statistics import NormalDist
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from tacit.privacy import (
     Claim,
     Gaussian,
     Guarantee,
+    KAryResponse,
     L2Ball,
     L2CalibratedLaplace,
     L2CalibratedLaplaceRelease,
@@ -38,7 +40,7 @@ from tacit.privacy.mechanisms import Channel as Report
 from tacit.privacy.mechanisms import open_channel
 from tacit.users.noise import BALL, GAUSSIAN, LAPLACE, NONE, PARAMETER, USER
 
-__all__ = ["NoisySums", "PerReward", "Privacy", "Published", "Sizes"]
+__all__ = ["NoisySums", "PerReward", "Privacy", "Published", "Residual", "Sizes"]
 
 _LOCAL, _CENTRAL = "local", "central"
 _SCALARS = ("laplace", "bit", "piecewise")
@@ -79,6 +81,21 @@ class Channel(NamedTuple):
     """Steps a stream is calibrated for; rewards beyond are not taken in."""
     coefficients: NDArray[np.float64] = np.empty(0)
     """Shape (capacity,): the Toeplitz factor reversed, else (0,)."""
+    centred: int = 0
+    """1 if running means, of estimates and contexts, are subtracted before one is taken in."""
+    cuts: NDArray[np.float64] = np.empty(0)
+    """Shape (k - 1,): where the bins of a standardised residual end, else (0,)."""
+    gains: NDArray[np.float64] = np.empty(0)
+    """Shape (k,): the expected residual for each answer, else (0,)."""
+    keep: float = 1.0
+    """The probability with which a bin is told truly."""
+    information: float = 1.0
+    """J: the share of a reward's information that its answer keeps, the mean squared gain."""
+    near_keep: float = 1.0
+    """The probability with which it is told truly whether a reward is near."""
+    learns_sigma: int = 0
+    log_sigma: float = 0.0
+    """The standard deviation of rewards: whether it is learned, and what it begins with."""
 
 
 class Privacy(ABC):
@@ -124,6 +141,9 @@ class PerReward(Privacy):
     mechanism : {"auto", "laplace", "bit", "piecewise"}
         Laplace noise, one bit by randomized response, or the piecewise mechanism; "auto" is the
         one whose largest variance is smallest.
+    centred : bool, default False
+        Whether the running mean of all estimates, and that of all contexts shown, are subtracted
+        before one is taken in, so that only differences are learned. They are public.
 
     Examples
     --------
@@ -138,6 +158,7 @@ class PerReward(Privacy):
 
     epsilon: Positive
     mechanism: Annotated[str, one_of("auto", "laplace", "bit", "piecewise")] = "auto"
+    centred: bool = False
 
     def __post_init__(self) -> None:
         check(self)
@@ -190,7 +211,8 @@ class PerReward(Privacy):
     def channel(self, sizes: Sizes) -> Channel:
         """Return what the kernels need."""
         (mechanism,) = self.mechanisms(sizes)
-        return Channel(sizes.low, sizes.high, mechanism.channel(sizes.low, sizes.high))
+        report = mechanism.channel(sizes.low, sizes.high)
+        return Channel(sizes.low, sizes.high, report, centred=int(self.centred))
 
 
 def _scalar(name: str, epsilon: float, span: float) -> Mechanism:
@@ -199,6 +221,99 @@ def _scalar(name: str, epsilon: float, span: float) -> Mechanism:
     if name == "bit":
         return RandomizedResponse(epsilon=epsilon)
     return Piecewise(epsilon=epsilon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Residual(Privacy):
+    """Each report says where the reward lies relative to the prediction, by k-ary response.
+
+    The prediction is public, made of earlier reports, so that noise follows the residual and not the
+    range of rewards. A device is told finite cuts around the prediction and answers with a bin.
+    For rewards whose noise is symmetric about their mean only: what is found is the median.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy of one reward, at any horizon, whatever cuts a server sends.
+    sigma : float, optional
+        Standard deviation of a reward around its mean. Unless given it is learned: it begins at a
+        tenth of the range, and every 20th question asks, instead of the bin, whether the reward is
+        within one standard deviation of the prediction.
+
+    Examples
+    --------
+    >>> [Residual(epsilon=e).bins for e in (1.0, 2.5, 5.0)]
+    [2, 3, 7]
+    """
+
+    kind: ClassVar[str] = "residual"
+
+    epsilon: Positive
+    sigma: Positive | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def bins(self) -> int:
+        """How many equally likely bins keep most of the information."""
+        return max(range(2, _MOST_BINS), key=lambda k: _gains(self._keep(k), k)[1])
+
+    def _keep(self, bins: int) -> float:
+        return KAryResponse(epsilon=self.epsilon, options=bins).keep
+
+    def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
+        """Return the response that tells the bin, and the one that tells what is near."""
+        bins = KAryResponse(epsilon=self.epsilon, options=self.bins)
+        near = KAryResponse(epsilon=self.epsilon, options=2)
+        return (bins,) if self.sigma is not None or bins == near else (bins, near)
+
+    def guarantee(self, sizes: Sizes) -> Guarantee:
+        """Return the guarantee of the costlier response: a reward is asked about once."""
+        costly = max((each.release for each in self.mechanisms(sizes)), key=lambda r: r.epsilon)
+        return compose(
+            [(costly, 1)],
+            unit="reward",
+            trust=_LOCAL,
+            span="run",
+            note="Each reward is told by one symbol, before the server sees it, whatever it asks.",
+            not_protected=_OPEN,
+        )
+
+    def channel(self, sizes: Sizes) -> Channel:
+        """Return what the kernels need."""
+        k = self.bins
+        keep = self._keep(k)
+        gains, information = _gains(keep, k)
+        sigma = (sizes.high - sizes.low) / 10 if self.sigma is None else self.sigma
+        return Channel(
+            sizes.low,
+            sizes.high,
+            open_channel(),
+            keep=keep,
+            cuts=_cuts(k),
+            gains=gains,
+            information=information,
+            near_keep=self._keep(2),
+            learns_sigma=int(self.sigma is None),
+            log_sigma=math.log(sigma),
+        )
+
+
+_MOST_BINS = 33
+
+
+def _cuts(bins: int) -> NDArray[np.float64]:
+    """Return where equally likely bins of a standard normal end."""
+    return np.array([NormalDist().inv_cdf(i / bins) for i in range(1, bins)])
+
+
+def _gains(keep: float, bins: int) -> tuple[NDArray[np.float64], float]:
+    """Return what each answer says of a standard normal on average, and the mean of its square."""
+    density = np.array([0.0, *(NormalDist().pdf(cut) for cut in _cuts(bins)), 0.0])
+    means = bins * (density[:-1] - density[1:])
+    gains = (keep - (1 - keep) / (bins - 1)) * means
+    return gains, float(np.mean(gains**2))
 
 
 @dataclass(frozen=True, kw_only=True)

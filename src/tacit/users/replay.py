@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from tacit.checks import Count, check
 from tacit.generator import key_of
-from tacit.networks import Graph, adjacency, group_graph, partition
+from tacit.networks import Graph, partition
 from tacit.users.environments import UsersEnvironment
+from tacit.users.preparation import relation, tag_features
 from tacit.users.tables import REPLAY, Rows, Table, joined, new_table, rows_of
 
 __all__ = ["Delicious", "LastFM"]
@@ -92,6 +93,11 @@ class _Replay(UsersEnvironment):
     def sizes(self) -> Mapping[str, int]:
         """The numbers of groups and of features."""
         return {"n_users": self.n_groups, "dimension": self.dimension}
+
+    @property
+    def reward(self) -> str:
+        """Binary: liked or not."""
+        return "binary"
 
     def visits(self, horizon: int) -> int:
         """Return three times a group's fair share of the rounds.
@@ -184,53 +190,12 @@ def _prepare(
     edges = np.searchsorted(people, friends[known])
     graph = Graph.from_edges(edges, n_nodes=len(people), duplicates="merge", loops="drop")
     groups = partition(graph, n_groups, seed=0)
-    weights = _relation(graph, groups, n_groups)
+    weights = relation(graph, groups)
     return Prepared(
         weights=rows_of(weights),
         graph=rows_of(joined(weights)),
-        features=_features(items, tags, dimension),
+        features=tag_features(items, tags, dimension),
         groups=groups,
         indptr=np.searchsorted(person, np.arange(len(people) + 1)).astype(np.int64),
         liked=item.astype(np.int64),
     )
-
-
-def _relation(graph: Graph, groups: NDArray[np.int64], n_groups: int) -> NDArray[np.float64]:
-    """Return W: numbers of friendships between groups, and within, by columns."""
-    between = adjacency(group_graph(graph, groups), weighted=True)
-    ends = groups[graph.edges()]
-    inside = np.bincount(ends[ends[:, 0] == ends[:, 1], 0], minlength=n_groups)
-    counts = between + np.diag(inside.astype(np.float64))
-    counts[np.diag_indices(n_groups)] += counts.sum(axis=0) == 0
-    relation: NDArray[np.float64] = counts / counts.sum(axis=0)
-    return relation
-
-
-def _features(
-    items: NDArray[np.int64], tags: NDArray[np.int64], dimension: int
-) -> NDArray[np.float64]:
-    """Return the leading principal components of the TF-IDF of tags, rows of length 1."""
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.linalg import LinearOperator, svds
-
-    tags = tags[np.isin(tags[:, 0], items)]
-    row = np.searchsorted(items, tags[:, 0])
-    names, column = np.unique(tags[:, 1], return_inverse=True)
-    counts = csr_matrix((np.ones(len(row)), (row, column)), shape=(len(items), len(names)))
-    counts.sum_duplicates()
-    total = np.maximum(np.asarray(counts.sum(axis=1)).ravel(), 1.0)
-    rarity = np.log(len(items) / np.bincount(counts.indices, minlength=len(names)))
-    weighted = counts.multiply(1.0 / total[:, None]).multiply(rarity[None, :]).tocsr()
-    mean = np.asarray(weighted.mean(axis=0)).ravel()
-    centred = LinearOperator(
-        weighted.shape,
-        matvec=lambda v: weighted @ v - mean @ v,
-        rmatvec=lambda v: weighted.T @ v - mean * v.sum(),
-        dtype=np.float64,
-    )
-    left, values, _ = svds(centred, k=dimension, v0=np.ones(min(weighted.shape)))
-    order = np.argsort(-values)
-    scores = left[:, order] * values[order]
-    length = np.linalg.norm(scores, axis=1, keepdims=True)
-    features: NDArray[np.float64] = np.ascontiguousarray(scores / np.maximum(length, 1e-12))
-    return features

@@ -34,7 +34,7 @@ __all__ = [
     "reward",
 ]
 
-SYNTHETIC, REPLAY, RECORDED = 0, 1, 2
+SYNTHETIC, REPLAY, RECORDED, RATED = 0, 1, 2, 3
 MEASURES = (
     "regret",
     "reward",
@@ -59,7 +59,7 @@ class Table(NamedTuple):
     """N users (or groups of people) choose among n of M items with d features."""
 
     kind: int
-    """0 synthetic, 1 replay, 2 recorded."""
+    """0 synthetic, 1 replay, 2 recorded, 3 rated."""
     key0: np.uint64
     key1: np.uint64
     n_users: int
@@ -80,7 +80,9 @@ class Table(NamedTuple):
     indptr: NDArray[np.int64]
     """Shape (P + 1,): where each person's liked items begin."""
     liked: NDArray[np.int64]
-    """The liked items, increasing for each person."""
+    """The liked, or rated, items, increasing for each person."""
+    ratings: NDArray[np.float64]
+    """What each of them earns in a rated table, else (0,)."""
     users: NDArray[np.int64]
     """Shape (T,): who arrives in a recorded table."""
     rewards: NDArray[np.float64]
@@ -137,6 +139,7 @@ def new_table(*, n_users: int, weights: Any = None, graph: Any = None, **fields:
         "groups": np.arange(n_users),
         "indptr": np.zeros(n_users + 1, np.int64),
         "liked": np.empty(0, np.int64),
+        "ratings": np.empty(0),
         "users": np.empty(0, np.int64),
         "rewards": np.empty((0, fields["n_shown"])),
         "edit_rounds": np.empty(0, np.int64),
@@ -254,14 +257,14 @@ def as_matrix(owner: Any, name: str, value: Any) -> Any:
     from tacit.networks import Graph, to_scipy
 
     if isinstance(value, Graph):
-        matrix = csr_array(to_scipy(value), copy=True)
+        matrix = csr_array(to_scipy(value), dtype=np.float64, copy=True)
     elif isinstance(value, Rows):
-        matrix = matrix_of(value)
+        matrix = matrix_of(value).copy()
     else:
         dense = value if issparse(value) else np.array(value, np.float64)
         square = dense.ndim == 2 and dense.shape[0] == dense.shape[1]
         require(owner, name, "a square matrix", square, dense.shape)
-        matrix = csr_array(dense, dtype=np.float64)
+        matrix = csr_array(dense, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     if matrix.nnz:
@@ -357,7 +360,7 @@ def person_at(table: Any, t: Any) -> Any:
     """Return the person who arrives in round t."""
     if table.kind == RECORDED:
         return table.users[t]
-    if table.kind == REPLAY:
+    if table.kind != SYNTHETIC:
         return _below(table.key0, table.key1, t, 0, 0, _WHO, table.groups.size)
     return t % table.groups.size
 
@@ -365,6 +368,12 @@ def person_at(table: Any, t: Any) -> Any:
 @kernel
 def likes(table: Any, person: Any, item: Any) -> Any:
     """Return whether the item is among those the person liked."""
+    return _place(table, person, item) >= 0
+
+
+@kernel
+def _place(table: Any, person: Any, item: Any) -> Any:
+    """Return where the item stands among those of the person, or -1."""
     low, high = table.indptr[person], table.indptr[person + 1]
     end = high
     while low < high:
@@ -373,7 +382,7 @@ def likes(table: Any, person: Any, item: Any) -> Any:
             low = middle + 1
         else:
             high = middle
-    return low < end and table.liked[low] == item
+    return low if low < end and table.liked[low] == item else -1
 
 
 @kernel(inlined=False)
@@ -393,16 +402,22 @@ def arrive(table: Any, t: Any, shown: Any) -> Any:
         count = table.indptr[person + 1] - first
         slot = _below(key0, key1, t, 0, 0, _LIKED, n)
         shown[slot] = table.liked[first + _below(key0, key1, t, 1, 0, _LIKED, count)]
+    begin = table.indptr[person]
+    pool = table.features.shape[0]
+    if table.kind == RATED:
+        pool = table.indptr[person + 1] - begin
     for j in range(n):
         attempt = 0
         while shown[j] < 0:
-            item = _below(key0, key1, t, j, attempt, _SHOWN, table.features.shape[0])
+            item = _below(key0, key1, t, j, attempt, _SHOWN, pool)
+            if table.kind == RATED:
+                item = table.liked[begin + item]
             attempt += 1
             free = True
             for i in range(n):
                 if shown[i] == item:
                     free = False
-            if free and (table.kind == SYNTHETIC or not likes(table, person, item)):
+            if free and (table.kind != REPLAY or not likes(table, person, item)):
                 shown[j] = item
     return table.groups[person]
 
@@ -417,6 +432,8 @@ def expected(table: Any, t: Any, user: Any, slot: Any, item: Any) -> Any:
         return total
     if table.kind == REPLAY:
         return 1.0 if likes(table, person_at(table, t), item) else 0.0
+    if table.kind == RATED:
+        return table.ratings[_place(table, person_at(table, t), item)]
     return table.rewards[t, slot]
 
 
