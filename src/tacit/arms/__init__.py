@@ -1,9 +1,12 @@
 """One learner, K arms: policies and environments."""
 
 from tacit.arms.aae import AAE
+from tacit.arms.adap_klucb import AdaPKLUCB
 from tacit.arms.alpha_sample import AlphaSample
 from tacit.arms.changing import Adversarial, Drifting, Riser, Rotating, Switching
 from tacit.arms.corruption import Corruption
+from tacit.arms.dp_imed import DPIMED
+from tacit.arms.dp_klucb import DPKLUCB
 from tacit.arms.dpse import DPSE
 from tacit.arms.exp3 import EXP3
 from tacit.arms.gap import GAP
@@ -11,7 +14,9 @@ from tacit.arms.gapu import GAPU
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
+from tacit.arms.lazy_dp_ts import LazyDPTS
 from tacit.arms.learner import Decision, Learner
+from tacit.arms.lower_bounds import asymptotic_regret
 from tacit.arms.recorded import Recorded
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
@@ -24,6 +29,8 @@ from tacit.arms.uniform import Uniform
 
 __all__ = [
     "AAE",
+    "DPIMED",
+    "DPKLUCB",
     "DPSE",
     "EXP3",
     "GAP",
@@ -35,6 +42,7 @@ __all__ = [
     "TSN",
     "UCB1",
     "UCBN",
+    "AdaPKLUCB",
     "Adversarial",
     "AlphaSample",
     "Bernoulli",
@@ -43,6 +51,7 @@ __all__ = [
     "Decision",
     "Drifting",
     "GraphFeedback",
+    "LazyDPTS",
     "Learner",
     "Recorded",
     "Riser",
@@ -50,5 +59,6 @@ __all__ = [
     "Switching",
     "TruncatedNormal",
     "Uniform",
+    "asymptotic_regret",
     "edit_rewards",
 ]
