@@ -43,7 +43,7 @@ def asymptotic_regret(
     >>> from tacit.arms import asymptotic_regret
     >>> from tacit.networks import complete
     >>> round(asymptotic_regret((0.9, 0.5), epsilon=0.1, horizon=100_000), 1)
-    129.6
+    116.5
     >>> asymptotic_regret((0.9, 0.5), epsilon=0.1, horizon=100_000, graph=complete(2))
     0.0
     """
