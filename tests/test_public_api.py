@@ -14,10 +14,10 @@ PUBLIC = {
         Learner Result __version__ register simulate
     """,
     "tacit.arms": """
-        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF
+        AAE AdaPKLUCB Adversarial AlphaSample Bernoulli Beta Corruption DPIMED DPKLUCB DPSE
+        Drifting EXP3 GAP GAPU GraphFeedback KLUCB KLUCBCF LazyDPTS
         Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
-        edit_rewards
+        asymptotic_regret edit_rewards
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError

@@ -12,6 +12,7 @@ from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of, half
 from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit_rewards
 from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
 from tacit.arms.graph_environments import GraphFeedback
+from tacit.arms.growing_policy import BlockPolicy, GraphBlockPolicy
 from tacit.networks import Graph, path
 from tacit.policy import Environment, Policy
 from tacit.tapes import seeded_tape
@@ -23,6 +24,20 @@ PAIRS = Graph.from_edges([(0, 1), (2, 3)], n_nodes=4)
 def optional(kind: type[Policy]) -> bool:
     """Return whether a policy may be had without saying an epsilon."""
     return any(f.name == "epsilon" and f.default is None for f in dataclasses.fields(kind))
+
+
+def releases_of(policy: BlockPolicy, state: Any) -> int:
+    """Return how many blocks make up what is released, from their sizes as documented."""
+    n = 0
+    for arm, held in enumerate(state.blocks.counts.tolist()):
+        total = int(state.totals[arm]) if hasattr(state, "totals") else held
+        sizes = {"adap-klucb": (1, 1.0), "lazy-dp-ts": (1, 2.0)}
+        size, growth = sizes.get(policy.name, (2, 0.5))
+        forgets, seen = policy.name == "lazy-dp-ts", 0
+        while total and (size <= total if forgets else seen < total):
+            seen, n = seen + size, n + 1
+            size = 2 * size if forgets else max(1, int(np.ceil(growth * seen)))
+    return n
 
 
 class ArmsSetting(Setting):
@@ -42,6 +57,8 @@ class ArmsSetting(Setting):
             if issubclass(kind, GraphElimination):
                 sets += [{**sets[0], "unit": "round"}, {**sets[0], "noise": "tight"}]
             return sets
+        if issubclass(kind, GraphBlockPolicy):
+            return [{"epsilon": 1.0}, {"epsilon": 1.0, "unit": "round"}]
         if kind is SWKLUCBCF:
             return [{"window": 40}, {"window": 400, "epsilon": 2.0}]
         sets = [{}] if optional(kind) or "epsilon" not in fields else []
@@ -53,7 +70,7 @@ class ArmsSetting(Setting):
 
     def easy(self, kind: type[Policy]) -> Environment:
         environment = Bernoulli(means=MEANS)
-        if issubclass(kind, GraphElimination):
+        if issubclass(kind, GraphElimination | GraphBlockPolicy):
             return GraphFeedback(environment=environment, graph=path(3))
         return environment
 
@@ -86,6 +103,8 @@ class ArmsSetting(Setting):
             state = play(policy, environment, horizon).state
             assert state.active.tolist() == [False, True, False]
             return int(environment.n_arms + state.now[PHASE] - 2)
+        if isinstance(policy, BlockPolicy):
+            return releases_of(policy, play(policy, environment, horizon).state)
         per_reward = sum(count for _, count in policy.guarantee(horizon).releases)
         return horizon * per_reward
 
@@ -98,6 +117,10 @@ class ArmsSetting(Setting):
                 faint = case.build(environment, case.rounds, epsilon=1e9)
                 quiet = half_tape(6000, 3)
                 yield Silent(environment, faint, faint, seeded_tape(3), quiet)
+        elif issubclass(case.kind, BlockPolicy):
+            if case.kind.name != "lazy-dp-ts":
+                faint = case.build(environment, case.rounds, epsilon=1e9)
+                yield Silent(environment, faint, faint, seeded_tape(3), half_tape(1600, 3))
         elif "epsilon" in case.parameters:
             mute = case.build(environment, case.rounds, epsilon=FAINT)
             plain: Policy = KLUCB(n_arms=environment.n_arms)
@@ -114,11 +137,12 @@ class ArmsSetting(Setting):
         if case.kind.name == "gapu" and "unit" in case.parameters:
             # What a round shows depends on the set drawn: without edges there is one to draw.
             environment = Bernoulli(means=MEANS)
-        rounds, t = (case.rounds, 0) if phases else (4, 1)
+        blocks = issubclass(case.kind, BlockPolicy)
+        rounds, t = (case.rounds, 0) if phases else (4, 0 if blocks else 1)
         table = environment.table(0, 0, rounds)
         policy = case.build(environment, rounds)
         # Of a pulled arm and its neighbours, or of one arm where the unit is one reward.
-        arms = [0] if phases and policy.guarantee(rounds).unit == "reward" else range(3)
+        arms = [0] if (phases or blocks) and policy.guarantee(rounds).unit == "reward" else range(3)
         yield Audited(
             left=edit_rewards(table, [(t, a, 0.0) for a in arms]),
             right=edit_rewards(table, [(t, a, 1.0) for a in arms]),

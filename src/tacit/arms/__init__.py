@@ -1,9 +1,12 @@
 """One learner, K arms: policies and environments."""
 
 from tacit.arms.aae import AAE
+from tacit.arms.adap_klucb import AdaPKLUCB
 from tacit.arms.alpha_sample import AlphaSample
 from tacit.arms.changing import Adversarial, Drifting, Riser, Rotating, Switching
 from tacit.arms.corruption import Corruption
+from tacit.arms.dp_imed import DPIMED
+from tacit.arms.dp_klucb import DPKLUCB
 from tacit.arms.dpse import DPSE
 from tacit.arms.exp3 import EXP3
 from tacit.arms.gap import GAP
@@ -11,6 +14,8 @@ from tacit.arms.gapu import GAPU
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
+from tacit.arms.lazy_dp_ts import LazyDPTS
+from tacit.arms.lower_bounds import asymptotic_regret
 from tacit.arms.recorded import Recorded
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
@@ -23,6 +28,8 @@ from tacit.arms.uniform import Uniform
 
 __all__ = [
     "AAE",
+    "DPIMED",
+    "DPKLUCB",
     "DPSE",
     "EXP3",
     "GAP",
@@ -34,6 +41,7 @@ __all__ = [
     "TSN",
     "UCB1",
     "UCBN",
+    "AdaPKLUCB",
     "Adversarial",
     "AlphaSample",
     "Bernoulli",
@@ -41,11 +49,13 @@ __all__ = [
     "Corruption",
     "Drifting",
     "GraphFeedback",
+    "LazyDPTS",
     "Recorded",
     "Riser",
     "Rotating",
     "Switching",
     "TruncatedNormal",
     "Uniform",
+    "asymptotic_regret",
     "edit_rewards",
 ]

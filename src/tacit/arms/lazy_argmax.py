@@ -6,8 +6,8 @@ bar b exactly if the *evidence* N d(lambda, g(b)) that the arm's mean is lower i
 changes only with the arm or the bar. If one arm alone reaches the bar, it is the best; if not, indices
 are solved, and the largest is the bar from then on.
 
-What that gains over solving every index in every round, with the same decisions, is printed by
-``python benchmarks/lazy_argmax.py``: 7 times the rounds a second for ten arms without a window, MEASURE.
+Measured with ten arms (``python benchmarks/lazy_argmax.py``), beside solving every index in every round and
+with the same decisions: 16 times the rounds a second of kl-UCB, 6 to 7 times those of SW-KLUCB-CF.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class BlockSums(ABC):
             span="run",
             basis="theorem",
             claim=claim,
-            note="Decisions and noised sums are covered; raw sums are not, nor is whether a reward "
-            "arrives at all",
+            note="Decisions and noised sums are covered; each reward enters one of them",
+            not_protected=("sending", "others", "server", "sums"),
         )
 
 

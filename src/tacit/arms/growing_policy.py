@@ -1,0 +1,91 @@
+"""What policies that decide by released block sums share: parameters, guarantee, mechanisms."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from tacit.arms.graph_environments import Feedback, check_graph, closed_rows
+from tacit.arms.growing_blocks import Blocks, forget_open, new_blocks
+from tacit.arms.policy import ArmsPolicy
+from tacit.checks import Count, Positive, check, one_of, require
+from tacit.networks import Graph
+from tacit.privacy import Guarantee, Mechanism
+from tacit.privacy.block_sums import TrustedServer
+
+__all__ = ["BlockPolicy", "GraphBlockPolicy"]
+
+_FIRST = 2.0  # rewards of a first block, times epsilon: noise is then half of what it can hide
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockPolicy(ArmsPolicy):
+    """A policy that decides by noised sums of blocks, each reward in one of them.
+
+    The state has the blocks in ``state.blocks``.
+    """
+
+    protects: ClassVar[str] = "each reward; trusts the server"
+
+    n_arms: Count
+    epsilon: Positive
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def unit(self) -> str:
+        """A round, of which one reward is seen."""
+        return "round"
+
+    @property
+    def sums(self) -> TrustedServer:
+        """Where the noise enters."""
+        return TrustedServer(epsilon=self.epsilon, unit=self.unit)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Laplace noise on the sum of a block."""
+        return (self.sums.mechanism,)
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return epsilon for the unit over the whole run."""
+        return self.sums.guarantee()
+
+    def forget_unreleased(self, state: Any) -> None:
+        """Empty the open blocks."""
+        forget_open(state.blocks)
+
+    def _blocks(self, feedback: Any, *, first: int) -> Blocks:
+        fits = feedback.indptr.size == feedback.graph_starts.size * (self.n_arms + 1)
+        require(self, "n_arms", "the number of arms of the table", fits, self.n_arms)
+        rows = Feedback(feedback.graph_starts, feedback.indptr, feedback.indices)
+        shared = rows.indices.size > rows.graph_starts.size * self.n_arms
+        per_round = self.unit == "round" and shared
+        return new_blocks(self.n_arms, rows, first=first, per_round=per_round)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphBlockPolicy(BlockPolicy):
+    """The same on a feedback graph, which may be directed and may change."""
+
+    protects: ClassVar[str] = "each reward, or each round; trusts the server"
+    side_observations: ClassVar[bool] = True
+
+    unit: Annotated[str, one_of("reward", "round")] = "reward"
+    graph: Graph | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_graph(self, self.graph)
+
+    @property
+    def rewards_per_round(self) -> int:
+        """The largest number of rewards one pull shows: a degree and one, at most K."""
+        return self.n_arms if self.graph is None else int(self.graph.degrees.max()) + 1
+
+    def _start(self, table: Any) -> Blocks:
+        if table is None:
+            table = closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
+        return self._blocks(table, first=math.ceil(_FIRST / self.epsilon))

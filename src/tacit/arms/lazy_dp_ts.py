@@ -1,0 +1,162 @@
+"""Lazy-DP-TS: private Thompson sampling on epochs that double and are dropped.
+
+Each arm's posterior comes from the noised sum of its latest epoch of 2^r rewards alone; older ones are
+dropped, so that a reward enters one release. The mean is raised by 3 ln t / (epsilon 2^r), which outweighs
+the noise, and clipped to [0, 1]; each round draws a plausible mean of every arm from a beta posterior and
+pulls the arm with the largest. Hu and Hegde (2022), Algorithm 2; each arm is pulled once first. A baseline.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.graph_environments import closed_rows
+from tacit.arms.growing_blocks import (
+    FULL,
+    UNKNOWN,
+    Blocks,
+    moves_on,
+    note_pull,
+    release_full,
+    take_in,
+)
+from tacit.arms.growing_policy import BlockPolicy
+from tacit.arms.tables import observe
+from tacit.compiled import kernel
+from tacit.generator import inverse_normal
+from tacit.tapes import CHOICE, uniform
+
+__all__ = ["LazyDPTS"]
+
+_LEAST = 2.0**-54
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    epsilon: float
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
+
+
+class State(NamedTuple):
+    """What is learned."""
+
+    blocks: Blocks
+    """Sums and counts are of the latest epoch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LazyDPTS(BlockPolicy):
+    """Draw a plausible mean of every arm from its private, optimistic posterior; pull the largest.
+
+    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
+    over the whole run; the server is trusted.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float
+        Privacy of one reward.
+
+    Examples
+    --------
+    >>> from tacit.arms import LazyDPTS
+    >>> LazyDPTS(n_arms=3, epsilon=0.5).guarantee(1000).epsilon
+    0.5
+
+    References
+    ----------
+    Hu, Hegde. Near-optimal Thompson sampling-based algorithms for differentially private stochastic
+    bandits. UAI 2022.
+    """
+
+    name: ClassVar[str] = "lazy-dp-ts"
+    summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
+    paper: ClassVar[str] = "Hu and Hegde 2022, Algorithm 2"
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(float(self.epsilon), np.arange(self.n_arms))
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing."""
+        return State(self._blocks(closed_rows(self.n_arms), first=1))
+
+
+@kernel
+def _gamma(tape: Any, t: Any, arm: Any, n_arms: Any, k: Any, shape: Any) -> Any:
+    # Marsaglia and Tsang (2000), shape >= 1; reads the draws k, k + 2, k + 4, ... of the arm.
+    d = shape - 1.0 / 3.0
+    c = 1.0 / math.sqrt(9.0 * d)
+    while True:
+        u = uniform(tape, t, arm + n_arms * k, CHOICE)
+        x = inverse_normal(u * (1.0 - 2.0 * _LEAST) + _LEAST)
+        v = (1.0 + c * x) ** 3
+        if v > 0.0:
+            u = max(uniform(tape, t, arm + n_arms * (k + 2), CHOICE), _LEAST)
+            if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
+                return d * v
+        k += 4
+
+
+@kernel(inlined=False)
+def beta_draw(tape: Any, t: Any, arm: Any, n_arms: Any, alpha: Any, beta: Any) -> Any:
+    """Return a beta variate for an arm and round; both parameters are at least 1."""
+    x = _gamma(tape, t, arm, n_arms, 0, alpha)
+    y = _gamma(tape, t, arm, n_arms, 1, beta)
+    return x / (x + y)
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Release full epochs, then return the arm with the largest draw from its posterior."""
+    blocks = state.blocks
+    K = blocks.counts.size
+    moves_on(blocks, t)
+    if blocks.now[FULL] > 0:
+        release_full(blocks, tape, t, rule.epsilon, 0, 1)
+        for a in range(K):
+            if blocks.fresh[a]:
+                blocks.due[a] = 2 * blocks.counts[a]
+    best, largest = eligible[0], -1.0
+    for i in range(eligible.size):
+        a = eligible[i]
+        n = blocks.counts[a]
+        if n == 0 and blocks.now[UNKNOWN] > 0 and blocks.open_counts[a] == 0:
+            note_pull(blocks, t, a)
+            return a
+        draw = 1.0
+        if n > 0:
+            raised = blocks.sums[a] / n + 3.0 * math.log(t + 1.0) / (rule.epsilon * n)
+            mean = min(1.0, max(0.0, raised))
+            draw = beta_draw(tape, t, a, K, mean * n + 1.0, (1.0 - mean) * n + 1.0)
+        if draw > largest:
+            best, largest = a, draw
+    note_pull(blocks, t, best)
+    return best
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take in a reward."""
+    take_in(state.blocks, tape, t, arm, reward)
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.all_arms)
+        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+
+
+LazyDPTS.act, LazyDPTS.learn, LazyDPTS.run = act, learn, run
