@@ -1,0 +1,1 @@
+"""Deciding for real people, and agents who have no server."""
