@@ -23,7 +23,7 @@ import numpy as np
 import peers
 from tacit.tapes import seeded_tape
 from tacit.users import CoLin, GOBLin, LastFM, LinUCB, recorded_table
-from tacit.users.tables import new_trace
+from tacit.users.tables import matrix_of, new_trace
 
 LAMBDA, ALPHA = 0.3, 0.3
 
@@ -82,7 +82,10 @@ def against_naive():
         table = environment(100, 25, n_shown, 4000)
         for kind in (CoLin, GOBLin):
             policy = kind(n_users=100, dimension=25, regularisation=LAMBDA, exploration=ALPHA)
-            B = policy.basis(table.weights, table.adjacency)
+            joined = matrix_of(getattr(table, policy.joined_by))
+            B = np.zeros((100, 100))
+            for block in policy.blocks(joined):
+                B[np.ix_(block.rows, block.members)] = block.basis
             their_picks, theirs = naive(B, table, 150)
             picks, rate = ours(policy, table, 4000)
             same = np.array_equal(picks[:150], their_picks)
@@ -107,12 +110,11 @@ def against_peers():
 def lastfm():
     print("LastFM, 100 groups, 10,000 rounds, five repetitions, two threads")
     environment, horizon = LastFM(), 10_000
-    public = environment.public_parameters(horizon)
     begin, cpu = time.perf_counter(), time.process_time()
 
     def one(job):
         kind, epsilon, repetition = job
-        policy = kind(**public, epsilon=epsilon)
+        policy = kind(**environment.sizes, epsilon=epsilon)
         table, trace = (
             environment.table(0, repetition, horizon),
             environment.trace(horizon, [horizon]),

@@ -40,7 +40,7 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         (["compare", "ucb9"], "no policy is called 'ucb9'"),
         (["compare", "ucb1", "--environment", "mars"], "no environment is called 'mars'"),
         (["compare", "ucb1:exploration"], "expected NAME:parameter=value"),
-        (["compare", "klucb-cf:epsilon=-1"], "expected epsilon > 0, got -1"),
+        (["compare", "klucb-cf:epsilon=-1"], "expected epsilon > 0 and finite, got -1"),
         (["compare", "ucb1", "--horizon", "0"], "--horizon"),
         (["run", "absent.toml"], "cannot read it"),
         (["guarantee", "klucb-cf:epsilon=nan"], "expected epsilon to be a number, got nan"),
@@ -91,7 +91,7 @@ def test_every_infinite_entry_of_a_guarantee_says_why(tmp_path):
 
 
 def test_a_published_guarantee_at_a_delta_has_two_ends(tmp_path):
-    words = ["guarantee", "colin:epsilon=2,variant=published,trust=central", "--json"]
+    words = ["guarantee", 'colin:privacy={kind="published",epsilon=2,trust="central"}', "--json"]
     rows = json.loads(tacit(*words, cwd=tmp_path).stdout)["spans"]
     pure, loose = rows[:2]
     assert (pure["delta"], loose["delta"]) == (0, 1e-6)

@@ -15,9 +15,9 @@ PUBLIC = {
     """,
     "tacit.arms": """
         AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF Learner Piecewise RandomizedResponse
-        Recorded Riser Rotating SWKLUCBCF SWUCB TSN TruncatedNormal UCB1 UCBN Uniform
-        edit
+        GAPU GraphFeedback KLUCB KLUCBCF Learner
+        Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
+        edit_rewards
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError
@@ -31,6 +31,9 @@ PUBLIC = {
     """,
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend
+    """,
+    "tacit.engines": """
+        ARRAYS Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
     """,
     "tacit.networks": """
         Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
@@ -64,8 +67,8 @@ PUBLIC = {
         reproduce reproductions
     """,
     "tacit.users": """
-        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB Synthetic edit
-        recorded_table
+        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB NoisySums PerReward Published
+        Synthetic Theory UsersEnvironment edit_rewards edit_user recorded_table
     """,
 }
 

@@ -40,7 +40,15 @@ from numba import types as kinds
 from numba.core import caching, config, sigutils
 from numba.core.registry import CPUDispatcher
 
-__all__ = ["INTERPRETED", "address_of", "bound", "call", "kernel", "when_compiling"]
+__all__ = [
+    "INTERPRETED",
+    "address_of",
+    "bound",
+    "call",
+    "kernel",
+    "tell_compiling",
+    "when_compiling",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -263,22 +271,28 @@ class _Telling:
     """Tells whoever asked, once, when compilation takes more than a second."""
 
     def __init__(self) -> None:
-        self.tell: Callable[[], None] | None = None
+        self.ask: Callable[[], None] | None = None
         self._depth = 0
         self._timer: threading.Timer | None = None
 
     def __enter__(self) -> None:
         self._depth += 1
-        if self.tell is not None and self._timer is None:
+        if self.ask is not None and self._timer is None:
             self._timer = threading.Timer(1.0, self.tell)
             self._timer.daemon = True
             self._timer.start()
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
-        if self._depth == 0 and self._timer is not None and self._timer.is_alive():
+        if self._depth == 0 and self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def tell(self) -> None:
+        """Tell, if nobody has told yet."""
+        ask, self.ask = self.ask, None
+        if ask is not None:
+            ask()
 
 
 _telling = _Telling()
@@ -286,7 +300,12 @@ _telling = _Telling()
 
 def when_compiling(tell: Callable[[], None] | None) -> None:
     """Call `tell` once, as soon as a compilation has taken a second; None takes that back."""
-    _telling.tell = tell
+    _telling.ask = tell
+
+
+def tell_compiling() -> None:
+    """Say that a process started by this one compiles: who asked `when_compiling` is told, once."""
+    _telling.tell()
 
 
 class _Index(caching.IndexDataCacheFile):

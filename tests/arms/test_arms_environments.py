@@ -12,10 +12,10 @@ from tacit.arms import (
     Bernoulli,
     Beta,
     Drifting,
-    Piecewise,
     Recorded,
     Riser,
     Rotating,
+    Switching,
     TruncatedNormal,
 )
 from tacit.arms.tables import mean_of, reward
@@ -24,8 +24,8 @@ WORLDS = [
     Bernoulli(means=(0.2, 0.8)),
     TruncatedNormal(means=(0.2, 0.8)),
     Beta(means=(0.2, 0.8)),
-    Piecewise(means=((0.2, 0.8), (0.9, 0.1)), breakpoints="drawn"),
-    Piecewise(means=((0.2, 0.8), (0.9, 0.1)), rewards="beta", spread=5.0),
+    Switching(means=((0.2, 0.8), (0.9, 0.1)), breakpoints="drawn"),
+    Switching(means=((0.2, 0.8), (0.9, 0.1)), rewards="beta", spread=5.0),
     Rotating(n_arms=3),
     Riser(),
     Drifting(n_arms=3),
@@ -81,7 +81,7 @@ def test_a_drifting_world_spends_its_budget_exactly():
 
 
 def test_drawn_breakpoints_differ_and_stay_inside():
-    environment = Piecewise(means=((0.2,), (0.4,), (0.6,)), breakpoints="drawn")
+    environment = Switching(means=((0.2,), (0.4,), (0.6,)), breakpoints="drawn")
     starts = {tuple(environment.table(0, r, 50).starts) for r in range(20)}
     assert len(starts) > 10
     assert all(s[0] == 0 and 0 < s[1] < s[2] < 50 for s in starts)
@@ -146,9 +146,9 @@ def test_a_missing_value_in_parquet_is_refused(tmp_path):
         (lambda: Bernoulli(means=(0.5, 1.5)), r"Bernoulli: expected means in \[0, 1\], got 1.5"),
         (lambda: Beta(means=(0.0, 0.5)), r"Beta: expected means strictly between"),
         (lambda: TruncatedNormal(means=(0.5,), spread=0), r"TruncatedNormal: expected spread > 0"),
-        (lambda: Piecewise(means=((0.1,), (0.2,)), breakpoints=(5, 9)), r"expected breakpoints 1"),
-        (lambda: Piecewise(means=((0.1,), (0.2,)), breakpoints=(0,)), r"expected breakpoints"),
-        (lambda: Piecewise(means=((0.1,),), rewards="cauchy"), r"expected rewards one of"),
+        (lambda: Switching(means=((0.1,), (0.2,)), breakpoints=(5, 9)), r"expected breakpoints 1"),
+        (lambda: Switching(means=((0.1,), (0.2,)), breakpoints=(0,)), r"expected breakpoints"),
+        (lambda: Switching(means=((0.1,),), rewards="cauchy"), r"expected rewards one of"),
         (lambda: Drifting(variation=100.0), r"Drifting: expected variation in"),
         (lambda: Adversarial(gap=0.0), r"Adversarial: expected gap in \(0, 1\)"),
         (Recorded, r"Recorded: expected data or file given"),

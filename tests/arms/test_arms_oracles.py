@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -15,8 +17,7 @@ from tacit.arms import (
     UCB1,
     Bernoulli,
     Corruption,
-    Piecewise,
-    RandomizedResponse,
+    Switching,
     TruncatedNormal,
 )
 from tacit.arms.tables import reward
@@ -25,7 +26,7 @@ from tacit.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uni
 T = 250
 WORLDS = {
     "bernoulli": Bernoulli(means=(0.3, 0.5, 0.45)),
-    "changing": Piecewise(means=((0.9, 0.2), (0.1, 0.8), (0.5, 0.6))),
+    "changing": Switching(means=((0.9, 0.2), (0.1, 0.8), (0.5, 0.6))),
     "normal": TruncatedNormal(means=(0.4, 0.6, 0.5, 0.55)),
     "all alike": Bernoulli(means=(0.5,) * 5),
     "hopeless": Bernoulli(means=(0.0, 0.0, 0.02)),
@@ -88,29 +89,43 @@ def test_kl_ucb(environment, seed):
     assert decisions(KLUCB(n_arms=environment.n_arms), environment, seed) == expected
 
 
-CURVE = Corruption.from_function(lambda x: 0.2 + 0.6 * x * x, points=33)
-CORRUPTIONS = {
-    "randomized response": RandomizedResponse.of(p00=0.8, p11=0.7),
-    "falling": Corruption(values=((0.9, 0.2),)),
-    "curve": CURVE,
-    "nothing lost": RandomizedResponse.of(p00=1.0, p11=1.0),
+@every_world
+@pytest.mark.parametrize("name", ["log", "own"])
+def test_kl_ucb_with_another_exploration_function(environment, name):
+    pays, draw = reading(environment, 1)
+    functions = {"log": "log", "own": lambda t: 0.5 * math.log(t) + 1.0}
+    bonus = {"log": math.log, "own": functions["own"]}[name]
+    policy = KLUCB(n_arms=environment.n_arms, exploration=functions[name])
+    expected = oracle.sw_klucb_cf(environment.n_arms, T, pays, draw, bonus=bonus)
+    assert decisions(policy, environment, 1) == expected
+    assert expected != oracle.sw_klucb_cf(environment.n_arms, T, pays, draw)
+
+
+@pytest.mark.parametrize(
+    ("f", "rule"), [(lambda t: -t, "non-decreasing"), (lambda t: 1 / (t - 1 or 0.0), "finite")]
+)
+def test_an_exploration_function_must_be_one(f, rule):
+    with pytest.raises((ValueError, ZeroDivisionError), match=f"exploration {rule}|division"):
+        KLUCB(n_arms=2, exploration=f)
+    with pytest.raises(ValueError, match="KLUCB: expected exploration one of paper, log or"):
+        KLUCB(n_arms=2, exploration="loglog")
+
+
+RESPONSES = {
+    "randomized response": (0.8, 0.7),
+    "falling": (0.1, 0.2),
+    "nothing lost": (1.0, 1.0),
 }
 
 
-def functions_of(corruption, n_arms):
-    rows = corruption.grid(n_arms)
-    places = np.linspace(0, 1, rows.shape[1])
-    return [lambda x, row=row: float(np.interp(x, places, row)) for row in rows]
-
-
 @every_world
-@pytest.mark.parametrize("name", CORRUPTIONS)
+@pytest.mark.parametrize("name", RESPONSES)
 def test_klucb_cf(environment, name):
     pays, draw = reading(environment, 1)
-    corruption = CORRUPTIONS[name]
-    functions = functions_of(corruption, environment.n_arms)
-    expected = oracle.sw_klucb_cf(environment.n_arms, T, pays, draw, functions=functions)
-    policy = KLUCBCF(n_arms=environment.n_arms, epsilon=None, corruption=corruption)
+    p00, p11 = RESPONSES[name]
+    responses = [(p00, p11)] * environment.n_arms
+    expected = oracle.sw_klucb_cf(environment.n_arms, T, pays, draw, responses=responses)
+    policy = KLUCBCF(n_arms=environment.n_arms, corruption=Corruption.of(p00=p00, p11=p11))
     assert decisions(policy, environment, 1) == expected
 
 
@@ -119,10 +134,10 @@ def test_klucb_cf(environment, name):
 def test_sw_klucb_cf_with_a_corruption_for_each_arm(environment, window):
     pays, draw = reading(environment, 2)
     K = environment.n_arms
-    ends = [(0.9, 0.2), (0.1, 0.6), (0.3, 0.8), (0.7, 0.1), (0.25, 0.75)][:K]
-    corruption = Corruption(values=tuple(ends))
-    functions = functions_of(corruption, K)
-    expected = oracle.sw_klucb_cf(K, T, pays, draw, functions=functions, window=window)
+    responses = [(0.1, 0.2), (0.9, 0.6), (0.7, 0.8), (0.3, 0.1), (0.75, 0.75)][:K]
+    zero, one = zip(*responses, strict=True)
+    expected = oracle.sw_klucb_cf(K, T, pays, draw, responses=responses, window=window)
+    corruption = Corruption.of(p00=zero, p11=one)
     policy = SWKLUCBCF(n_arms=K, horizon=T, corruption=corruption, window=window)
     assert decisions(policy, environment, 2) == expected
 
@@ -132,8 +147,7 @@ def test_sw_klucb_cf_with_a_corruption_for_each_arm(environment, window):
 def test_sw_klucb_cf_by_epsilon(environment, seed):
     pays, draw = reading(environment, seed)
     K, keep = environment.n_arms, 1 / (1 + np.exp(-1.5))
-    functions = [lambda x: (1 - keep) + (2 * keep - 1) * x] * K
-    expected = oracle.sw_klucb_cf(K, T, pays, draw, functions=functions, window=30)
+    expected = oracle.sw_klucb_cf(K, T, pays, draw, responses=[(keep, keep)] * K, window=30)
     policy = SWKLUCBCF(n_arms=K, horizon=T, epsilon=1.5, window=30)
     assert decisions(policy, environment, seed) == expected
 
@@ -143,11 +157,8 @@ def test_sw_klucb_cf_draws_among_indices_of_zero(seed):
     """In a window of two rounds f is 0, and feedback 0 is below that of any reward."""
     environment = Bernoulli(means=(0.0, 0.0))
     pays, draw = reading(environment, seed)
-    functions = [lambda x: 0.2 + 0.6 * x] * 2
-    expected = oracle.sw_klucb_cf(2, T, pays, draw, functions=functions, window=2)
-    policy = SWKLUCBCF(
-        n_arms=2, horizon=T, corruption=RandomizedResponse.of(p00=0.8, p11=0.8), window=2
-    )
+    expected = oracle.sw_klucb_cf(2, T, pays, draw, responses=[(0.8, 0.8)] * 2, window=2)
+    policy = SWKLUCBCF(n_arms=2, horizon=T, corruption=Corruption.of(p00=0.8, p11=0.8), window=2)
     assert decisions(policy, environment, seed) == expected
 
 

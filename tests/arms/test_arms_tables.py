@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.arms import UCB1, Bernoulli, Beta, Drifting, Piecewise, Recorded, TruncatedNormal, edit
+from tacit.arms import (
+    UCB1,
+    Bernoulli,
+    Beta,
+    Drifting,
+    Recorded,
+    Switching,
+    TruncatedNormal,
+    edit_rewards,
+)
 from tacit.arms.tables import best_of, mean_of, observe, piece_of, reward
 from tacit.generator import philox, to_unit
 from tacit.tapes import seeded_tape
@@ -81,21 +90,21 @@ def test_arms_rounds_and_repetitions_are_uncorrelated():
 
 def test_an_edit_changes_its_entry_and_no_other():
     table = Bernoulli(means=(0.5, 0.5)).table(0, 0, 50)
-    other = edit(table, [(7, 1, 0.25), (9, 0, 0.5)])
+    other = edit_rewards(table, [(7, 1, 0.25), (9, 0, 0.5)])
     entries = [(t, a) for t in range(50) for a in range(2)]
     differ = {e for e in entries if reward(table, *e) != reward(other, *e)}
     assert differ == {(7, 1), (9, 0)}
     assert reward(other, 7, 1) == 0.25
-    assert reward(edit(other, [(7, 1, 1.0)]), 7, 1) == 1.0
-    assert reward(edit(table, [(7, 1, 0.25), (7, 1, 0.75)]), 7, 1) == 0.75
+    assert reward(edit_rewards(other, [(7, 1, 1.0)]), 7, 1) == 1.0
+    assert reward(edit_rewards(table, [(7, 1, 0.25), (7, 1, 0.75)]), 7, 1) == 0.75
     assert reward(other, 7, 1) == 0.25
 
 
 @pytest.mark.parametrize("entry", [(-1, 0, 0.5), (0, 2, 0.5), (0, -1, 0.5), (0, 0, 1.5)])
 def test_an_edit_that_is_no_entry_is_refused(entry):
     table = Bernoulli(means=(0.5, 0.5)).table(0, 0, 5)
-    with pytest.raises(ValueError, match="edit: expected"):
-        edit(table, [entry])
+    with pytest.raises(ValueError, match="edit_rewards: expected"):
+        edit_rewards(table, [entry])
 
 
 def test_pieces():
@@ -104,8 +113,8 @@ def test_pieces():
     assert [piece_of(starts, t) for t in range(15)] == expected
 
 
-def test_means_of_a_piecewise_and_of_a_drifting_table():
-    table = Piecewise(means=((0.9, 0.1), (0.2, 0.4)), breakpoints=(3,)).table(0, 0, 6)
+def test_means_of_a_switching_and_of_a_drifting_table():
+    table = Switching(means=((0.9, 0.1), (0.2, 0.4)), breakpoints=(3,)).table(0, 0, 6)
     assert [mean_of(table, t, 0) for t in range(6)] == [0.9] * 3 + [0.2] * 3
     assert [best_of(table, t) for t in range(6)] == [0.9] * 3 + [0.4] * 3
     table = Drifting(n_arms=3, variation=1.5, knots=4).table(0, 0, 40)

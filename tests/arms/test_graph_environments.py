@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.arms import Bernoulli, GraphFeedback, Recorded, TruncatedNormal
+from tacit.arms import GAP, GAPU, Bernoulli, GraphFeedback, Recorded, TruncatedNormal
 from tacit.arms.tables import reward
 from tacit.networks import Graph, complete, erdos_renyi, path, star
 from tacit.papers.p002.settings import graph_settings
+from tacit.registry import build
 
 FOUR = Bernoulli(means=(0.1, 0.2, 0.3, 0.4))
 
@@ -56,11 +57,25 @@ def test_graphs_take_over_in_their_rounds():
     assert len({str(one) for one in every}) > 1
 
 
-def test_a_study_file_may_name_the_world():
-    named = GraphFeedback(environment={"name": "bernoulli", "means": [0.1, 0.9]}, edge_prob=0.0)
+def test_a_study_file_may_name_the_environment():
+    inner = {"name": "bernoulli", "means": [0.1, 0.9]}
+    named = build(GraphFeedback, {}, {"environment": inner, "edge_prob": 0.0})
     assert named == GraphFeedback(environment=Bernoulli(means=(0.1, 0.9)), edge_prob=0.0)
-    with pytest.raises(ValueError, match="expected environment named one of"):
-        GraphFeedback(environment={"name": "nowhere"}, edge_prob=0.1)
+    with pytest.raises(ValueError, match="nowhere"):
+        build(GraphFeedback, {}, {"environment": {"name": "nowhere"}, "edge_prob": 0.1})
+    with pytest.raises(ValueError, match="expected environment of the arms setting"):
+        GraphFeedback(environment=inner, edge_prob=0.1)
+
+
+def test_a_directed_graph_shows_where_its_edges_lead_and_gap_refuses_it():
+    directed = Graph.from_edges([(0, 1), (1, 2), (3, 2)], n_nodes=4, directed=True)
+    table = GraphFeedback(environment=FOUR, graph=directed).table(0, 0, 10)
+    rows = np.split(table.indices, table.indptr[1:-1])
+    assert [row.tolist() for row in rows] == [[0, 1], [1, 2], [2], [2, 3]]
+    with pytest.raises(ValueError, match="GAP: expected graph undirected"):
+        GAP(n_arms=4, horizon=10).start(table)
+    with pytest.raises(ValueError, match="GAPU: expected graph undirected"):
+        GAPU(n_arms=4, horizon=10, graph=directed)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +85,6 @@ def test_a_study_file_may_name_the_world():
         ({"graph": path(4), "edge_prob": 0.1}, "graph or edge_prob given, not both"),
         ({"edge_prob": 1.5}, r"edge_prob in \[0, 1\], got 1.5"),
         ({"graph": path(3)}, "graph of 4 arms, got 3"),
-        ({"graph": Graph.from_edges([(0, 3)], directed=True)}, "graph undirected"),
         ({"graph": path(4), "changes": (5,)}, "graph 2, one a change, got 1"),
         ({"edge_prob": 0.1, "changes": (5, 5)}, "changes increasing"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from battery.cases import MUTE, Audited, Case, Setting, Silent, fields_of, half_tape, play
-from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit
+from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit_rewards
 from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.networks import Graph, path
@@ -120,8 +120,8 @@ class ArmsSetting(Setting):
         # Of a pulled arm and its neighbours, or of one arm where the unit is one reward.
         arms = [0] if phases and policy.guarantee(rounds).unit == "reward" else range(3)
         yield Audited(
-            left=edit(table, [(t, a, 0.0) for a in arms]),
-            right=edit(table, [(t, a, 1.0) for a in arms]),
+            left=edit_rewards(table, [(t, a, 0.0) for a in arms]),
+            right=edit_rewards(table, [(t, a, 1.0) for a in arms]),
             policy=policy,
             half_noise=case.build(environment, rounds, epsilon=2 * case.parameters["epsilon"]),
             rounds=rounds,

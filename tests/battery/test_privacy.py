@@ -91,7 +91,8 @@ class Careless(CoLin):
 
 
 def test_noise_without_an_exact_sampler_is_noticed():
-    case = Case(Careless, {"epsilon": 2.0, "trust": "central", "mechanism": "ball"})
+    sums = {"kind": "noisy-sums", "epsilon": 2.0, "trust": "central"}
+    case = Case(Careless, {"privacy": sums})
     environment, policy = case.easy()
     assert undefined(policy, environment, 10) != []
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from battery.cases import Audited, Case, Setting, Silent, half_tape
 from tacit.policy import Environment, Policy
-from tacit.users import CoLin, Synthetic, edit
+from tacit.users import CoLin, NoisySums, PerReward, Synthetic, edit_rewards
+from tacit.users.tables import matrix_of, rows_of
 
 SIZES = {"n_users": 3, "dimension": 2, "n_items": 30, "n_shown": 4}
-SCALAR = ("laplace", "bit", "piecewise")
 
 
 class Reversed(Synthetic):
@@ -22,8 +22,8 @@ class Reversed(Synthetic):
     def table(self, seed: int, repetition: int, horizon: int) -> Any:
         table = super().table(seed, repetition, horizon)
         return table._replace(
-            weights=np.ascontiguousarray(table.weights[::-1, ::-1]),
-            adjacency=np.ascontiguousarray(table.adjacency[::-1, ::-1]),
+            weights=rows_of(matrix_of(table.weights)[::-1, ::-1]),
+            graph=rows_of(matrix_of(table.graph)[::-1, ::-1]),
             preferences=np.ascontiguousarray(table.preferences[::-1]),
         )
 
@@ -49,22 +49,21 @@ class UsersSetting(Setting):
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
         sets: list[dict[str, Any]] = [
             {},
-            {"epsilon": 2.0, "mechanism": "laplace"},
-            {"epsilon": 2.0, "variant": "published", "trust": "central"},
+            {"epsilon": 2.0},
+            _hidden("per-reward", mechanism="laplace"),
+            _hidden("published", trust="central"),
         ]
         if kind is CoLin:
-            central = {"epsilon": 2.0, "trust": "central"}
-            gaussian = {"mechanism": "gaussian", "delta": 1e-6}
+            gaussian, central = {"delta": 1e-6}, {"trust": "central"}
             sets += [
-                {"epsilon": 2.0, "mechanism": "bit"},
-                {"epsilon": 2.0, "mechanism": "piecewise"},
-                {"epsilon": 2.0, "variant": "published", "trust": "local"},
-                {"epsilon": 2.0, **gaussian, "continual": "toeplitz"},
-                {**central, "mechanism": "ball"},
-                {**central, **gaussian},
-                {**central, "statistic": "b", "mechanism": "ball"},
-                {**central, "statistic": "b", **gaussian},
-                {**central, "statistic": "b", **gaussian, "continual": "toeplitz"},
+                _hidden("per-reward", mechanism="bit"),
+                _hidden("published", trust="local"),
+                _hidden("noisy-sums", **gaussian, continual="toeplitz"),
+                _hidden("noisy-sums", **central),
+                _hidden("noisy-sums", **central, **gaussian),
+                _hidden("noisy-sums", **central, statistic="b"),
+                _hidden("noisy-sums", **central, statistic="b", **gaussian),
+                _hidden("noisy-sums", **central, statistic="b", **gaussian, continual="toeplitz"),
             ]
         return sets
 
@@ -86,49 +85,65 @@ class UsersSetting(Setting):
     def learned(self, case: Case, final: Mapping[str, np.ndarray]) -> bool:
         ratio = final["regret"].mean() / final["random_regret"].mean()
         # Noise on sums takes more rounds than these to average out; it must not do harm.
-        slow = case.parameters.get("mechanism") in ("ball", "gaussian")
-        slow = slow or case.parameters.get("variant") == "published"
+        slow = _kind(case) in ("noisy-sums", "published")
         return bool(ratio < (1.0 if slow else 0.5))
 
     def noise_draws(self, case: Case, policy: Any, environment: Environment, horizon: int) -> int:
-        if policy.epsilon is None:
+        hidden = policy.protection
+        if hidden is None:
             return 0
-        if policy.chosen_mechanism in SCALAR:
+        if isinstance(hidden, PerReward):
             return horizon
-        on_b = policy.variant == "published" or policy.statistic == "b"
-        size = environment.dimension * (environment.n_users if on_b else 1)
-        return horizon * size * (2 if policy.chosen_mechanism == "ball" else 1)
+        size = environment.dimension * (environment.n_users if hidden.on_b else 1)
+        ball = isinstance(hidden, NoisySums) and hidden.delta == 0
+        return horizon * size * (2 if ball else 1)
 
     def silent(self, case: Case) -> Iterator[Silent]:
         # A rounded bit and a draw from a window are not nought at the median.
-        if "epsilon" in case.parameters and case.parameters.get("mechanism") not in SCALAR[1:]:
-            environment = Synthetic(**SIZES, spread=0.0)
-            private: Any = case.build(environment, case.rounds)
-            plain = Case(case.kind).build(environment, case.rounds, regularisation=private.ridge)
-            quiet = half_tape(1500, 16)
-            yield Silent(environment, private, plain, quiet, quiet)
+        private: Any = case.build(environment := Synthetic(**SIZES, spread=0.0), case.rounds)
+        hidden = private.protection
+        if hidden is None or (isinstance(hidden, PerReward) and hidden.chosen != "laplace"):
+            return
+        plain = Case(case.kind).build(environment, case.rounds, regularisation=private.ridge)
+        quiet = half_tape(1500, 16)
+        yield Silent(environment, private, plain, quiet, quiet)
 
     def audited(self, case: Case) -> Iterator[Audited]:
-        mechanism = case.parameters.get("mechanism")
-        if mechanism is None:
+        if _kind(case) not in ("per-reward", "noisy-sums"):
             return
-        rounds, environment, wide = 3, self.easy(case.kind), {}
-        if mechanism not in SCALAR:
+        rounds, environment, changes = 3, self.easy(case.kind), {}
+        if _kind(case) == "noisy-sums":
             # One feature, and a delta large enough to be seen in a few runs.
-            rounds = 1 if case.parameters.get("statistic") == "b" else 2
+            hidden = dict(case.parameters["privacy"])
+            rounds = 1 if hidden.get("statistic") == "b" else 2
             environment = Synthetic(n_users=2, dimension=1, n_items=30, n_shown=4)
-            wide = {"delta": 0.1} if mechanism == "gaussian" else {}
+            if "delta" in hidden:
+                changes = {"privacy": hidden | {"delta": 0.1}}
         table, slots = environment.table(0, 0, rounds), range(environment.n_shown)
-        policy: Any = case.build(environment, rounds, **wide)
-        if mechanism in SCALAR:
-            half_noise = case.build(environment, rounds, epsilon=2 * policy.epsilon)
+        policy: Any = case.build(environment, rounds, **changes)
+        protection = policy.protection
+        if isinstance(protection, PerReward):
+            loose = dataclasses.replace(protection, epsilon=2 * protection.epsilon)
+            half_noise = dataclasses.replace(policy, privacy=loose, epsilon=None)
         else:
-            half_noise = HalfNoise(**dataclasses.asdict(policy))
+            given = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
+            half_noise = HalfNoise(**given)
         yield Audited(
-            left=edit(table, [(0, slot, 0.0) for slot in slots]),
-            right=edit(table, [(0, slot, 1.0) for slot in slots]),
+            left=edit_rewards(table, [(0, slot, 0.0) for slot in slots]),
+            right=edit_rewards(table, [(0, slot, 1.0) for slot in slots]),
             policy=policy,
             half_noise=half_noise,
             rounds=rounds,
             released=self.noise_draws(case, policy, environment, rounds),
         )
+
+
+def _hidden(kind: str, **parameters: Any) -> dict[str, Any]:
+    return {"privacy": {"kind": kind, "epsilon": 2.0, **parameters}}
+
+
+def _kind(case: Case) -> str:
+    """Return the kind of noise of a case, or nothing."""
+    if "epsilon" in case.parameters:
+        return PerReward.kind
+    return str(case.parameters.get("privacy", {"kind": ""})["kind"])

@@ -94,12 +94,16 @@ def exploration_bonus(s: int) -> float:
     return max(0.0, math.log(s) + 3 * math.log(math.log(s))) if s > 1 else 0.0
 
 
-def corrupt(r: float, g: Function, draw: Draw, t: int, arm: int) -> float:
-    """Return a bit that is 1 with probability g(r): r rounded to an end of g, then flipped."""
-    share = (g(r) - g(0.0)) / (g(1.0) - g(0.0))
-    rounded = draw(t, arm, "rounding") < share if 0 < share < 1 else share == 1.0
-    stay = g(1.0) if rounded else 1 - g(0.0)
-    return float(rounded == (draw(t, arm, "noise") < stay))
+def corruption_function(p00: float, p11: float) -> Function:
+    """Paper 003, below eq. 1: the mean feedback of randomized response, given the mean reward."""
+    return lambda x: 1 - p00 + (p00 + p11 - 1) * x
+
+
+def corrupt(r: float, p00: float, p11: float, draw: Draw, t: int, arm: int) -> float:
+    """Paper 003, eq. 1, on a reward that is first rounded to 1 with probability r, else to 0."""
+    bit = draw(t, arm, "rounding") < r if 0 < r < 1 else r == 1.0
+    kept = draw(t, arm, "noise") < (p11 if bit else p00)
+    return float(bit == kept)
 
 
 def sw_klucb_cf(
@@ -108,10 +112,13 @@ def sw_klucb_cf(
     reward: Reward,
     draw: Draw,
     *,
-    functions: Sequence[Function] | None = None,
+    responses: Sequence[tuple[float, float]] | None = None,
     window: int | None = None,
+    bonus: Callable[[int], float] = exploration_bonus,
 ) -> list[int]:
-    """Paper 003, Algorithm 1; without `functions` kl-UCB, without `window` klUCB-CF.
+    """Paper 003, Algorithm 1; without `responses` kl-UCB, without `window` klUCB-CF.
+
+    `responses` are p00 and p11 of each arm.
 
     Ties are drawn by position 0 of the round from a list that begins with the latest arm.
     """
@@ -121,17 +128,17 @@ def sw_klucb_cf(
             arm = t
         else:
             recent = history if window is None else history[-window:]
-            f = exploration_bonus(t if window is None else min(t, window))
+            f = bonus(t if window is None else min(t, window))
             index = []
             for a in range(K):
-                g = functions[a] if functions else (lambda q: q)
+                g = corruption_function(*responses[a]) if responses else (lambda q: q)
                 index.append(kl_index([x for arm, x in recent if arm == a], g, f))
             ties = [a for a in range(K) if index[a] == max(index)]
             ties.sort(key=lambda a: a != history[-1][0])
             arm = ties[int(draw(t, 0, "choice") * len(ties))]
         value = reward(t, arm)
-        if functions:
-            value = corrupt(value, functions[arm], draw, t, arm)
+        if responses:
+            value = corrupt(value, *responses[arm], draw, t, arm)
         history.append((arm, value))
     return [arm for arm, _ in history]
 

@@ -208,7 +208,7 @@ def test_all_policies_meet_the_same_worlds():
 
 @slow
 def test_the_published_noise_is_refuted_and_the_corrected_is_not():
-    letter = {**private("DP-CoLin", 2.0, clip=True), "horizon": 3}
+    letter = private("DP-CoLin", 2.0, clip=True, calibrated={"horizon": 3})
     assert audited(letter, 5_000, 2.0, released=100)["verdict"] == "refuted"
     assert audited(corrected("CoLin", 2.0), 5_000, 2.0, released=1)["verdict"] == "not refuted"
 

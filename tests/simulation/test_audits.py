@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.arms import KLUCBCF, UCB1, Bernoulli, Uniform
-from tacit.arms.tables import edit
+from tacit.arms.tables import edit_rewards
 from tacit.compiled import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
@@ -141,7 +141,7 @@ def test_pairs_change_a_reward_over_its_whole_range():
 @slow_if_interpreted
 def test_given_pairs_are_used():
     table = ENVIRONMENT.table(0, 0, HORIZON)
-    pairs = [Neighbours(table, edit(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")]
+    pairs = [Neighbours(table, edit_rewards(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")]
     policy = UCB1(n_arms=2)
     found = audit_policy(
         policy, ENVIRONMENT, horizon=HORIZON, runs=1_000, epsilon=0.1, neighbours=pairs

@@ -88,7 +88,7 @@ def test_a_feedback_graph_shows_more_than_was_chosen():
         arms.append(decision.arm)
     result = tacit.simulate(policy, environment, horizon=3000, seed=4, record=True)
     assert arms == result.traces[0].decisions.tolist()
-    with pytest.raises(ValueError, match="of arm 3"):
+    with pytest.raises(ValueError, match="expected seen rewards of arms shown"):
         learner.update(learner.select(), 1.0, seen={3: 0.5})
 
 

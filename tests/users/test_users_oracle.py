@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,7 +12,8 @@ from scipy import stats
 from oracles import collaborative as oracle
 from tacit.compiled import INTERPRETED
 from tacit.tapes import NOISE, RADIUS, noise_uniform, seeded_tape
-from tacit.users import CoLin, GOBLin, LinUCB, recorded_table
+from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, Published, recorded_table
+from tacit.users.tables import matrix_of, rows_of
 
 KINDS = {"linucb": LinUCB, "colin": CoLin, "goblin": GOBLin}
 LAMBDA, ALPHA = 0.3, 0.3
@@ -35,21 +37,39 @@ def environment(n_users, d, horizon, seed, *, n_shown=4, islands=False):
     users = rng.integers(0, n_users, horizon)
     means = np.einsum("tad,td->ta", contexts, preferences[users])
     rewards = means + 0.1 * rng.standard_normal(means.shape)
-    return recorded_table(users, contexts, rewards, weights=weights, adjacency=adjacency)
+    return recorded_table(users, contexts, rewards, weights=weights, graph=adjacency)
 
 
-def compare(kind, table, noise, **parameters):
+def joined(table):
+    """Return the relational matrix and the adjacency matrix."""
+    return matrix_of(table.weights).toarray(), matrix_of(table.graph).toarray()
+
+
+def compare(kind, table, noise, privacy=None, known=None, **parameters):
     """Assert equal picks and scores equal to 1e-9, round by round."""
     T, n = table.rewards.shape
-    N, d = len(table.weights), table.features.shape[1]
+    d = table.features.shape[1]
     contexts = table.features.reshape(T, n, d)
-    policy = KINDS[kind](n_users=N, dimension=d, horizon=T, visits=T, regularisation=LAMBDA,
-                         exploration=ALPHA, **parameters)  # fmt: skip
+    policy = KINDS[kind](
+        n_users=table.n_users,
+        dimension=d,
+        regularisation=LAMBDA,
+        exploration=ALPHA,
+        privacy=None if privacy is None else dataclasses.replace(privacy, horizon=T, visits=T),
+        **parameters,
+    )
     state, tape = policy.start(table), seeded_tape(7)
+    given = noise(policy, state) if noise else None
     picks, scores = oracle.play(
-        kind, table.users, contexts, table.rewards, table.weights, table.adjacency,
-        lam=LAMBDA, alpha=ALPHA, noise=noise(policy, state) if noise else None,
-    )  # fmt: skip
+        kind,
+        table.users,
+        contexts,
+        table.rewards,
+        *(known or joined(table)),
+        lam=LAMBDA,
+        alpha=ALPHA,
+        noise=given,
+    )
     worst = 0.0
     for t in range(T):
         X, u = contexts[t], int(table.users[t])
@@ -88,7 +108,7 @@ def on_b(law, combine, *, local):
 
 def on_sums(law, combine, kind, table):
     """Return the noise on each user's sum of x r, mapped by B onto b."""
-    B = oracle.spread(kind, table.weights, table.adjacency)
+    B = oracle.spread(kind, *joined(table))
 
     def make(policy, state):
         draw = draws(law, policy.dimension)
@@ -105,21 +125,21 @@ def on_sums(law, combine, kind, table):
     return make
 
 
-CENTRAL = {"epsilon": 2.0, "variant": "published", "trust": "central", "clip": False}
-LOCAL = {"epsilon": 2.0, "variant": "published", "trust": "local", "clip": False}
+CENTRAL = Published(epsilon=2.0, trust="central", clip=False, horizon=1)
+LOCAL = Published(epsilon=2.0, trust="local", clip=False, horizon=1)
 laplace_central = on_b(stats.laplace.ppf, oracle.tree_noise, local=False)
 laplace_local = on_b(stats.laplace.ppf, oracle.tree_noise, local=True)
 
 
 @slow
 @pytest.mark.parametrize(
-    ("kind", "noise", "parameters"),
-    [("colin", None, {}), ("colin", laplace_central, CENTRAL), ("goblin", laplace_local, LOCAL)],
+    ("kind", "noise", "privacy"),
+    [("colin", None, None), ("colin", laplace_central, CENTRAL), ("goblin", laplace_local, LOCAL)],
     ids=["plain", "central", "local"],
 )
-def test_two_thousand_rounds_with_deferred_updates(kind, noise, parameters):
+def test_two_thousand_rounds_with_deferred_updates(kind, noise, privacy):
     table = environment(9, 15, 2000, seed=1)
-    state = compare(kind, table, noise, **parameters)
+    state = compare(kind, table, noise, privacy)
     assert state.layout[0, 2] > 1
 
 
@@ -129,30 +149,32 @@ def test_two_thousand_rounds_with_deferred_updates(kind, noise, parameters):
 def test_small_components(kind, mode, islands):
     table = environment(5, 4, 200, seed=2, islands=islands)
     noise = {"plain": None, "central": laplace_central, "local": laplace_local}[mode]
-    compare(kind, table, noise, **{"plain": {}, "central": CENTRAL, "local": LOCAL}[mode])
+    compare(kind, table, noise, {"plain": None, "central": CENTRAL, "local": LOCAL}[mode])
 
 
 @slow
 def test_one_component_above_and_one_below_the_limit():
-    compare("goblin", environment(9, 30, 150, seed=3, islands=True), laplace_central, **CENTRAL)
+    compare("goblin", environment(9, 30, 150, seed=3, islands=True), laplace_central, CENTRAL)
 
 
 SOUND = {
-    "ball tree": (oracle.ball, oracle.tree_noise, {"mechanism": "ball"}),
-    "gaussian tree": (
-        stats.norm.ppf, oracle.tree_noise, {"mechanism": "gaussian", "delta": 1e-6}),
+    "ball tree": (oracle.ball, oracle.tree_noise, {}),
+    "gaussian tree": (stats.norm.ppf, oracle.tree_noise, {"delta": 1e-6}),
     "gaussian toeplitz": (
-        stats.norm.ppf, oracle.toeplitz_noise,
-        {"mechanism": "gaussian", "delta": 1e-6, "continual": "toeplitz"}),
-}  # fmt: skip
+        stats.norm.ppf,
+        oracle.toeplitz_noise,
+        {"delta": 1e-6, "continual": "toeplitz"},
+    ),
+}
+WIDE = {"reward_range": (-9.0, 9.0)}
 
 
 def compare_sound(kind, table, sound, trust, statistic):
     law, combine, parameters = SOUND[sound]
     on_one = on_b(law, combine, local=False)
     noise = on_one if statistic == "b" else on_sums(law, combine, kind, table)
-    compare(kind, table, noise, epsilon=2.0, trust=trust, statistic=statistic,
-            reward_range=(-9.0, 9.0), **parameters)  # fmt: skip
+    place = {"trust": trust, "statistic": statistic, "horizon": 1}
+    compare(kind, table, noise, NoisySums(epsilon=2.0, **place, **parameters), **WIDE)
 
 
 every_place = pytest.mark.parametrize(
@@ -177,13 +199,30 @@ def test_noise_on_sums_over_two_thousand_rounds(sound, trust, statistic):
 @pytest.mark.parametrize("sound", SOUND)
 def test_noise_on_sums_is_not_noise_on_b(sound):
     law, combine, parameters = SOUND[sound]
+    sums = NoisySums(epsilon=2.0, trust="central", horizon=1, **parameters)
+    table = environment(4, 3, 50, seed=4)
     with pytest.raises(AssertionError):
-        compare("colin", environment(4, 3, 50, seed=4), on_b(law, combine, local=False), epsilon=2.0,
-                trust="central", reward_range=(-9.0, 9.0), **parameters)  # fmt: skip
+        compare("colin", table, on_b(law, combine, local=False), sums, **WIDE)
 
 
 def test_a_wrong_user_kernel_is_noticed():
     table = environment(5, 4, 100, seed=5)
+    weights, adjacency = joined(table)
+    other = table._replace(weights=rows_of(weights.T / weights.sum(1)))
+    compare("colin", table, laplace_local, LOCAL)
     with pytest.raises(AssertionError):
-        compare("colin", table._replace(weights=table.weights.T.copy() / table.weights.sum(1)),
-                laplace_central, **LOCAL)  # fmt: skip
+        compare("colin", other, laplace_local, LOCAL, known=(weights, adjacency))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_components_of_sparse_matrices_are_those_of_dense_ones(kind):
+    from scipy.sparse import csr_array
+
+    table = environment(8, 2, 10, seed=3, islands=True)
+    weights, adjacency = joined(table)
+    policy = KINDS[kind](n_users=8, dimension=2)
+    dense = policy.open(weights=weights, graph=adjacency)
+    sparse = policy.open(weights=csr_array(weights), graph=csr_array(adjacency))
+    for one, other in zip(dense, sparse, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert dense.layout[0, 1] == (1 if kind == "linucb" else 4)

@@ -10,9 +10,20 @@ import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
+from tacit.registry import build
 from tacit.tapes import seeded_tape
-from tacit.users import CoLin, Delicious, Fitted, GOBLin, LastFM, LinUCB, Synthetic, edit
-from tacit.users.tables import arrive, expected, likes, person_at, reward
+from tacit.users import (
+    CoLin,
+    Delicious,
+    Fitted,
+    GOBLin,
+    LastFM,
+    LinUCB,
+    Published,
+    Synthetic,
+    edit_rewards,
+)
+from tacit.users.tables import arrive, expected, likes, matrix_of, person_at, reward
 
 T = 10_000
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
@@ -47,9 +58,6 @@ def test_a_random_policy_in_the_world_as_written(dimension, known):
     assert_near(regret, known)
 
 
-PUBLISHED = {"epsilon": 2.0, "variant": "published", "clip": False}
-
-
 @slow
 @pytest.mark.parametrize(
     ("kind", "trust", "known"),
@@ -63,7 +71,8 @@ PUBLISHED = {"epsilon": 2.0, "variant": "published", "clip": False}
 )
 def test_the_published_noise_in_the_fitted_world(kind, trust, known):
     environment = Fitted()
-    policy = kind(**environment.public_parameters(T), **PUBLISHED, trust=trust)
+    paper = Published(epsilon=2.0, trust=trust, clip=False, horizon=T, visits=T // 10)
+    policy = kind(**environment.sizes, privacy=paper)
     assert_near(finals(policy, environment, 10)["regret"], known)
 
 
@@ -71,16 +80,15 @@ def test_the_published_noise_in_the_fitted_world(kind, trust, known):
 @pytest.mark.parametrize(("kind", "known"), [(LinUCB, 42), (CoLin, 14), (GOBLin, 22)])
 def test_without_noise_in_the_fitted_world(kind, known):
     environment = Fitted()
-    assert_near(finals(kind(**environment.public_parameters(T)), environment, 10)["regret"], known)
+    assert_near(finals(kind(**environment.sizes), environment, 10)["regret"], known)
 
 
 @slow
 @pytest.mark.parametrize(("epsilon", "below", "published"), [(2.0, 650, 2651), (0.5, 1900, 3261)])
 def test_sound_local_noise_does_better_than_the_published(epsilon, below, published):
     environment = Fitted()
-    regret = finals(CoLin(**environment.public_parameters(T), epsilon=epsilon), environment, 10)[
-        "regret"
-    ]
+    policy = CoLin(**environment.sizes, epsilon=epsilon, reward_range=(-1.0, 1.0))
+    regret = finals(policy, environment, 10)["regret"]
     assert regret.mean() < below
     assert regret.mean() + 5 * regret.std(ddof=1) / math.sqrt(10) < published
 
@@ -111,7 +119,7 @@ def test_items_are_shown_equally_often():
 
 def test_an_edited_reward_is_a_neighbour():
     table = Fitted().table(0, 0, 20)
-    other = edit(edit(table, [(3, 2, 0.25)]), [(3, 2, 0.75)])
+    other = edit_rewards(edit_rewards(table, [(3, 2, 0.25)]), [(3, 2, 0.75)])
     shown = np.empty(10, np.int64)
     for t in range(20):
         user = arrive(table, t, shown)
@@ -120,7 +128,7 @@ def test_an_edited_reward_is_a_neighbour():
             after = reward(other, t, user, slot, shown[slot])
             assert after == (0.75 if (t, slot) == (3, 2) else before)
     with pytest.raises(ValueError, match=r"slot in 0\.\.9"):
-        edit(table, [(0, 10, 1.0)])
+        edit_rewards(table, [(0, 10, 1.0)])
 
 
 def test_rewards_scatter_around_what_is_expected():
@@ -171,19 +179,20 @@ def test_replay_is_prepared_as_the_paper_says(replay):
     assert ready.features.shape == (items, 25)
     lengths = np.linalg.norm(ready.features, axis=1)
     assert lengths.max() <= 1 + 1e-9
-    np.testing.assert_allclose(ready.weights.sum(axis=0), 1.0)
-    np.testing.assert_array_equal(ready.adjacency, ready.adjacency.T)
+    np.testing.assert_allclose(matrix_of(ready.weights).sum(axis=0), 1.0)
+    joined = matrix_of(ready.graph).toarray()
+    np.testing.assert_array_equal(joined, joined.T)
+    assert set(np.unique(joined)) == {0.0, 1.0}
 
 
 @slow
 def test_friends_help_each_other_on_lastfm():
     environment = LastFM(directory=str(DATA), n_groups=60)
     try:
-        public = environment.public_parameters(3000)
-        alone = finals(LinUCB(**public), environment, 2, horizon=3000)
+        alone = finals(LinUCB(**environment.sizes), environment, 2, horizon=3000)
     except FileNotFoundError as error:
         pytest.skip(str(error))
-    together = finals(CoLin(**public), environment, 2, horizon=3000)
+    together = finals(CoLin(**environment.sizes), environment, 2, horizon=3000)
     assert together["reward"].mean() > alone["reward"].mean() > 2 * alone["random_reward"].mean()
 
 
@@ -199,7 +208,7 @@ def test_a_missing_or_changed_file_is_said(tmp_path):
 
 def test_one_step_at_a_time_is_the_simulation():
     environment = Fitted(n_users=3, dimension=4, n_items=30, n_shown=5)
-    policy = GOBLin(**environment.public_parameters(60), epsilon=2.0)
+    policy = build(GOBLin, environment.public_parameters(60), {"epsilon": 2.0})
     table, trace = environment.table(0, 0, 60), environment.trace(60, np.array([60]), record=True)
     state = policy.start(table)
     policy.play(state, table, seeded_tape(0), trace, 0, 60)

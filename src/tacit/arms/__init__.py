@@ -2,20 +2,21 @@
 
 from tacit.arms.aae import AAE
 from tacit.arms.alpha_sample import AlphaSample
-from tacit.arms.changing import Adversarial, Drifting, Piecewise, Riser, Rotating
-from tacit.arms.corruption import Corruption, RandomizedResponse
+from tacit.arms.changing import Adversarial, Drifting, Riser, Rotating, Switching
+from tacit.arms.corruption import Corruption
 from tacit.arms.dpse import DPSE
 from tacit.arms.exp3 import EXP3
 from tacit.arms.gap import GAP
 from tacit.arms.gapu import GAPU
 from tacit.arms.graph_environments import GraphFeedback
-from tacit.arms.klucb import KLUCB, KLUCBCF
+from tacit.arms.klucb import KLUCB
+from tacit.arms.klucb_cf import KLUCBCF
 from tacit.arms.learner import Decision, Learner
 from tacit.arms.recorded import Recorded
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
-from tacit.arms.tables import edit
+from tacit.arms.tables import edit_rewards
 from tacit.arms.ts_n import TSN
 from tacit.arms.ucb1 import UCB1
 from tacit.arms.ucb_n import UCBN
@@ -43,12 +44,11 @@ __all__ = [
     "Drifting",
     "GraphFeedback",
     "Learner",
-    "Piecewise",
-    "RandomizedResponse",
     "Recorded",
     "Riser",
     "Rotating",
+    "Switching",
     "TruncatedNormal",
     "Uniform",
-    "edit",
+    "edit_rewards",
 ]

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.elimination import Elimination
+from tacit.arms.policy import PlainPolicy
 from tacit.arms.tables import observe
 from tacit.compiled import kernel
-from tacit.privacy import Guarantee
 
 __all__ = ["AAE"]
 
@@ -27,8 +27,8 @@ class Rule(NamedTuple):
     """What the kernels need."""
 
     failure_prob: float
-    everyone: NDArray[np.int64]
-    """Shape (K,): all arms."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -45,7 +45,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AAE(Elimination):
+class AAE(Elimination, PlainPolicy):
     """Pull all active arms in turn and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every reward without noise.
@@ -76,10 +76,6 @@ class AAE(Elimination):
     name: ClassVar[str] = "aae"
     summary: ClassVar[str] = "active arm elimination, no noise, no graph"
     paper: ClassVar[str] = "Even-Dar et al. 2006, Algorithm 3"
-
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
-        return Guarantee.none("AAE adds no noise")
 
     @cached_property
     def rule(self) -> Rule:
@@ -138,7 +134,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.everyone)
+        arm = act(rule, state, tape, t, rule.all_arms)
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.elimination import Elimination
+from tacit.arms.policy import PlainPolicy
 from tacit.arms.tables import observe, piece_of, reward, row_of
 from tacit.compiled import kernel
-from tacit.privacy import Guarantee
 from tacit.tapes import CHOICE, uniform
 
 __all__ = ["AlphaSample"]
@@ -33,8 +33,8 @@ class Rule(NamedTuple):
     """What the kernels need."""
 
     failure_prob: float
-    everyone: NDArray[np.int64]
-    """Shape (K,): all arms."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -63,7 +63,7 @@ FIRST = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlphaSample(Elimination):
+class AlphaSample(Elimination, PlainPolicy):
     """Cover the active arms at random, again and again, and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every observed reward without noise.
@@ -94,10 +94,11 @@ class AlphaSample(Elimination):
     name: ClassVar[str] = "alpha-sample"
     summary: ClassVar[str] = "elimination on a feedback graph that is never shown, no noise"
     paper: ClassVar[str] = "Cohen et al. 2016"
+    side_observations: ClassVar[bool] = True
 
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
-        return Guarantee.none("AlphaSample adds no noise")
+    def shown_with(self, arm: int) -> frozenset[int]:
+        """Return all arms: the graph is not known, so any reward may have been shown."""
+        return frozenset(range(self.n_arms))
 
     @cached_property
     def rule(self) -> Rule:
@@ -180,7 +181,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
     """Play rounds first to last - 1."""
     K = state.active.size
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.everyone)
+        arm = act(rule, state, tape, t, rule.all_arms)
         value = observe(table, trace, t, arm)
         graph = piece_of(table.graph_starts, t)
         low, high = row_of(table.indptr, K, graph, arm)

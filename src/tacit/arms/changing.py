@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from math import inf
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from tacit.arms.environments import ArmsEnvironment, Schedule, checked_means
-from tacit.checks import require
+from tacit.arms.environments import ArmsEnvironment, Rewards, Schedule, checked_means
+from tacit.checks import Count, NonNegative, Positive, Probability, Rule, Share, check, require
 
-__all__ = ["Adversarial", "Drifting", "Piecewise", "Riser", "Rotating"]
+__all__ = ["Adversarial", "Drifting", "Riser", "Rotating", "Switching"]
+
+_Several = Annotated[int, Rule(">= 2", lambda n: n >= 2, {"minimum": 2})]
+_Growth = Annotated[float, Rule("> 1 and finite", lambda g: 1 < g < inf, {"exclusiveMinimum": 1})]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piecewise(ArmsEnvironment):
+class Switching(ArmsEnvironment):
     """Means that jump at breakpoints and are constant between them.
 
     Parameters
@@ -30,22 +34,22 @@ class Piecewise(ArmsEnvironment):
 
     Examples
     --------
-    >>> from tacit.arms import Piecewise
-    >>> environment = Piecewise(means=((0.9, 0.1), (0.1, 0.9)))
+    >>> from tacit.arms import Switching
+    >>> environment = Switching(means=((0.9, 0.1), (0.1, 0.9)))
     >>> environment.table(seed=0, repetition=0, horizon=1000).starts
     array([  0, 500])
     """
 
-    name: ClassVar[str] = "piecewise"
+    name: ClassVar[str] = "switching"
     summary: ClassVar[str] = "means that jump at given or drawn breakpoints"
 
     means: tuple[tuple[float, ...], ...]
     breakpoints: str | tuple[int, ...] = "even"
-    rewards: str = "bernoulli"
-    spread: float = 0.1
+    rewards: Rewards = "bernoulli"
+    spread: Positive = 0.1
 
     def __post_init__(self) -> None:
-        self._check_rewards()
+        check(self)
         matrix = checked_means(self, self.means, self.rewards)
         object.__setattr__(self, "means", tuple(map(tuple, matrix.tolist())))
         if isinstance(self.breakpoints, str):
@@ -86,7 +90,7 @@ class Piecewise(ArmsEnvironment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rotating(Piecewise):
+class Rotating(Switching):
     """Evenly spaced means that move on by one arm in every segment.
 
     Parameters
@@ -96,28 +100,28 @@ class Rotating(Piecewise):
     high, low : float
         The largest and the smallest mean.
     breakpoints, rewards, spread
-        As in :class:`Piecewise`.
+        As in :class:`Switching`.
     """
 
     name: ClassVar[str] = "rotating"
     summary: ClassVar[str] = "the best arm moves on in every segment"
 
     means: tuple[tuple[float, ...], ...] = field(init=False, repr=False)
-    n_arms: int = 2
-    segments: int = 10
-    high: float = 0.9
-    low: float = 0.1
+    n_arms: Count = 2
+    segments: Count = 10
+    high: Probability = 0.9
+    low: Probability = 0.1
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "segments", ">= 1", self.segments >= 1, self.segments)
+        object.__setattr__(self, "means", ())
+        check(self)
         row = np.linspace(self.high, self.low, self.n_arms)
         object.__setattr__(self, "means", [np.roll(row, i) for i in range(self.segments)])
         super().__post_init__()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Riser(Piecewise):
+class Riser(Switching):
     """One steady arm, and others that alternate between hopeless and best.
 
     The environment that breaks a policy without a window: once an arm has been written off for long, its
@@ -130,22 +134,22 @@ class Riser(Piecewise):
     steady, low, high : float
         The mean of arm 0; what the other arms have in odd and in even segments.
     breakpoints, rewards, spread
-        As in :class:`Piecewise`.
+        As in :class:`Switching`.
     """
 
     name: ClassVar[str] = "riser"
     summary: ClassVar[str] = "a steady arm against arms that alternate between worst and best"
 
     means: tuple[tuple[float, ...], ...] = field(init=False, repr=False)
-    n_arms: int = 2
-    segments: int = 10
-    steady: float = 0.5
-    low: float = 0.1
-    high: float = 0.9
+    n_arms: _Several = 2
+    segments: Count = 10
+    steady: Probability = 0.5
+    low: Probability = 0.1
+    high: Probability = 0.9
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 2", self.n_arms >= 2, self.n_arms)
-        require(self, "segments", ">= 1", self.segments >= 1, self.segments)
+        object.__setattr__(self, "means", ())
+        check(self)
         others = [(level,) * (self.n_arms - 1) for level in (self.low, self.high)]
         rows = [(self.steady, *others[i % 2]) for i in range(self.segments)]
         object.__setattr__(self, "means", rows)
@@ -167,29 +171,26 @@ class Drifting(ArmsEnvironment):
     knots : int, default 30
         How often directions are drawn anew.
     rewards, spread
-        As in :class:`Piecewise`.
+        As in :class:`Switching`.
     """
 
     name: ClassVar[str] = "drifting"
     summary: ClassVar[str] = "means that drift smoothly within a variation budget"
 
-    n_arms: int = 2
-    variation: float = 3.0
-    knots: int = 30
-    rewards: str = "bernoulli"
-    spread: float = 0.1
+    n_arms: Count = 2
+    variation: NonNegative = 3.0
+    knots: Count = 30
+    rewards: Rewards = "bernoulli"
+    spread: Positive = 0.1
 
     _LOW: ClassVar[float] = 0.05
     _HIGH: ClassVar[float] = 0.95
 
     def __post_init__(self) -> None:
-        self._check_rewards()
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "knots", ">= 1", self.knots >= 1, self.knots)
+        check(self)
         largest = (self._HIGH - self._LOW) / 2 * self.knots
-        within = 0 <= self.variation <= largest
-        require(self, "variation", f"in [0, {largest:g}] for {self.knots} knots", within,
-                self.variation)  # fmt: skip
+        rule = f"in [0, {largest:g}] for {self.knots} knots"
+        require(self, "variation", rule, self.variation <= largest, self.variation)
 
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
         """Draw one path of means."""
@@ -224,14 +225,12 @@ class Adversarial(ArmsEnvironment):
     rewards: ClassVar[str] = "bernoulli"
     spread: ClassVar[float] = 1.0
 
-    n_arms: int = 2
-    gap: float = 0.1
-    growth: float = 1.6
+    n_arms: Count = 2
+    gap: Share = 0.1
+    growth: _Growth = 1.6
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "gap", "in (0, 1)", 0 < self.gap < 1, self.gap)
-        require(self, "growth", "> 1", self.growth > 1, self.growth)
+        check(self)
 
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
         """Return the phases."""

@@ -1,8 +1,11 @@
-"""Corruption functions: how a true reward becomes the feedback that leaves its owner.
+"""Corruption: how a true reward becomes the bit that leaves its owner.
 
-A reward r of arm a is turned into one bit that is 1 with probability g_a(r), for a strictly monotone
-g_a. Randomized response is the straight line from 1 - p00 to p11. Whatever its shape, such a bit is
-randomized response on a rounded reward, so its privacy is that of the end points of g_a.
+Paper 003 knows, for each arm, a function g that maps the mean reward to the mean feedback. Here a reward r
+in [0, 1] is first rounded to a bit, 1 with probability r, and the bit then passes through randomized
+response, which answers 1 with probability g(1) where it is 1 and g(0) where it is 0. The mean
+feedback is then g(0) + (g(1) - g(0)) mu *exactly*, whatever the distribution of the rewards: a straight
+line through the ends. No channel for 0/1 rewards has a curved g, and for other rewards the mean
+feedback of a curved channel is no function of the mean; so a corruption here is its two ends.
 """
 
 from __future__ import annotations
@@ -21,78 +24,54 @@ from tacit.privacy import RandomizedResponseRelease, Release
 from tacit.privacy.samplers import release_bit
 from tacit.tapes import NOISE, ROUNDING, uniform
 
-__all__ = ["Corruption", "RandomizedResponse", "corrupted", "grid_inverse", "grid_value"]
+__all__ = ["Corruption", "check_privacy", "corrupted", "corruption_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Corruption:
-    """Strictly monotone corruption functions, one for all arms or one for each.
+    """Randomized response for all arms alike, or one for each arm.
 
     Parameters
     ----------
-    values : sequence of float, or one such sequence for each arm
-        g on an even grid of [0, 1], straight lines in between: two values make a line.
+    values : two numbers, or two for each arm
+        g(0) and g(1): how often a reward of 0 and how often one of 1 is answered by 1. They differ;
+        g may fall.
 
     Examples
     --------
     >>> from tacit.arms import Corruption
-    >>> Corruption(values=(0.9, 0.2)).grid(2)
+    >>> Corruption(values=(0.9, 0.2)).ends(2)
     array([[0.9, 0.2],
            [0.9, 0.2]])
     """
 
-    values: tuple[tuple[float, ...], ...]
+    values: tuple[tuple[float, float], ...]
 
     def __post_init__(self) -> None:
-        grid = np.array(self.values, dtype=np.float64, ndmin=2)
-        object.__setattr__(self, "values", tuple(map(tuple, grid.tolist())))
-        require(self, "values", "at least 2 a row", grid.ndim == 2 and grid.shape[1] >= 2, grid)
-        inside = bool((grid >= 0).all() and (grid <= 1).all())
+        ends = np.array(self.values, dtype=np.float64, ndmin=2)
+        object.__setattr__(self, "values", tuple(map(tuple, ends.tolist())))
+        rule = "two a row, because single rewards map their mean along the line through the ends"
+        require(self, "values", rule, ends.ndim == 2 and ends.shape[1] == 2, self.values)
+        inside = bool((ends >= 0).all() and (ends <= 1).all())
         require(self, "values", "in [0, 1]", inside, self.values)
-        steps = np.diff(grid, axis=1)
-        monotone = bool(((steps > 0).all(axis=1) | (steps < 0).all(axis=1)).all())
-        require(self, "values", "strictly increasing or decreasing", monotone, self.values)
-
-    @classmethod
-    def from_function(cls, function: Callable[[float], float], points: int = 1025) -> Corruption:
-        """Return the piecewise linear function through `points` values of `function`."""
-        return cls(values=(tuple(float(function(x)) for x in np.linspace(0, 1, points)),))
+        differ = bool((ends[:, 0] != ends[:, 1]).all())
+        require(self, "values", "two that differ, a row", differ, self.values)
 
     @classmethod
     def from_written(cls, value: Any) -> Corruption:
         """Return the corruption written as ``{p00 = 0.8, p11 = 0.9}`` or ``{values = [0.9, 0.2]}``."""
         if not isinstance(value, Mapping):
             raise ValueError(f"corruption: expected values, or p00 and p11, got {value!r}")
-        return cls(**value) if "values" in value else RandomizedResponse.of(**value)
-
-    def grid(self, n_arms: int) -> NDArray[np.float64]:
-        """Return g of every arm, shape (K, G)."""
-        grid = np.array(self.values)
-        require(self, "values", f"1 row or {n_arms}", len(grid) in (1, n_arms), len(grid))
-        return np.ascontiguousarray(np.broadcast_to(grid, (n_arms, grid.shape[1])))
-
-    def release(self, n_arms: int) -> Release:
-        """Return the least private of the arms' releases."""
-        ends = self.grid(n_arms)[:, [0, -1]]
-        releases = [
-            RandomizedResponseRelease(keep_zero=float(1.0 - low), keep_one=float(high))
-            for low, high in np.sort(ends, axis=1)
-        ]
-        return max(releases, key=lambda release: release.epsilon)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RandomizedResponse(Corruption):
-    """Randomized response: the line from 1 - p00 to p11."""
+        return cls(**value) if "values" in value else cls.of(**value)
 
     @classmethod
-    def of(cls, p00: ArrayLike, p11: ArrayLike) -> RandomizedResponse:
+    def of(cls, p00: ArrayLike, p11: ArrayLike) -> Corruption:
         """Return the corruption that keeps a 0 with probability p00 and a 1 with p11.
 
         Examples
         --------
-        >>> from tacit.arms import RandomizedResponse
-        >>> RandomizedResponse.of(p00=0.75, p11=0.75).values
+        >>> from tacit.arms import Corruption
+        >>> Corruption.of(p00=0.75, p11=0.75).values
         ((0.25, 0.75),)
         """
         zero, one = np.atleast_1d(np.asarray(p00, float)), np.atleast_1d(np.asarray(p11, float))
@@ -100,42 +79,61 @@ class RandomizedResponse(Corruption):
         return cls(values=tuple(map(tuple, np.stack(both, axis=1).tolist())))
 
     @classmethod
-    def optimal(cls, epsilon: float) -> RandomizedResponse:
+    def optimal(cls, epsilon: float) -> Corruption:
         """Return the most useful one that is epsilon-private (paper 003, eq. 2)."""
         keep = 1.0 / (1.0 + math.exp(-epsilon))
         return cls.of(p00=keep, p11=keep)
 
+    @classmethod
+    def from_functions(cls, *functions: Callable[[float], float]) -> Corruption:
+        """Return the corruption of channels that answer 1 with probability g(r), one or one an arm.
+
+        Of a curved g only the ends count: 0/1 rewards see nothing else, others are rounded first.
+
+        Examples
+        --------
+        >>> from tacit.arms import Corruption
+        >>> Corruption.from_functions(lambda x: x, lambda x: 0.1 + 0.5 * x**2).values
+        ((0.0, 1.0), (0.1, 0.6))
+        """
+        return cls(values=tuple((float(g(0.0)), float(g(1.0))) for g in functions))
+
+    def ends(self, n_arms: int) -> NDArray[np.float64]:
+        """Return g(0) and g(1) of every arm, shape (K, 2)."""
+        ends = np.array(self.values)
+        require(self, "values", f"1 row or {n_arms}", len(ends) in (1, n_arms), len(ends))
+        return np.ascontiguousarray(np.broadcast_to(ends, (n_arms, 2)))
+
+    def release(self, n_arms: int) -> Release:
+        """Return the least private of the arms' releases."""
+        releases = [
+            RandomizedResponseRelease(keep_zero=float(1.0 - low), keep_one=float(high))
+            for low, high in np.sort(self.ends(n_arms), axis=1)
+        ]
+        return max(releases, key=lambda release: release.epsilon)
+
+
+def corruption_of(epsilon: float | None, corruption: Corruption | None) -> Corruption | None:
+    """Return the corruption that `epsilon` asks for, or the one given."""
+    return corruption if epsilon is None else Corruption.optimal(epsilon)
+
+
+def check_privacy(owner: Any, epsilon: float | None, corruption: Corruption | None) -> None:
+    """Refuse two answers to one question, and a corruption for another number of arms."""
+    one = epsilon is None or corruption is None
+    require(owner, "epsilon or corruption", "given, not both", one, epsilon)
+    if corruption is not None:
+        corruption.ends(owner.n_arms)
+
 
 @kernel
-def grid_value(grid: Any, a: Any, x: Any) -> Any:
-    """Return g_a(x)."""
-    G = grid.shape[1] - 1
-    i = min(int(x * G), G - 1)
-    return grid[a, i] + (x * G - i) * (grid[a, i + 1] - grid[a, i])
+def corrupted(ends: Any, tape: Any, t: Any, arm: Any, reward: Any) -> Any:
+    """Return the feedback of a reward in [0, 1]: 1 with probability g(reward), else 0.
 
-
-@kernel
-def grid_inverse(grid: Any, a: Any, y: Any) -> Any:
-    """Return the x in [0, 1] whose g_a(x) is nearest to y."""
-    G = grid.shape[1] - 1
-    rising = grid[a, 0] < grid[a, G]
-    low, high = 0, G - 1
-    while low < high:
-        middle = (low + high + 1) >> 1
-        if (grid[a, middle] <= y) == rising:
-            low = middle
-        else:
-            high = middle - 1
-    x = (low + (y - grid[a, low]) / (grid[a, low + 1] - grid[a, low])) / G
-    return min(1.0, max(0.0, x))
-
-
-@kernel
-def corrupted(grid: Any, tape: Any, t: Any, a: Any, reward: Any) -> Any:
-    """Return the feedback bit: 1 with probability g_a(reward)."""
-    first, last = grid[a, 0], grid[a, grid.shape[1] - 1]
-    share = (grid_value(grid, a, reward) - first) / (last - first)
-    bit = share
-    if 0.0 < share < 1.0:
-        bit = 1.0 if uniform(tape, t, a, ROUNDING) < share else 0.0
-    return release_bit(tape, t, a, NOISE, bit, last, 1.0 - first)
+    `ends` has one row for all arms alike or a row for each.
+    """
+    bit = reward
+    if 0.0 < reward < 1.0:
+        bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
+    row = min(arm, ends.shape[0] - 1)
+    return float(release_bit(tape, t, arm, NOISE, bit, ends[row, 1], 1.0 - ends[row, 0]))

@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arms.elimination import WANTED, PrivateElimination, Rule, State
-from tacit.arms.gap import begin, turn
+from tacit.arms.gap import begin, learn, n_active, pick, play_phase, turn
 from tacit.arms.graph_environments import closed_rows
-from tacit.arms.phases import learn, n_active, pick, play_phase
 from tacit.compiled import kernel
 
 __all__ = ["DPSE"]
@@ -71,8 +70,7 @@ class DPSE(PrivateElimination):
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        everyone = np.arange(self.n_arms)
-        return Rule(float(self.epsilon), self.confidence_loss, 0, 0, 1, everyone)
+        return Rule(float(self.epsilon), self.confidence_loss, 0, 0, 1, np.arange(self.n_arms))
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.graph_environments import Feedback, closed_rows
+from tacit.arms.graph_environments import Feedback, check_graph, closed_rows, undirected
 from tacit.arms.policy import ArmsPolicy
-from tacit.checks import require
+from tacit.checks import Count, Positive, Share, check, one_of, require
 from tacit.networks import Graph
-from tacit.privacy import Claim, Guarantee, LaplaceRelease, compose
+from tacit.privacy import Claim, Guarantee, Mechanism
+from tacit.privacy.block_sums import TrustedServer
 
 __all__ = ["Elimination", "GraphElimination", "PrivateElimination", "Rule", "State"]
 
@@ -24,15 +24,14 @@ __all__ = ["Elimination", "GraphElimination", "PrivateElimination", "Rule", "Sta
 class Elimination(ArmsPolicy):
     """What every policy that drops arms shares: when a confidence bound may fail."""
 
-    n_arms: int
-    horizon: int
-    failure_prob: float | None = None
+    learns_from_any: ClassVar[bool] = False
+
+    n_arms: Count
+    horizon: Count
+    failure_prob: Share | None = None
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
-        given = self.failure_prob is None or 0 < self.failure_prob < 1
-        require(self, "failure_prob", "in (0, 1)", given, self.failure_prob)
+        check(self)
 
     @property
     def confidence_loss(self) -> float:
@@ -41,7 +40,7 @@ class Elimination(ArmsPolicy):
 
 
 class Rule(NamedTuple):
-    """What the kernels need."""
+    """What the kernels of GAP, GAPU and DP-SE need."""
 
     epsilon: float
     failure_prob: float
@@ -51,8 +50,8 @@ class Rule(NamedTuple):
     """1 if the noise of a mean shrinks with its own count, 0 if with L."""
     extra: int
     """Observations of each arm beyond L (DP-SE asks for one)."""
-    everyone: NDArray[np.int64]
-    """Shape (K,): all arms."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -83,7 +82,7 @@ class State(NamedTuple):
     now: NDArray[np.int64]
     """Shape (8,): where the phase stands, by the names below."""
     work: NDArray[np.int64]
-    """Setting to work in for GAPU; (0,) for others."""
+    """Room to work in for GAPU; (0,) for others."""
 
 
 SIZE = 0
@@ -107,23 +106,27 @@ LACKING = 7
 class PrivateElimination(Elimination):
     """What GAP, GAPU and DP-SE share: phases of elimination by noised means.
 
-    A reward enters the noised mean of one arm in one phase only, so that the privacy of a phase is
-    the privacy of the whole run.
+    The block of an arm is a phase: a reward enters the noised mean of one arm in one phase only.
     """
 
     why: ClassVar[str]
     """Why the paper's claim holds."""
-    epsilon: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        finite = 0 < self.epsilon < math.inf
-        require(self, "epsilon", "> 0 and finite", finite, self.epsilon)
+    epsilon: Positive = 1.0
 
     @property
     @abstractmethod
     def unit(self) -> str:
         """What is protected: one reward, or all rewards of one round."""
+
+    @property
+    def blocks(self) -> TrustedServer:
+        """Where the noise enters."""
+        return TrustedServer(epsilon=self.epsilon, unit=self.unit)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Laplace noise on the sum of a phase."""
+        return (self.blocks.mechanism,)
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return epsilon for the unit over the whole run."""
@@ -135,17 +138,14 @@ class PrivateElimination(Elimination):
             holds=True,
             why=self.why,
         )
-        # In units of a mean's sensitivity; a record touches the release of one phase only.
-        release = LaplaceRelease(sensitivity=1.0, scale=1.0 / self.epsilon)
-        return compose(
-            [(release, 1)],
-            unit=self.unit,
-            trust="central",
-            span="run",
-            basis="theorem",
-            claim=claim,
-            note="Decisions and noised means are covered; raw sums and counts are not",
-        )
+        return self.blocks.guarantee(claim)
+
+    def forget_unreleased(self, state: State) -> None:
+        """Begin the open phase anew at the next round, on other rewards; nothing is released."""
+        if state.now[PHASE] > 0:
+            state.counts[:] = 0
+            state.sums[:] = 0.0
+            state.now[LACKING], state.now[GRAPH], state.now[FIRST] = 1, -1, 1 << 62
 
     def _empty(self, feedback: Feedback) -> State:
         K = self.n_arms
@@ -174,21 +174,20 @@ class GraphElimination(PrivateElimination):
     """What GAP and GAPU share: parameters about the graph and the unit of protection."""
 
     protects: ClassVar[str] = "each reward, or each round; trusts the server"
+    side_observations: ClassVar[bool] = True
     why: ClassVar[str] = (
         "every active arm is observed at least L times, and a reward enters one mean only"
     )
 
-    unit: str = "reward"
-    noise: str = "published"
+    unit: Annotated[str, one_of("reward", "round")] = "reward"
+    noise: Annotated[str, one_of("published", "tight")] = "published"
     graph: Graph | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, "unit", "reward or round", self.unit in ("reward", "round"), self.unit)
-        known = self.noise in ("published", "tight")
-        require(self, "noise", "published or tight", known, self.noise)
-        nodes = self.n_arms if self.graph is None else self.graph.n_nodes
-        require(self, "graph", f"of {self.n_arms} arms", nodes == self.n_arms, nodes)
+        check_graph(self, self.graph)
+        if self.graph is not None:
+            require(self, "graph", "undirected", not self.graph.directed, self.graph)
 
     @property
     def rewards_per_round(self) -> int:
@@ -204,11 +203,13 @@ class GraphElimination(PrivateElimination):
             per_round=int(self.unit == "round"),
             tight=int(self.noise == "tight"),
             extra=0,
-            everyone=np.arange(self.n_arms),
+            all_arms=np.arange(self.n_arms),
         )
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
         if table is None:
             table = closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
-        return self._empty(Feedback(table.graph_starts, table.indptr, table.indices))
+        state = self._empty(Feedback(table.graph_starts, table.indptr, table.indices))
+        require(self, "graph", "undirected", undirected(self.n_arms, table), "a directed one")
+        return state

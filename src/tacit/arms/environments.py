@@ -9,21 +9,37 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
+from itertools import product
 from math import erfc, sqrt
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.tables import BERNOULLI, BETA, MEASURES, NORMAL, Table, Trace, new_trace
-from tacit.checks import require
+from tacit.arms.tables import (
+    BERNOULLI,
+    BETA,
+    MEASURES,
+    NORMAL,
+    RECORDED,
+    Table,
+    Trace,
+    edit_rewards,
+    new_trace,
+)
+from tacit.checks import one_of, require
 from tacit.generator import key_of
 from tacit.policy import Environment
+from tacit.privacy import Neighbours
 
-__all__ = ["ArmsEnvironment", "Schedule", "checked_means", "table_of"]
+__all__ = ["ArmsEnvironment", "Rewards", "Schedule", "checked_means", "table_of"]
 
 _KINDS = {"bernoulli": BERNOULLI, "truncated-normal": NORMAL, "beta": BETA}
 _TABLE_STREAM, _SCHEDULE_STREAM = 0, 2
+_UNITS = ("reward", "round", "user")
+
+Rewards = Annotated[str, one_of(*_KINDS)]
+"""How rewards scatter around their mean."""
 
 
 class Schedule(NamedTuple):
@@ -88,10 +104,51 @@ class ArmsEnvironment(Environment[Table, Trace]):
         """Return in how many pieces the means are constant."""
         return 1
 
-    def _check_rewards(self) -> None:
-        known = ", ".join(_KINDS)
-        require(self, "rewards", f"one of {known}", self.rewards in _KINDS, self.rewards)
-        require(self, "spread", "> 0", self.spread > 0, self.spread)
+    def neighbours(
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+    ) -> list[Neighbours]:
+        """Return pairs of tables that differ in one reward, all of one round, or all of them.
+
+        What differs is 0 in one table and 1 in the other. The rest is the environment's own table,
+        all 0 or all 1. Half of the pairs are the earliest there are, because what they change lasts
+        longest; the others are spread over later rounds.
+
+        Parameters
+        ----------
+        unit : "reward", "round" or "user"
+            One entry, every arm's entry of one round, or the whole table, as if one person had
+            provided it.
+        horizon : int
+        seed : int
+            Chooses the table.
+        limit : int
+            At most so many pairs.
+        """
+        require(self, "unit", f"one of {', '.join(_UNITS)}", unit in _UNITS, unit)
+        own, K = self.table(seed, 0, horizon), self.n_arms
+        flat = [
+            own._replace(kind=RECORDED, recorded=np.full((horizon, K), level))
+            for level in (0.0, 1.0)
+        ]
+        if unit == "user":
+            return [Neighbours(flat[0], flat[1], "all rewards: 0 against 1")]
+        rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
+        rest = [
+            (own, ""),
+            (flat[0], ", all other rewards 0"),
+            (flat[1], ", all other rewards 1"),
+        ]
+        changed = [[a] for a in range(K)] if unit == "reward" else [list(range(K))]
+        places = list(product(rounds, rest, changed))
+        early = min(limit // 2, len(places))
+        later = min(limit, len(places)) - early
+        chosen = [*range(early), *np.linspace(early, len(places) - 1, later, dtype=int)]
+        pairs = []
+        for t, (table, words), arms in map(places.__getitem__, chosen):
+            left, right = (edit_rewards(table, [(t, a, end) for a in arms]) for end in (0.0, 1.0))
+            what = f"arm {arms[0]}" if unit == "reward" else "all arms"
+            pairs.append(Neighbours(left, right, f"round {t}, {what}: 0 against 1{words}"))
+        return pairs
 
 
 def table_of(

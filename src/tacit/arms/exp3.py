@@ -10,16 +10,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.policy import PlainPolicy
 from tacit.arms.tables import observe
-from tacit.checks import require
+from tacit.checks import Count, check
+from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
-from tacit.privacy import Guarantee
 from tacit.tapes import CHOICE, uniform
 
 __all__ = ["EXP3"]
@@ -31,8 +31,8 @@ class Rule(NamedTuple):
     exploration_prob: float
     delay: int
     """How many decisions are remembered for rewards that come late."""
-    everyone: NDArray[np.int64]
-    """Shape (K,): all arms."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -47,7 +47,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EXP3(ArmsPolicy):
+class EXP3(PlainPolicy):
     """Exponential weights with importance-weighted rewards.
 
     Guarantee: none is stated; the weights depend on every reward without added noise.
@@ -77,23 +77,15 @@ class EXP3(ArmsPolicy):
     name: ClassVar[str] = "exp3"
     summary: ClassVar[str] = "exponential weights against an adversary"
     paper: ClassVar[str] = "Auer et al. 2002"
+    learns_from_any: ClassVar[bool] = False
 
-    n_arms: int
-    horizon: int
-    exploration_prob: float | None = None
-    max_delay: int = 4096
+    n_arms: Count
+    horizon: Count
+    exploration_prob: Annotated[float, CheckRule("in (0, 1]", lambda p: 0 < p <= 1)] | None = None
+    max_delay: Count = 4096
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
-        require(self, "max_delay", ">= 1", self.max_delay >= 1, self.max_delay)
-        if self.exploration_prob is not None:
-            inside = 0 < self.exploration_prob <= 1
-            require(self, "exploration_prob", "in (0, 1]", inside, self.exploration_prob)
-
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
-        return Guarantee.none("EXP3 adds no noise to what it learns")
+        check(self)
 
     @cached_property
     def rule(self) -> Rule:
@@ -142,7 +134,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.everyone)
+        arm = act(rule, state, tape, t, rule.all_arms)
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 

@@ -19,21 +19,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arms.elimination import GRAPH, LACKING, PHASE, WANTED, GraphElimination
-from tacit.arms.phases import (
-    learn,
-    n_active,
-    pick,
-    plan,
-    planned_factor,
-    play_phase,
-    round_factor,
+from tacit.arms.elimination import (
+    CURSOR,
+    FIRST,
+    GRAPH,
+    LACKING,
+    LEAST,
+    PHASE,
+    SIZE,
+    WANTED,
+    GraphElimination,
 )
-from tacit.arms.tables import piece_of
+from tacit.arms.four_rounds import can_play_four, shown_as_bits, take_four
+from tacit.arms.round_factor import planned_factor, round_factor
+from tacit.arms.tables import observe, piece_of, reward, row_of
 from tacit.compiled import kernel
 from tacit.networks.independent import greedy_independent_set
-from tacit.privacy.samplers import release_laplace
-from tacit.tapes import NOISE
+from tacit.privacy.block_sums import on_grid, release_mean
 
 __all__ = ["GAP"]
 
@@ -92,11 +94,23 @@ class GAP(GraphElimination):
 @kernel(inlined=False)
 def begin(rule: Any, state: Any, t: Any) -> None:
     """Lines 3 to 12: forget the last phase, plan the next on the independent set chosen."""
-    plan(state, t)
-    size_A, tau = n_active(state.active), state.now[PHASE]
+    K, tau = state.active.size, state.now[PHASE]
+    state.counts[:] = 0
+    state.sums[:] = 0.0
+    state.pulls[:] = 0
+    m = 0
+    for a in range(K):
+        if state.chosen[a]:
+            state.members[m] = a
+            m += 1
+    state.now[SIZE], state.now[CURSOR], state.now[LEAST], state.now[FIRST] = m, 0, 0, t
+    shown_as_bits(
+        state.indptr, state.indices, state.now[GRAPH], state.active, state.chosen, state.near
+    )
+    size_A = n_active(state.active)
     epsilon = rule.epsilon
     if rule.per_round == 1:
-        epsilon /= planned_factor(rule, state)
+        epsilon /= planned_factor(rule.tight, state, state.now[GRAPH])
     log_8 = math.log(8.0 * size_A * tau * tau / rule.failure_prob)
     log_4 = math.log(4.0 * size_A * tau * tau / rule.failure_prob)
     L_1 = 2.0 ** (5 + 2 * tau) * log_8
@@ -105,22 +119,102 @@ def begin(rule: Any, state: Any, t: Any) -> None:
     state.now[LACKING] = size_A
 
 
+@kernel
+def n_active(active: Any) -> Any:
+    """Return the size of the active set."""
+    n = 0
+    for a in range(active.size):
+        n += active[a]
+    return n
+
+
+@kernel
+def pick(state: Any, eligible: Any) -> Any:
+    """Line 14: the member pulled least often, or any eligible arm if no member is eligible."""
+    arm = state.members[state.now[CURSOR]]
+    if eligible.size < state.active.size:
+        arm = eligible[0]
+        fewest = np.int64(1) << 62
+        for i in range(eligible.size):
+            a = eligible[i]
+            if state.chosen[a] and state.pulls[a] < fewest:
+                arm, fewest = a, state.pulls[a]
+    state.pulls[arm] += 1
+    while state.pulls[state.members[state.now[CURSOR]]] > state.now[LEAST]:
+        state.now[CURSOR] += 1
+        if state.now[CURSOR] == state.now[SIZE]:
+            state.now[CURSOR] = 0
+            state.now[LEAST] += 1
+    return arm
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Line 17: take in one observed reward, of the pulled arm or of a neighbour."""
+    if state.active[arm] and t >= state.now[FIRST]:
+        state.counts[arm] += 1
+        state.sums[arm] += on_grid(tape, reward)
+        if state.counts[arm] == state.now[WANTED]:
+            state.now[LACKING] -= 1
+
+
+@kernel(inlined=False)
+def play_phase(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any) -> Any:
+    """Lines 13 to 19: play from round t until the phase or the graph ends; return the round."""
+    K, g = state.active.size, state.now[GRAPH]
+    if g + 1 < state.graph_starts.size:
+        last = min(last, state.graph_starts[g + 1])
+    latest = state.members[state.now[SIZE] - 1]
+    while t < last and state.now[LACKING] > 0:
+        # A member is observed when it is pulled only, so the phase has as many rounds left.
+        left = min(last - t, state.now[WANTED] - state.counts[latest] - 1)
+        if can_play_four(table, K, t, left):
+            a0, a1 = pick(state, rule.all_arms), pick(state, rule.all_arms)
+            a2, a3 = pick(state, rule.all_arms), pick(state, rule.all_arms)
+            state.now[LACKING] -= take_four(
+                table,
+                tape,
+                trace,
+                t,
+                a0,
+                a1,
+                a2,
+                a3,
+                state.near,
+                state.counts,
+                state.sums,
+                state.now[WANTED],
+            )
+            t += 4
+            continue
+        arm = pick(state, rule.all_arms)
+        value = observe(table, trace, t, arm)
+        low, high = row_of(state.indptr, K, g, arm)
+        for e in range(low, high):
+            b = state.indices[e]
+            if b == arm:
+                learn(rule, state, tape, t, b, value)
+            elif state.active[b]:
+                learn(rule, state, tape, t, b, reward(table, t, b))
+        t += 1
+    return t
+
+
 @kernel(inlined=False)
 def eliminate(rule: Any, state: Any, tape: Any, t: Any) -> None:
     """Lines 20 to 23: noise the means, drop the arms that are clearly worse."""
     K = state.active.size
     L, tau = state.now[WANTED], state.now[PHASE]
     size_A = n_active(state.active)
-    factor = round_factor(rule, state) if rule.per_round == 1 else 1.0
-    epsilon = rule.epsilon / factor
+    epsilon = rule.epsilon
+    if rule.per_round == 1:
+        epsilon /= round_factor(rule.tight, state, state.now[GRAPH], L)
     largest = -np.inf
     for a in range(K):
         if state.active[a]:
             o = state.counts[a]
-            sensitivity = 1.0 / (o if rule.tight == 1 else L)
-            state.means[a] = release_laplace(
-                tape, t, a, NOISE, state.sums[a] / o, sensitivity, epsilon
-            )
+            least = o if rule.tight == 1 else L
+            state.means[a] = release_mean(tape, t, a, state.sums[a], o, least, epsilon)
             largest = max(largest, state.means[a])
     h = math.sqrt(2.0 * math.log(8.0 * size_A * tau * tau / rule.failure_prob) / L)
     c = 2.0 * math.log(4.0 * size_A * tau * tau / rule.failure_prob) / (epsilon * L)

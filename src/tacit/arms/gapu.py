@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arms.elimination import GRAPH, GraphElimination, State
-from tacit.arms.gap import begin, turn
-from tacit.arms.phases import learn, pick, play_phase
+from tacit.arms.gap import begin, learn, pick, play_phase, turn
 from tacit.compiled import kernel
 from tacit.networks.independent import uniform_independent_set, work_size
 from tacit.tapes import SUBSET, uniform

@@ -7,20 +7,19 @@ nothing else, so policies that look at their own arm only play on the same rewar
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms import changing, recorded, stationary
 from tacit.arms.environments import ArmsEnvironment, Schedule
 from tacit.arms.tables import Table
-from tacit.checks import require
+from tacit.checks import Probability, check, require
 from tacit.networks import Graph, erdos_renyi
 
-__all__ = ["Feedback", "GraphFeedback", "closed_rows"]
+__all__ = ["Feedback", "GraphFeedback", "check_graph", "closed_rows", "undirected"]
 
 
 class Feedback(NamedTuple):
@@ -62,10 +61,11 @@ class GraphFeedback(ArmsEnvironment):
 
     Parameters
     ----------
-    environment : ArmsEnvironment or mapping
+    environment : ArmsEnvironment
         The rewards; in a study file ``{name = "bernoulli", means = [...]}``.
     graph : Graph or sequence of Graph, optional
-        The undirected feedback graph, or several that take over one after the other.
+        The feedback graph, or several that take over one after the other. In a directed graph a pull
+        shows the arms that its edges lead to; GAP and GAPU need an undirected one.
     edge_prob : float, optional
         Instead of `graph`: every repetition draws Erdos-Renyi graphs with this edge probability.
     changes : sequence of int, default ()
@@ -87,12 +87,13 @@ class GraphFeedback(ArmsEnvironment):
 
     environment: ArmsEnvironment
     graph: Graph | tuple[Graph, ...] | None = None
-    edge_prob: float | None = None
+    edge_prob: Probability | None = None
     changes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.environment, Mapping):
-            object.__setattr__(self, "environment", _world_from(self.environment))
+        check(self)
+        fits = isinstance(self.environment, ArmsEnvironment)
+        require(self, "environment", "of the arms setting", fits, self.environment)
         changes = tuple(int(c) for c in self.changes)
         object.__setattr__(self, "changes", changes)
         increasing = all(a < b for a, b in zip((0, *changes), changes, strict=False))
@@ -100,18 +101,13 @@ class GraphFeedback(ArmsEnvironment):
         one = (self.graph is None) != (self.edge_prob is None)
         given = (self.graph, self.edge_prob)
         require(self, "graph or edge_prob", "given, not both", one, given)
-        if self.edge_prob is not None:
-            inside = 0 <= self.edge_prob <= 1
-            require(self, "edge_prob", "in [0, 1]", inside, self.edge_prob)
         if self.graph is not None:
             graphs = (self.graph,) if isinstance(self.graph, Graph) else tuple(self.graph)
             object.__setattr__(self, "graph", graphs[0] if len(graphs) == 1 else graphs)
             needed = len(changes) + 1
             require(self, "graph", f"{needed}, one a change", len(graphs) == needed, len(graphs))
             for graph in graphs:
-                require(self, "graph", "undirected", not graph.directed, graph)
-                fits = graph.n_nodes == self.n_arms
-                require(self, "graph", f"of {self.n_arms} arms", fits, graph.n_nodes)
+                check_graph(self, graph)
 
     @property
     def n_arms(self) -> int:
@@ -142,16 +138,26 @@ class GraphFeedback(ArmsEnvironment):
         return self.environment.table(seed, repetition, horizon)._replace(**rows._asdict())
 
 
-def _world_from(parameters: Mapping[str, Any]) -> ArmsEnvironment:
-    values = dict(parameters)
-    name = values.pop("name", None)
-    kinds: dict[str, type[ArmsEnvironment]] = {
-        kind.name: kind
-        for module in (stationary, changing, recorded)
-        for kind in map(vars(module).__getitem__, module.__all__)
-    }
-    require("GraphFeedback", "environment", f"named one of {', '.join(kinds)}", name in kinds, name)
-    try:
-        return kinds[str(name)](**values)
-    except TypeError as error:
-        raise ValueError(f"{name}: {error}") from None
+def check_graph(owner: Any, graph: Graph | None) -> None:
+    """Refuse a graph of another number of arms."""
+    nodes = owner.n_arms if graph is None else graph.n_nodes
+    require(owner, "graph", f"of {owner.n_arms} arms", nodes == owner.n_arms, nodes)
+
+
+def undirected(n_arms: int, feedback: Any) -> bool:
+    """Return whether every arm is shown by all arms that it shows.
+
+    Examples
+    --------
+    >>> from tacit.networks import path
+    >>> undirected(3, closed_rows(3, [path(3)]))
+    True
+    """
+    for g in range(feedback.graph_starts.size):
+        ends = feedback.indptr[g * (n_arms + 1) : (g + 1) * (n_arms + 1)]
+        columns = feedback.indices[ends[0] : ends[-1]]
+        rows = np.repeat(np.arange(n_arms), np.diff(ends))
+        there, back = np.sort(rows * n_arms + columns), np.sort(columns * n_arms + rows)
+        if not np.array_equal(there, back):
+            return False
+    return True

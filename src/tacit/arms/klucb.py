@@ -1,25 +1,67 @@
-"""kl-UCB, and klUCB-CF on corrupted feedback: SW-KLUCB-CF without a window.
+"""kl-UCB: optimism by Kullback-Leibler confidence bounds.
 
-In an environment that does not change nothing need be forgotten. kl-UCB (Garivier and Cappe 2011) sees the
-rewards; klUCB-CF (Gajane, Urvoy and Kaufmann 2018) sees feedback that was corrupted on the way. The
-kernels are those of :mod:`tacit.arms.sw_klucb_cf`.
+Bound each arm's mean reward from above by the largest mean that its rewards do not contradict, and pull the
+arm with the largest bound. Nothing is forgotten: the environment is taken not to change. Garivier and
+Cappe (2011), Algorithm 1, with f(t) = ln t + 3 ln ln t, floored at 0; ties are broken at random.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
 
-from tacit.arms.corruption import Corruption
-from tacit.arms.sw_klucb_cf import KLPolicy, check_privacy, chosen_corruption
-from tacit.checks import require
-from tacit.privacy import Guarantee
+import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["KLUCB", "KLUCBCF"]
+from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
+from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
+from tacit.arms.policy import PlainPolicy
+from tacit.arms.tables import observe
+from tacit.checks import Count, check
+from tacit.compiled import kernel
+
+__all__ = ["KLUCB"]
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    exploration: Exploration
+    ends: NDArray[np.float64]
+    """Shape (1, 2) or (K, 2): the mean of what is observed where the mean reward is 0 and 1."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
+
+
+class State(NamedTuple):
+    """What is learned."""
+
+    counts: NDArray[np.int64]
+    """Shape (K,): N, rewards taken in."""
+    sums: NDArray[np.float64]
+    """Shape (K,): their sums."""
+    tried: NDArray[np.bool_]
+    """Shape (K,): whether an arm was ever pulled."""
+    untried: NDArray[np.int64]
+    """Shape (1,): how many never were."""
+    lazy: Lazy
+    """What is known of the indices."""
+
+
+def new_state(n_arms: int) -> State:
+    """Return a state that has seen nothing."""
+    return State(
+        counts=np.zeros(n_arms, np.int64),
+        sums=np.zeros(n_arms),
+        tried=np.zeros(n_arms, np.bool_),
+        untried=np.full(1, n_arms),
+        lazy=new_lazy(n_arms),
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class KLUCB(KLPolicy):
+class KLUCB(PlainPolicy):
     """Pull the arm with the largest Kullback-Leibler upper confidence bound.
 
     Guarantee: none; the decisions depend on every reward without noise.
@@ -28,6 +70,8 @@ class KLUCB(KLPolicy):
     ----------
     n_arms : int
         Number of arms K.
+    exploration : "paper", "log" or function of t, default "paper"
+        f: ln t + 3 ln ln t, ln t, or another non-decreasing function of the rounds played.
 
     Examples
     --------
@@ -46,62 +90,67 @@ class KLUCB(KLPolicy):
     summary: ClassVar[str] = "Kullback-Leibler upper confidence bound for an unchanging environment"
     paper: ClassVar[str] = "Garivier and Cappe 2011"
 
-    n_arms: int
+    n_arms: Count
+    exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+        check(self)
+        _ = self.rule
 
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
-        return self.local_guarantee(horizon, None)
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        f = exploration_of(self, self.exploration)
+        return Rule(f, np.array([[0.0, 1.0]]), np.arange(self.n_arms))
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing."""
+        return new_state(self.n_arms)
 
 
-@dataclass(frozen=True, kw_only=True)
-class KLUCBCF(KLPolicy):
-    """kl-UCB on corrupted feedback.
+@kernel
+def first_untried(state: Any, eligible: Any) -> Any:
+    """Return the first eligible arm that was never pulled, -1 if there is none."""
+    if state.untried[0] > 0:
+        for i in range(eligible.size):
+            if not state.tried[eligible[i]]:
+                state.tried[eligible[i]] = True
+                state.untried[0] -= 1
+                return eligible[i]
+    return -1
 
-    Guarantee: pure local differential privacy with `epsilon` for each single reward.
 
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float, optional
-        Privacy of one reward, by the optimal randomized response; 1 if no `corruption` is given.
-    corruption : Corruption, optional
-        Any strictly monotone corruption, instead of `epsilon`.
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Pull every arm once, then the one whose index max{q: N d(mean, q) <= f(t)} is largest."""
+    arm = first_untried(state, eligible)
+    if arm >= 0:
+        return only(state.lazy, arm)
+    f = level(rule.exploration, float(t))
+    return largest_index(rule.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
 
-    Examples
-    --------
-    >>> from tacit.arms import KLUCBCF
-    >>> round(KLUCBCF(n_arms=2, epsilon=0.5).guarantee(horizon=10).epsilon, 9)
-    0.5
 
-    References
-    ----------
-    Gajane, Urvoy, Kaufmann. Corrupt bandits for preserving local privacy. 2018.
-    """
+@kernel
+def take(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
+    """Add what was observed to the arm's sum."""
+    state.counts[arm] += 1
+    state.sums[arm] += value
+    state.lazy.stale[arm] = True
 
-    name: ClassVar[str] = "klucb-cf"
-    summary: ClassVar[str] = "kl-UCB on locally private feedback, unchanging environment"
-    paper: ClassVar[str] = "Gajane et al. 2018"
-    protects: ClassVar[str] = "each reward, locally"
 
-    n_arms: int
-    epsilon: float | None = None
-    corruption: Corruption | None = None
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take in a reward."""
+    take(rule, state, t, arm, reward)
 
-    def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        if self.epsilon is None and self.corruption is None:
-            object.__setattr__(self, "epsilon", 1.0)
-        check_privacy(self, self.epsilon, self.corruption)
 
-    @property
-    def corruption_functions(self) -> Corruption | None:
-        """The corruption in force."""
-        return chosen_corruption(self.epsilon, self.corruption)
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.all_arms)
+        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return epsilon for each reward."""
-        return self.local_guarantee(horizon, None)
+
+KLUCB.act, KLUCB.learn, KLUCB.run = act, learn, run
+KLUCB.chances = chances

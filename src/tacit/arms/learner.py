@@ -108,6 +108,8 @@ class Learner:
         With a feedback graph, `seen` gives the rewards of the other arms that were shown with it.
         """
         t, arm = decision
+        if seen is not None:
+            self.policy.require_shown(arm, seen)
         rewards = {arm: reward, **(seen or {})}
         for observed, value in rewards.items():
             try:

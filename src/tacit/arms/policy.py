@@ -10,10 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.tables import Table, Trace
-from tacit.policy import Policy, Program
-from tacit.tapes import Tape
+from tacit.checks import require
+from tacit.networks import Graph
+from tacit.policy import Policy, Program, require_secure
+from tacit.privacy import Guarantee, Mechanism
+from tacit.tapes import SECURE, Tape
 
-__all__ = ["ArmsPolicy"]
+__all__ = ["ArmsPolicy", "PlainPolicy"]
 
 
 class ArmsPolicy(Policy[Table, Any, Trace]):
@@ -21,24 +24,29 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
 
     A subclass gives three kernels: ``act(rule, state, tape, t, eligible)`` returns an arm,
     ``learn(rule, state, tape, t, arm, reward)`` takes in a reward, and
-    ``run(rule, state, table, tape, trace, first, last)`` does both for many rounds.
+    ``run(rule, state, table, tape, trace, first, last)`` does both for many rounds. A local policy,
+    whose rewards are made private on the device that has them, gives a fourth, the server's half:
+    ``take(rule, state, t, arm, report)`` learns from what the device sent. A policy that draws arms
+    may give ``chances(rule, state, t, eligible, out)``: right after ``act`` it writes the probability
+    that every arm had in that draw.
     """
 
     setting: ClassVar[str] = "arms"
     example_environment: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
+    side_observations: ClassVar[bool] = False
+    """Whether it learns from rewards of arms that were shown but not pulled; others refuse them."""
+    learns_from_any: ClassVar[bool] = True
+    """Whether a reward of an arm that somebody else chose can be taken in like its own."""
     n_arms: int
     act: ClassVar[Callable[..., Any]]
     learn: ClassVar[Callable[..., Any]]
     run: ClassVar[Callable[..., Any]]
+    take: ClassVar[Callable[..., Any] | None] = None
+    chances: ClassVar[Callable[..., Any] | None] = None
 
     @abstractmethod
     def start(self, table: Table | None = None) -> Any:
         """Return a state that has seen nothing; without a table for one step at a time."""
-
-    @property
-    def secure(self) -> bool:
-        """Whether all its noise has an exact sampler."""
-        return True
 
     @property
     @abstractmethod
@@ -47,6 +55,8 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
 
     def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
         """Return ``run`` and its arguments."""
+        if tape.kind == SECURE:
+            require_secure(self)
         return type(self).run, (self.rule, state, table, tape, trace)
 
     def select(self, state: Any, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
@@ -56,3 +66,45 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
     def update(self, state: Any, tape: Tape, t: int, arm: int, reward: float) -> None:
         """Take in the reward of the arm pulled in round `t`, at once or later."""
         type(self).learn(self.rule, state, tape, t, arm, reward)
+
+    def forget_unreleased(self, state: Any) -> None:
+        """Drop rewards that no release has told of yet, so that they never enter one."""
+
+    def shown_with(self, arm: int) -> frozenset[int]:
+        """Return the arms whose rewards a pull of `arm` may show, itself among them.
+
+        Outside a simulation the graph is the policy's own; without one an arm shows itself only.
+        """
+        graph: Graph | None = getattr(self, "graph", None)
+        if not self.side_observations or graph is None:
+            return frozenset({arm})
+        return frozenset({arm, *graph.neighbours(arm).tolist()})
+
+    def require_shown(self, arm: int, others: Any) -> None:
+        """Raise ``ValueError`` unless a pull of `arm` may show the rewards of all `others`.
+
+        Examples
+        --------
+        >>> from tacit.arms import UCB1
+        >>> UCB1(n_arms=3).require_shown(0, [2])
+        Traceback (most recent call last):
+        ValueError: UCB1: expected seen none, because it learns from the pulled arm only, got [2]
+        """
+        allowed = sorted(self.shown_with(arm) - {arm})
+        rule = "none, because it learns from the pulled arm only"
+        if self.side_observations:
+            rule = f"rewards of arms shown with arm {arm} by its graph, {allowed},"
+        require(self, "seen", rule, set(others) <= set(allowed), sorted(others))
+
+
+class PlainPolicy(ArmsPolicy):
+    """A policy that adds no noise and protects nothing."""
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """None: no noise is added."""
+        return ()
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return that nothing is protected."""
+        return Guarantee.none(f"{type(self).__name__} adds no noise")

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.arms.environments import ArmsEnvironment, Schedule, checked_means
+from tacit.checks import Positive, check
 
 __all__ = ["Bernoulli", "Beta", "TruncatedNormal"]
 
@@ -19,7 +20,7 @@ class _Stationary(ArmsEnvironment):
     def __post_init__(self) -> None:
         object.__setattr__(self, "means", tuple(float(m) for m in np.atleast_1d(self.means)))
         checked_means(self, self.means, self.rewards)
-        self._check_rewards()
+        check(self)
 
     @property
     def n_arms(self) -> int:
@@ -69,7 +70,7 @@ class TruncatedNormal(_Stationary):
     summary: ClassVar[str] = "normal rewards truncated to [0, 1], constant means"
     rewards: ClassVar[str] = "truncated-normal"
 
-    spread: float = 0.1
+    spread: Positive = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,4 +89,4 @@ class Beta(_Stationary):
     summary: ClassVar[str] = "beta rewards, constant means"
     rewards: ClassVar[str] = "beta"
 
-    spread: float = 10.0
+    spread: Positive = 10.0

@@ -10,17 +10,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import RandomizedResponse, corrupted
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.corruption import Corruption, corrupted, corruption_of
+from tacit.arms.local import LocalPolicy
 from tacit.arms.tables import observe
-from tacit.checks import require
+from tacit.arms.window import Window, new_window, next_leaving, remembered
+from tacit.checks import Count, NonNegative, Positive, check
+from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
-from tacit.privacy import Guarantee, compose
 
 __all__ = ["SWUCB"]
 
@@ -32,10 +33,10 @@ class Rule(NamedTuple):
     exploration: float
     private: int
     """1 if feedback is randomized response on the reward, 0 if it is the reward."""
-    corruption: NDArray[np.float64]
-    """Shape (K, 2): the end points of the corruption function."""
-    everyone: NDArray[np.int64]
-    """Shape (K,): all arms."""
+    ends: NDArray[np.float64]
+    """Shape (1, 2): g(0) and g(1) of the corruption, the same for every arm."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -45,16 +46,12 @@ class State(NamedTuple):
     """Shape (K,): rewards of each arm in the window."""
     sums: NDArray[np.float64]
     """Shape (K,): their sums."""
-    ring_arms: NDArray[np.int32]
-    """Shape (w + 1,): the arm of each round in the window and of this round, -1 if none."""
-    ring_values: NDArray[np.float64]
-    """Shape (w + 1,): its reward."""
-    now: NDArray[np.int64]
-    """Shape (1,): the latest round that was acted in."""
+    window: Window
+    """What the last w rounds gave."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWUCB(ArmsPolicy):
+class SWUCB(LocalPolicy):
     """UCB over a sliding window.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward; without it
@@ -92,25 +89,18 @@ class SWUCB(ArmsPolicy):
     paper: ClassVar[str] = "Garivier and Moulines 2011"
     protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 
-    n_arms: int
-    horizon: int
-    n_segments: int = 1
-    window: int | str = "theory"
-    exploration: float = 0.6
-    epsilon: float | None = None
+    n_arms: Count
+    horizon: Count
+    n_segments: Count = 1
+    window: Annotated[
+        int | str,
+        CheckRule("theory or a number of rounds >= 1", lambda w: w == "theory" or w >= 1),
+    ] = "theory"
+    exploration: NonNegative = 0.6
+    epsilon: Positive | None = None
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "horizon", ">= 1", self.horizon >= 1, self.horizon)
-        require(self, "n_segments", ">= 1", self.n_segments >= 1, self.n_segments)
-        require(self, "exploration", ">= 0", self.exploration >= 0, self.exploration)
-        if self.epsilon is not None:
-            require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
-        if isinstance(self.window, str):
-            known = self.window == "theory"
-            require(self, "window", "theory or a number of rounds", known, self.window)
-        else:
-            require(self, "window", ">= 1", self.window >= 1, self.window)
+        check(self)
 
     @property
     def window_rounds(self) -> int:
@@ -120,52 +110,38 @@ class SWUCB(ArmsPolicy):
         T = self.horizon
         return max(1, math.floor(2 * math.sqrt(T * math.log(max(T, 2)) / self.n_segments)))
 
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return epsilon for each reward, or that nothing is protected."""
-        if self.epsilon is None:
-            return Guarantee.none("SW-UCB without epsilon adds no noise")
-        release = RandomizedResponse.optimal(self.epsilon).release(self.n_arms)
-        return compose([(release, 1)], unit="reward", trust="local", span="run")
+    @property
+    def corruption_in_force(self) -> Corruption | None:
+        """The corruption, or None if the reward itself is observed."""
+        return corruption_of(self.epsilon, None)
 
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        corruption = np.tile([0.0, 1.0], (self.n_arms, 1))
-        if self.epsilon is not None:
-            corruption = RandomizedResponse.optimal(self.epsilon).grid(self.n_arms)
+        corruption = self.corruption_in_force
         return Rule(
             window=self.window_rounds,
             exploration=float(self.exploration),
-            private=int(self.epsilon is not None),
-            corruption=corruption,
-            everyone=np.arange(self.n_arms),
+            private=int(corruption is not None),
+            ends=np.array([[0.0, 1.0]]) if corruption is None else corruption.ends(1),
+            all_arms=np.arange(self.n_arms),
         )
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""
-        slots = self.window_rounds + 1
-        return State(
-            counts=np.zeros(self.n_arms, np.int64),
-            sums=np.zeros(self.n_arms),
-            ring_arms=np.full(slots, -1, np.int32),
-            ring_values=np.zeros(slots),
-            now=np.full(1, -1),
-        )
+        window = new_window(self.window_rounds)
+        return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms), window)
 
 
 @kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window, then return the arm with the largest index."""
-    w = rule.window
-    for round_ in range(max(state.now[0] + 1, t - w), t + 1):
-        slot = round_ % (w + 1)
-        arm = state.ring_arms[slot]
-        if arm >= 0:
-            state.counts[arm] -= 1
-            state.sums[arm] -= state.ring_values[slot]
-            state.ring_arms[slot] = -1
-    state.now[0] = t
-    log_s = rule.exploration * math.log(min(t + 1.0, float(w)))
+    arm, value = next_leaving(state.window, t)
+    while arm >= 0:
+        state.counts[arm] -= 1
+        state.sums[arm] -= value
+        arm, value = next_leaving(state.window, t)
+    log_s = rule.exploration * math.log(min(t + 1.0, float(rule.window)))
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
@@ -179,25 +155,28 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take the reward in, corrupted if private, unless its round has left the window."""
-    value = reward
-    if rule.private == 1:
-        value = corrupted(rule.corruption, tape, t, arm, reward)
-    if t >= state.now[0] - rule.window:
-        slot = t % (rule.window + 1)
-        state.ring_arms[slot] = arm
-        state.ring_values[slot] = value
+def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Add the feedback to the arm's sum, unless its round has left the window."""
+    if remembered(state.window, t, arm, feedback):
         state.counts[arm] += 1
-        state.sums[arm] += value
+        state.sums[arm] += feedback
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Corrupt the reward, if private, and take the feedback in."""
+    feedback = reward
+    if rule.private == 1:
+        feedback = corrupted(rule.ends, tape, t, arm, reward)
+    take(rule, state, t, arm, feedback)
 
 
 @kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.everyone)
+        arm = act(rule, state, tape, t, rule.all_arms)
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 
-SWUCB.act, SWUCB.learn, SWUCB.run = act, learn, run
+SWUCB.act, SWUCB.take, SWUCB.learn, SWUCB.run = act, take, learn, run

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
-__all__ = ["Table", "Trace", "edit", "new_trace", "observe", "reward"]
+__all__ = ["Table", "Trace", "edit_rewards", "new_trace", "observe", "reward"]
 
 BERNOULLI, NORMAL, BETA, RECORDED = 0, 1, 2, 3
 MEASURES = ("regret", "reward")
@@ -95,13 +95,13 @@ def new_trace(
     )
 
 
-def edit(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
+def edit_rewards(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
     """Return the neighbouring table in which entries (round, arm) have the given values."""
     n_arms = table.means.shape[1]
     for t, a, value in entries:
         if t < 0 or not 0 <= a < n_arms or not 0.0 <= value <= 1.0:
             raise ValueError(
-                f"edit: expected round >= 0, arm in 0..{n_arms - 1} and value in [0, 1], "
+                f"edit_rewards: expected round >= 0, arm in 0..{n_arms - 1} and value in [0, 1], "
                 f"got ({t}, {a}, {value})"
             )
     # Later entries win, so they come first: `reward` takes the first match.

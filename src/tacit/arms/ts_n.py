@@ -19,12 +19,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.graph_environments import check_graph
+from tacit.arms.policy import PlainPolicy
 from tacit.arms.tables import observe, piece_of, reward, row_of
-from tacit.checks import require
+from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
-from tacit.privacy import Guarantee
+from tacit.networks import Graph
 from tacit.tapes import CHOICE, uniform
 
 __all__ = ["TSN"]
@@ -36,8 +37,8 @@ class Rule(NamedTuple):
     """What the kernels need."""
 
     spread: float
-    everyone: NDArray[np.int64]
-    """Shape (K,): all arms."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -50,7 +51,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TSN(ArmsPolicy):
+class TSN(PlainPolicy):
     """Thompson sampling with side observations.
 
     Guarantee: none; the decisions depend on every observed reward without calibrated noise.
@@ -61,6 +62,8 @@ class TSN(ArmsPolicy):
         Number of arms K.
     spread : float, default 0.5
         Standard deviation of one reward in the model.
+    graph : Graph, optional
+        The feedback graph when the policy decides on its own; in a simulation the table has it.
 
     Examples
     --------
@@ -80,16 +83,15 @@ class TSN(ArmsPolicy):
     summary: ClassVar[str] = "Thompson sampling with side observations"
     paper: ClassVar[str] = "Tossou et al. 2017"
 
-    n_arms: int
-    spread: float = 0.5
+    side_observations: ClassVar[bool] = True
+
+    n_arms: Count
+    spread: Positive = 0.5
+    graph: Graph | None = None
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "spread", "> 0", self.spread > 0, self.spread)
-
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
-        return Guarantee.none("TS-N adds no calibrated noise")
+        check(self)
+        check_graph(self, self.graph)
 
     @cached_property
     def rule(self) -> Rule:
@@ -127,7 +129,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
     """Play rounds first to last - 1."""
     K = state.counts.size
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.everyone)
+        arm = act(rule, state, tape, t, rule.all_arms)
         value = observe(table, trace, t, arm)
         low, high = row_of(table.indptr, K, piece_of(table.graph_starts, t), arm)
         for e in range(low, high):

@@ -15,11 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.policy import PlainPolicy
 from tacit.arms.tables import observe
-from tacit.checks import require
+from tacit.checks import Count, NonNegative, check
 from tacit.compiled import kernel
-from tacit.privacy import Guarantee
 
 __all__ = ["UCB1"]
 
@@ -28,8 +27,8 @@ class Rule(NamedTuple):
     """What the kernels need."""
 
     exploration: float
-    everyone: NDArray[np.int64]
-    """Shape (K,): all arms."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -46,7 +45,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UCB1(ArmsPolicy):
+class UCB1(PlainPolicy):
     """Pull the arm with the largest upper confidence bound.
 
     Guarantee: none; the decisions depend on every reward without noise.
@@ -75,16 +74,11 @@ class UCB1(ArmsPolicy):
     summary: ClassVar[str] = "upper confidence bound for an environment that does not change"
     paper: ClassVar[str] = "Auer et al. 2002"
 
-    n_arms: int
-    exploration: float = 2.0
+    n_arms: Count
+    exploration: NonNegative = 2.0
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
-        require(self, "exploration", ">= 0", self.exploration >= 0, self.exploration)
-
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
-        return Guarantee.none(f"{type(self).__name__} adds no noise")
+        check(self)
 
     @cached_property
     def rule(self) -> Rule:
@@ -123,7 +117,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.everyone)
+        arm = act(rule, state, tape, t, rule.all_arms)
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from tacit.arms.graph_environments import check_graph
 from tacit.arms.tables import observe, piece_of, reward, row_of
 from tacit.arms.ucb1 import UCB1, act, learn
 from tacit.compiled import kernel
+from tacit.networks import Graph
 
 __all__ = ["UCBN"]
 
@@ -29,6 +31,8 @@ class UCBN(UCB1):
         Number of arms K.
     exploration : float, default 2
         c in the bonus sqrt(c ln t / n), n the number of observations.
+    graph : Graph, optional
+        The feedback graph when the policy decides on its own; in a simulation the table has it.
 
     Examples
     --------
@@ -50,6 +54,13 @@ class UCBN(UCB1):
     name: ClassVar[str] = "ucb-n"
     summary: ClassVar[str] = "UCB1 with side observations"
     paper: ClassVar[str] = "Caron et al. 2012, Algorithm 1"
+    side_observations: ClassVar[bool] = True
+
+    graph: Graph | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_graph(self, self.graph)
 
 
 @kernel
@@ -57,7 +68,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
     """Play rounds first to last - 1."""
     K = state.counts.size
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.everyone)
+        arm = act(rule, state, tape, t, rule.all_arms)
         value = observe(table, trace, t, arm)
         low, high = row_of(table.indptr, K, piece_of(table.graph_starts, t), arm)
         for e in range(low, high):

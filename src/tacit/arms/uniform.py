@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import observe
-from tacit.checks import require
+from tacit.checks import Count, check
 from tacit.compiled import kernel
-from tacit.privacy import Guarantee, compose
+from tacit.privacy import Guarantee, Mechanism, compose
 from tacit.tapes import CHOICE, uniform
 
 __all__ = ["Uniform"]
@@ -26,8 +26,8 @@ __all__ = ["Uniform"]
 class Rule(NamedTuple):
     """What the kernels need."""
 
-    everyone: NDArray[np.int64]
-    """Shape (K,): all arms."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -60,10 +60,15 @@ class Uniform(ArmsPolicy):
     paper: ClassVar[str] = ""
     protects: ClassVar[str] = "everything"
 
-    n_arms: int
+    n_arms: Count
 
     def __post_init__(self) -> None:
-        require(self, "n_arms", ">= 1", self.n_arms >= 1, self.n_arms)
+        check(self)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """None: there is nothing to protect."""
+        return ()
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return perfect protection: nothing is released."""
@@ -97,7 +102,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.everyone)
+        arm = act(rule, state, tape, t, rule.all_arms)
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 

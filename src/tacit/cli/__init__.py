@@ -16,6 +16,7 @@ except ImportError:
     raise SystemExit("tacit: the command line needs more parts; pip install 'tacit[cli]'") from None
 
 from tacit.cli import listing, privacy, reproductions, runs
+from tacit.signals import stop_once, stopped
 
 __all__ = ["app", "main"]
 
@@ -33,6 +34,7 @@ for group in (listing, runs, privacy, reproductions):
 
 def main() -> None:
     """Run the command line: 2 and one line for a mistake, 130 if it was stopped."""
+    stop_once()
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
         sys.stdout.flush()
@@ -45,7 +47,10 @@ def main() -> None:
             raise
         print(f"tacit: {complaint}", file=sys.stderr)
         code = 2
+    except KeyboardInterrupt:
+        code = 130
     if code == 130:
+        stopped()
         print("tacit: stopped; what was finished is kept", file=sys.stderr)
     raise SystemExit(code)
 

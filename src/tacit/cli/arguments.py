@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
+    "EngineName",
     "Horizon",
     "Json",
     "Out",
@@ -27,6 +28,12 @@ Seed = Annotated[
 ]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes; by default one for each core.")
+]
+EngineName = Annotated[
+    str | None,
+    typer.Option(
+        "--engine", help="Where jobs run: here, processes; by default processes if there are cores."
+    ),
 ]
 Horizon = Annotated[int, typer.Option(min=1, max=10**15, help="Rounds.")]
 

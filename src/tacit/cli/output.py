@@ -52,7 +52,13 @@ def as_text(value: Any) -> str:
 
 @contextmanager
 def progress_bar(name: str) -> Iterator[Any]:
-    """Give a function that moves a bar on a terminal, and nothing in a pipe."""
+    """Give a function that moves a bar on a terminal, and nothing in a pipe.
+
+    Compilation that takes more than a second is announced on either.
+    """
+    from tacit.compiled import when_compiling
+
+    when_compiling(_announce)
     if not sys.stderr.isatty():
         yield None
         return
@@ -63,3 +69,7 @@ def progress_bar(name: str) -> Iterator[Any]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _announce() -> None:
+    print("tacit: compiling for the first use; the next one starts at once", file=sys.stderr)

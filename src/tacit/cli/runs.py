@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.arguments import Horizon, Json, Out, Seed, Workers, parsed
+from tacit.cli.arguments import EngineName, Horizon, Json, Out, Seed, Workers, parsed
 from tacit.cli.output import as_text, progress_bar, show
 
 __all__ = ["app"]
@@ -23,6 +23,7 @@ def run(
     study: Annotated[Path, typer.Argument(help="A study file (TOML).")],
     out: Out = Path("results"),
     workers: Workers = None,
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Run a study: any policies, any environment, any grid; resumes where it was stopped.
@@ -33,7 +34,7 @@ def run(
     """
     from tacit.simulation import Study
 
-    _run_study(Study.from_toml(study), out, workers, as_json)
+    _run_study(Study.from_toml(study), out, workers, engine, as_json)
 
 
 @app.command()
@@ -51,6 +52,7 @@ def compare(
     name: Annotated[str, typer.Option(help="Names the files.")] = "compare",
     out: Out = Path("results"),
     workers: Workers = None,
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Compare policies in one environment: one line to a picture.
@@ -76,17 +78,19 @@ def compare(
         seed=seed,
         grid={"policy.epsilon": list(epsilon)} if epsilon else {},
     )
-    _run_study(study, out, workers, as_json)
+    _run_study(study, out, workers, engine, as_json)
 
 
-def _run_study(study: Any, out: Path, workers: int | None, as_json: bool) -> None:
+def _run_study(
+    study: Any, out: Path, workers: int | None, engine: str | None, as_json: bool
+) -> None:
     from tacit.privacy import brief
     from tacit.report import draw_curves
     from tacit.simulation import run_study
     from tacit.state import write_atomically
 
     with progress_bar(study.name) as progress:
-        result = run_study(study, out, workers=workers, progress=progress)
+        result = run_study(study, out, workers=workers, engine=engine, progress=progress)
     rows = result.summary()
     summary = out / f"{study.name}-summary.csv"
     text = io.StringIO()

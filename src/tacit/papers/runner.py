@@ -14,13 +14,12 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import tacit
+from tacit.engines import Codec, Store, code_stamp, engine_named, only_run, run_jobs
 from tacit.papers.reproduction import UNDECIDED, Findings, Job, Reproduction
-from tacit.simulation.grid import do_jobs
 from tacit.state import write_atomically
 
 __all__ = ["Finished", "data_folder", "last_findings", "reproduce"]
@@ -70,27 +69,24 @@ def reproduce(
     folder = Path(folder)
     chosen = list(reproductions)
     missing = {r.name: _missing(r) for r in chosen}
-    kept = folder / ".jobs"
+    store = Store(folder / ".jobs", _RECORDS)
     jobs = {
-        r.name: [(job, kept / f"{r.name}-{_stamp(job)}.json") for job in r.jobs(quick)]
+        r.name: [(job, f"{r.name}-{_stamp(job)}") for job in r.jobs(quick)]
         for r in chosen
         if not missing[r.name]
     }
     # One job of each study in turn: two processes then seldom compile the same kernel at once.
     turns = itertools.zip_longest(*jobs.values())
-    todo = [pair for turn in turns for pair in turn if pair is not None]
-    kept.mkdir(parents=True, exist_ok=True)
-    left = [pair for pair in todo if not pair[1].is_file()]
-    do_jobs(_work, left, done=len(todo) - len(left), workers=workers, progress=progress)
+    todo = {pair[1]: (pair[0],) for turn in turns for pair in turn if pair is not None}
+    with only_run(folder, "reproduce"):
+        engine = engine_named(None, workers=workers, jobs=len(todo))
+        run_jobs(_work, todo, store, engine=engine, progress=progress)
     finished = []
     for reproduction in chosen:
         if missing[reproduction.name]:
             findings = Findings(verdict=UNDECIDED, because=missing[reproduction.name])
         else:
-            outcomes = {
-                job.key: json.loads(path.read_text(encoding="utf-8"))["outcome"]
-                for job, path in jobs[reproduction.name]
-            }
+            outcomes = {job.key: store.get(key)["outcome"] for job, key in jobs[reproduction.name]}
             findings = reproduction.judge(outcomes, quick)
         done = Finished(
             reproduction, quick, findings, tacit.__version__, bool(missing[reproduction.name])
@@ -122,29 +118,25 @@ def _missing(reproduction: Reproduction) -> str:
     return ""
 
 
-@cache
-def _sources() -> str:
-    """Hash the package: an outcome of other code is never taken for one of this code."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(tacit.__file__).parent.rglob("*.py")):
-        digest.update(file.read_bytes())
-    return digest.hexdigest()
-
-
 def _stamp(job: Job) -> str:
     said = json.dumps(
-        [_sources(), job.key, job.function.__module__, job.function.__qualname__, job.arguments],
+        [code_stamp(), job.key, job.function.__module__, job.function.__qualname__, job.arguments],
         sort_keys=True,
     )
     return hashlib.sha256(said.encode()).hexdigest()[:20]
 
 
-def _work(job: Job, path: Path) -> None:
+def _work(job: Job) -> dict[str, Any]:
     begun = time.perf_counter()
     outcome = job.function(**job.arguments)
-    record = {"key": job.key, "seconds": time.perf_counter() - begun, "outcome": outcome}
-    text = json.dumps(record)
-    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+    return {"key": job.key, "seconds": time.perf_counter() - begun, "outcome": outcome}
+
+
+def _encoded(record: Any) -> bytes:
+    return json.dumps(record).encode()
+
+
+_RECORDS = Codec(".json", _encoded, json.loads)
 
 
 def _path(folder: Path, reproduction: Reproduction, quick: bool) -> Path:

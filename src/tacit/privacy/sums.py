@@ -145,13 +145,14 @@ class BinaryTree(ContinualSum):
 
     @property
     def releases(self) -> tuple[tuple[Release, int], ...]:
-        """One node at every level; those of ``"l2_laplace"`` see the same change, as one release."""
+        """One node at every level; Gaussian and ``"l2_laplace"`` nodes are counted as one release."""
         s, b, d = self.sensitivity, self.scale, self.dimension
         release: Release
         if self.noise == "laplace":
             release = LaplaceRelease(sensitivity=s, scale=b)
         elif self.noise == "gaussian":
-            release = GaussianRelease(sensitivity=s, scale=b)
+            together = math.sqrt(self.levels) * s
+            return ((GaussianRelease(sensitivity=together, scale=b), 1),)
         elif self.noise == "ball":
             release = BallRelease(sensitivity=s, scale=b, dimension=d)
         else:

@@ -209,11 +209,13 @@ def neighbours_of(
     Parameters
     ----------
     environment : Environment
-        Asked for its own pairs, if it has some; else of the arms or the users setting.
+        Of the arms or the users setting, or of the agents setting with losses of their own.
     horizon : int
     unit : str
-        ``"reward"``: one entry changes. ``"round"``: all entries of one round. ``"user"``: all
-        entries, as if one person had provided them, in the arms setting.
+        ``"reward"``: one entry changes; in the agents setting the loss that agent 0 suffers in one
+        round, whatever state it chose. ``"round"``: all entries of one round. ``"user"``: all
+        entries, as if one person had provided them, in the arms setting; what agent 0 begins with
+        where agents choose among options.
     seed : int
         Chooses the table.
     limit : int
@@ -222,6 +224,8 @@ def neighbours_of(
     if type(environment).neighbours is not Environment.neighbours:
         return environment.neighbours(unit, horizon, seed=seed, limit=limit)
     table = environment.table(seed, 0, horizon)
+    if unit == "user" and hasattr(table, "edit_options"):
+        return _adoptions(table)
     known = unit in ("reward", "round") or (unit == "user" and environment.setting == "arms")
     require("neighbours_of", "unit", "reward or round (else give the pairs)", known, unit)
     if unit == "user":
@@ -230,6 +234,18 @@ def neighbours_of(
     rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
     ends = environment.public_parameters(horizon).get("reward_range", (0.0, 1.0))
     return list(_pairs(table, environment.setting, horizon, unit, rounds, limit, ends))
+
+
+def _adoptions(table: Any) -> list[Neighbours]:
+    """Return tables in which agent 0 begins with an option, with another, or with none."""
+    from tacit.dynamics import edit_adoption
+
+    first, nothing = edit_adoption(table, 0, 0), edit_adoption(table, 0, -1)
+    pairs = [Neighbours(first, nothing, "agent 0 begins with option 0 against none")]
+    if table.qualities.size > 1:
+        other = edit_adoption(table, 0, 1)
+        pairs.append(Neighbours(first, other, "agent 0 begins with option 0 against option 1"))
+    return pairs
 
 
 def _pairs(
@@ -242,14 +258,15 @@ def _pairs(
     ends: tuple[float, float],
 ) -> Iterator[Neighbours]:
     width, what, put, environments = _editing(table, setting, horizon)
-    single = unit == "reward"
+    single = unit == "reward" and setting != "diffusion"
+    whole = what if setting == "diffusion" else "all of it"
     changes = [[j] for j in range(width)] if single else [list(range(width))]
     places = list(itertools.product(rounds, environments, changes))
     early = min(limit // 2, len(places))
     later = min(limit, len(places)) - early
     chosen = [*range(early), *np.linspace(early, len(places) - 1, later, dtype=int)]
     for t, (words, environment), entries in map(places.__getitem__, chosen):
-        name = f"{what} {entries[0]}" if single else "all of it"
+        name = f"{what} {entries[0]}" if single else whole
         left, right = (put(environment, [(t, j, end) for j in entries]) for end in ends)
         change = "{:g} against {:g}".format(*ends)
         yield Neighbours(left, right, f"round {t}, {name}: {change}{words}")
@@ -266,10 +283,21 @@ def _editing(table: Any, setting: str, horizon: int) -> tuple[int, str, Any, lis
             rewards = np.full((horizon, width), level)
             flat = table._replace(kind=arms.RECORDED, recorded=rewards)
             environments.append((f", all other rewards {level:g}", flat))
-        return width, "arm", arms.edit, environments
-    from tacit.users import tables as users
+        return width, "arm", arms.edit_rewards, environments
+    if setting == "users":
+        from tacit.users import tables as users
 
-    return table.n_shown, "slot", users.edit, [("", table)]
+        return table.n_shown, "slot", users.edit_rewards, [("", table)]
+
+    from tacit.diffusion import tables as diffusion
+
+    if not isinstance(table, diffusion.Table):
+        raise ValueError("neighbours_of: this environment has no losses to change; give the pairs")
+
+    def put(environment: Any, entries: Any) -> Any:
+        return diffusion.edit_losses(environment, [(t, 0, j, value) for t, j, value in entries])
+
+    return table.n_states, "the loss of agent 0", put, [("", table)]
 
 
 def _decisions(trace: Any) -> NDArray[Any]:

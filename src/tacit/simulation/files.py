@@ -7,6 +7,7 @@ metadata, so that a result can always say where it came from and what it protect
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.engines import Store
 from tacit.simulation.result import Band, band_of
 from tacit.simulation.study import Cell, Study
 from tacit.state import write_atomically
 
-__all__ = ["CellResult", "StudyResult", "read", "write"]
+__all__ = ["CellResult", "StudyResult", "read", "require_parquet", "write"]
 
 
 @dataclass(frozen=True)
@@ -79,8 +81,20 @@ class StudyResult:
         return rows
 
 
-def write(path: Path, study: Study, cells: Sequence[Cell], parts: Sequence[Sequence[Path]]) -> None:
-    """Gather the parts of every cell into one Parquet file, in the order of the study."""
+def require_parquet() -> None:
+    """Complain before the work begins if results cannot be written."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ValueError("results are Parquet files, which need pyarrow; pip install 'tacit[cli]'")
+
+
+def write(
+    path: Path,
+    study: Study,
+    cells: Sequence[Cell],
+    jobs: Mapping[str, tuple[Study, Cell, range]],
+    store: Store,
+) -> None:
+    """Gather the outcomes of every cell into one Parquet file, in the order of the study."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -88,11 +102,8 @@ def write(path: Path, study: Study, cells: Sequence[Cell], parts: Sequence[Seque
 
     tables = []
     about = []
-    for i, (cell, files) in enumerate(zip(cells, parts, strict=True)):
-        loaded = []
-        for file in files:
-            with np.load(file, allow_pickle=False) as arrays:
-                loaded.append(dict(arrays))
+    for i, cell in enumerate(cells):
+        loaded = [store.get(key) for key, (_, of, _) in jobs.items() if of is cell]
         checkpoints = loaded[0]["checkpoints"]
         names = [key for key in loaded[0] if key.startswith("measure_")]
         values = {key: np.concatenate([part[key] for part in loaded]) for key in names}

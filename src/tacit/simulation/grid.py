@@ -1,33 +1,26 @@
 """Running a study: every block of repetitions of every cell is a job, in processes by default.
 
 A finished job is a small file beside the result. A run that is killed loses the jobs under way and
-nothing else; started again, it does the rest, and the file it ends with is the same to the last byte.
+nothing else; started again, it does the rest, and the file it ends with is the same to the last byte,
+on whatever engine.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager, suppress
+import itertools
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from tacit.checks import require
-from tacit.simulation.files import StudyResult, read, write
+from tacit.engines import ARRAYS, Engine, Here, Store, engine_named, only_run, run_jobs
+from tacit.engines.jobs import Progress
+from tacit.simulation.files import StudyResult, read, require_parquet, write
 from tacit.simulation.run import require_match, simulate
 from tacit.simulation.study import Cell, Study, blocks
-from tacit.state import require_writable, write_atomically
-from tacit.tapes import seeded_tape
+from tacit.state import require_writable
 
-__all__ = ["do_jobs", "run_study"]
-
-Progress = Callable[[int, int], None]
-_BLAS = "OPENBLAS_NUM_THREADS"
+__all__ = ["run_study"]
 
 
 def run_study(
@@ -35,6 +28,7 @@ def run_study(
     folder: str | Path,
     *,
     workers: int | None = None,
+    engine: str | Engine | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run `study`, or what is left of it, and return its result, written to `folder`.
@@ -47,6 +41,8 @@ def run_study(
     workers : int, optional
         Number of processes, by default as many as cores; 1 runs everything in this one. The result
         is the same for any number.
+    engine : str or Engine, optional
+        Where jobs run: ``"here"``, ``"processes"``; by default what suits `workers`.
     progress : callable, optional
         Called with jobs done and jobs in all.
 
@@ -54,90 +50,73 @@ def run_study(
     -------
     StudyResult
     """
+    require_parquet()
     folder = Path(folder)
+    require_writable(folder)
     target = folder / f"{study.name}.parquet"
-    if target.is_file():
-        finished = read(target)
-        if finished.fingerprint == study.fingerprint:
-            return finished
-    parts = folder / f".{study.name}-{study.fingerprint}"
     cells = study.cells()
-    jobs = [
-        (study, cell, repetitions, parts / f"{i}-{repetitions.start}.npz")
-        for i, cell in enumerate(cells)
-        for repetitions in blocks(study.repetitions)
-    ]
     for cell in cells:
         require_match(cell.policy, cell.environment, cell.horizon)
-    todo = [job for job in jobs if not job[3].is_file()]
-    require_writable(folder)
+    made = not folder.exists()
     try:
-        if workers != 1:
-            _warm_up(todo)
-        do_jobs(_job, todo, done=len(jobs) - len(todo), workers=workers, progress=progress)
-    except ValueError:
-        with suppress(OSError):  # finished parts stay
-            parts.rmdir()
+        with only_run(folder, study.name):
+            if target.is_file():
+                finished = read(target)
+                if finished.fingerprint == study.fingerprint:
+                    return finished
+            store = Store(folder / f".{study.name}-{study.fingerprint}", ARRAYS)
+            jobs = {
+                f"{i}-{repetitions.start}": (study, cell, repetitions)
+                for i, cell in enumerate(cells)
+                for repetitions in blocks(study.repetitions)
+            }
+            try:
+                where = _engine(engine, workers, cells, len(jobs))
+                run_jobs(_job, _in_turn(jobs), store, engine=where, progress=progress)
+                write(target, study, cells, jobs, store)
+            except ValueError:
+                store.remove_if_empty()  # finished parts stay
+                raise
+            store.remove()
+            return read(target)
+    except BaseException:
+        if made and folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
         raise
-    write(target, study, cells, [[p for _, c, _, p in jobs if c is cell] for cell in cells])
-    shutil.rmtree(parts)
-    return read(target)
 
 
-def _warm_up(jobs: Sequence[tuple[Study, Cell, range, Path]]) -> None:
-    """Compile in this process first: the others then find the kernels in the cache."""
-    for cell in {(type(c.policy), type(c.environment)): c for _, c, _, _ in jobs}.values():
-        table = cell.environment.table(0, 0, cell.horizon)
-        trace = cell.environment.trace(cell.horizon, np.array([cell.horizon]))
-        state = cell.policy.start(table)
-        cell.policy.play(state, table, seeded_tape(0), trace, 0, min(16, cell.horizon))
+def _engine(
+    engine: str | Engine | None, workers: int | None, cells: Iterable[Cell], jobs: int
+) -> Engine:
+    if isinstance(engine, Engine):
+        return engine
+    if engine is None and not all(map(_elsewhere, cells)):
+        return Here()
+    return engine_named(engine, workers=workers, jobs=jobs)
 
 
-def do_jobs(
-    function: Callable[..., None],
-    jobs: Sequence[tuple[Any, ...]],
-    *,
-    done: int = 0,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> None:
-    """Call `function` on every job, in processes; `done` jobs were finished before."""
-    require("do_jobs", "workers", ">= 1", workers is None or workers >= 1, workers)
-    tell = progress or (lambda _done, _total: None)
-    total = done + len(jobs)
-    tell(done, total)
-    if min(workers or os.cpu_count() or 1, len(jobs)) <= 1:
-        for job in jobs:
-            function(*job)
-            done += 1
-            tell(done, total)
-        return
-    context = multiprocessing.get_context("spawn")
-    with _one_blas_thread(), ProcessPoolExecutor(workers, mp_context=context) as pool:
-        running = [pool.submit(function, *job) for job in jobs]
-        try:
-            for finished in as_completed(running):
-                finished.result()
-                done += 1
-                tell(done, total)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+def _elsewhere(cell: Cell) -> bool:
+    """Return whether another process can import the policy and the environment of a cell."""
+    kinds = (type(cell.policy), type(cell.environment))
+    return all(
+        kind.__module__ != "__main__" or hasattr(sys.modules["__main__"], "__file__")
+        for kind in kinds
+    ) and not any("<locals>" in kind.__qualname__ for kind in kinds)
 
 
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Let processes started here use one thread for linear algebra: the cores are taken already."""
-    before = os.environ.get(_BLAS)
-    os.environ[_BLAS] = before or "1"
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ[_BLAS]
+def _in_turn(jobs: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """Return the jobs so that one of each policy comes before a second of any.
+
+    Processes that start together then compile different kernels.
+    """
+    groups: dict[Any, list[str]] = {}
+    for key, (_, cell, _) in jobs.items():
+        groups.setdefault((type(cell.policy), type(cell.environment)), []).append(key)
+    turns = itertools.zip_longest(*groups.values())
+    return {key: jobs[key] for turn in turns for key in turn if key is not None}
 
 
-def _job(study: Study, cell: Cell, repetitions: range, part: Path) -> None:
+def _job(study: Study, cell: Cell, repetitions: range) -> dict[str, Any]:
     result = simulate(
         cell.policy,
         cell.environment,
@@ -147,15 +126,5 @@ def _job(study: Study, cell: Cell, repetitions: range, part: Path) -> None:
         checkpoints=min(study.checkpoints, cell.horizon),
         threads=1,
     )
-    arrays: dict[str, Any] = {f"measure_{name}": v for name, v in result.measures.items()}
-
-    def save(file: Path) -> None:
-        with file.open("wb") as handle:
-            np.savez(
-                handle,
-                checkpoints=result.checkpoints,
-                noise_draws=result.noise_draws,
-                **arrays,
-            )
-
-    write_atomically(part, save)
+    measures = {f"measure_{name}": values for name, values in result.measures.items()}
+    return {"checkpoints": result.checkpoints, "noise_draws": result.noise_draws, **measures}

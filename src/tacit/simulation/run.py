@@ -7,6 +7,8 @@ chunk plays it: comparisons are paired, and the result does not depend on how it
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -21,7 +23,8 @@ from tacit.tapes import seeded_tape
 
 __all__ = ["checkpoints_of", "require_match", "simulate"]
 
-_CHUNK = 1 << 20
+#: Rounds of a first call of a kernel; later ones take about so many seconds, so that Ctrl-C is heard.
+_ROUNDS, _SECONDS = 4096, 0.2
 
 
 def checkpoints_of(horizon: int, count: int = 100) -> NDArray[np.int64]:
@@ -53,7 +56,7 @@ def simulate(
     seed: int = 0,
     checkpoints: NDArray[np.int64] | int = 100,
     threads: int | None = None,
-    chunk: int = _CHUNK,
+    chunk: int | None = None,
     record: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Result:
@@ -74,8 +77,9 @@ def simulate(
         Where measures are kept: how many evenly spaced rounds, or the rounds themselves.
     threads : int, optional
         How many repetitions run side by side; by default as many as there are cores.
-    chunk : int
-        Rounds per call of the kernel; changes nothing but how often `progress` is told.
+    chunk : int, optional
+        Rounds per call of the kernel, by default a fraction of a second's worth; changes nothing but
+        how often `progress` is told.
     record : bool, default False
         Keep the whole trace of every repetition, every decision included.
     progress : callable, optional
@@ -95,7 +99,7 @@ def simulate(
     (4, 100)
     """
     require("simulate", "horizon", ">= 1", horizon >= 1, horizon)
-    require("simulate", "chunk", ">= 1", chunk >= 1, chunk)
+    require("simulate", "chunk", ">= 1", chunk is None or chunk >= 1, chunk)
     require("simulate", "threads", ">= 1", threads is None or threads >= 1, threads)
     require_match(policy, environment, horizon)
     if isinstance(repetitions, int):
@@ -107,16 +111,23 @@ def simulate(
     inside = rounds.size > 0 and rounds[0] >= 1 and rounds[-1] <= horizon
     require("simulate", "checkpoints", f"in 1..{horizon}", inside, rounds)
 
+    stopped = threading.Event()
+
     def repeat(repetition: int) -> tuple[Any, int]:
         table = environment.table(seed, repetition, horizon)
         tape = seeded_tape(seed, repetition)
         state = policy.start(table)
         trace = environment.trace(horizon, rounds, record=record)
-        for first in range(0, horizon, chunk):
-            last = min(first + chunk, horizon)
+        first, rounds_a_call = 0, chunk or _ROUNDS
+        while first < horizon and not stopped.is_set():
+            last, begun = min(first + rounds_a_call, horizon), time.perf_counter()
             policy.play(state, table, tape, trace, first, last)
             if progress is not None:
                 progress(last - first)
+            if chunk is None:
+                share = _SECONDS / max(time.perf_counter() - begun, 1e-9)
+                rounds_a_call = max(1, int(rounds_a_call * min(16.0, max(0.25, share))))
+            first = last
         return trace, int(tape.reads[1])
 
     workers = min(threads or os.cpu_count() or 1, len(numbers))
@@ -124,7 +135,12 @@ def simulate(
         outcomes = [repeat(int(r)) for r in numbers]
     else:
         with ThreadPoolExecutor(workers) as pool:
-            outcomes = list(pool.map(repeat, numbers.tolist()))
+            try:
+                outcomes = list(pool.map(repeat, numbers.tolist()))
+            except BaseException:
+                stopped.set()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     values = np.stack([trace.measures for trace, _ in outcomes])
     return Result(
         policy=policy,

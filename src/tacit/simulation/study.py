@@ -31,11 +31,12 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from tacit.checks import require
+from tacit.engines.store import code_stamp, file_stamp
 from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.registry import build_both, policy_named
 
@@ -149,9 +150,19 @@ class Study:
     def fingerprint(self) -> str:
         """A hash of everything that decides the result: the study, its files and the code."""
         said = dataclasses.asdict(self)
-        files = [_hash(Path(text)) for text in _texts(said) if Path(text).is_file()]
-        text = json.dumps([said, files, _code()], sort_keys=True, default=repr)
+        files = [file_stamp(Path(text)) for text in _texts(said) if Path(text).is_file()]
+        code = code_stamp(self._modules())
+        text = json.dumps([said, files, code], sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _modules(self) -> tuple[str, ...]:
+        """Return the modules of policies and environments that are not Tacit's own."""
+        kinds = {
+            type(each).__module__
+            for cell in self.cells()
+            for each in (cell.policy, cell.environment)
+        }
+        return tuple(sorted(name for name in kinds if not name.startswith("tacit.")))
 
     def cells(self) -> list[Cell]:
         """Return every combination of the grid, once, in a fixed order."""
@@ -218,19 +229,6 @@ class Study:
             horizon=horizon,
             varied=varied,
         )
-
-
-@cache
-def _code() -> str:
-    """Return a hash of the code that runs a study: a result of other code is never taken for its own."""
-    package = Path(__file__).parents[1]
-    apart = {"cli.py", "report", "studies"}
-    files = [f for f in package.rglob("*.py") if f.relative_to(package).parts[0] not in apart]
-    return "".join(map(_hash, sorted(files)))
-
-
-def _hash(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _texts(value: Any) -> Iterator[str]:

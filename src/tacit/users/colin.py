@@ -3,18 +3,20 @@
 A relational matrix W says how much of every user's taste goes into a user's reward, so that each
 reward teaches something about all of them. Wang et al. (2020), Algorithms 1 and 2, after Wu et al.
 (2016). Contexts are spread by column u of W, as equation 2 has it (Lemma 1 says row, which agrees for
-symmetric W only); Algorithm 2 forgets an inverse in line 5; the corrected variant adds sound noise.
+symmetric W only); Algorithm 2 forgets an inverse in line 5; `Published` is the paper's noise, and
+every other noise is sound.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.checks import require
+from tacit.users.collaborative import LEMMA_2, Block, groups_of
 from tacit.users.policy import CollaborativePolicy
 
 __all__ = ["CoLin"]
@@ -24,19 +26,19 @@ __all__ = ["CoLin"]
 class CoLin(CollaborativePolicy):
     """Linear upper confidence bounds, users joined by a relational matrix.
 
-    Guarantee: as `epsilon`, `variant` and `mechanism` say; see :class:`CollaborativePolicy`, which
-    documents all parameters. By default each reward is privatised by itself, with pure epsilon,
-    before the server sees it.
+    Guarantee: as `privacy` says; see :class:`CollaborativePolicy`, which documents all parameters.
+    With `epsilon` alone each reward is privatised by itself, with pure epsilon, before the server
+    sees it.
 
     Examples
     --------
-    >>> from tacit.users import CoLin
+    >>> from tacit.users import CoLin, Published
     >>> policy = CoLin(n_users=10, dimension=10, epsilon=2.0)
-    >>> policy.chosen_mechanism, policy.guarantee(horizon=10_000).epsilon
+    >>> policy.protection.chosen, policy.guarantee(horizon=10_000).epsilon
     ('piecewise', 2.0)
-    >>> paper = CoLin(n_users=10, dimension=10, epsilon=2.0, variant="published", trust="central",
-    ...               horizon=10_000)
-    >>> round(paper.guarantee(horizon=10_000).epsilon, 1)
+    >>> paper = Published(epsilon=2.0, trust="central", horizon=10_000)
+    >>> policy = CoLin(n_users=10, dimension=10, privacy=paper)
+    >>> round(policy.guarantee(horizon=10_000).epsilon, 1)
     30.4
 
     References
@@ -48,12 +50,14 @@ class CoLin(CollaborativePolicy):
     name: ClassVar[str] = "colin"
     summary: ClassVar[str] = "users joined by a relational matrix learn together"
     paper: ClassVar[str] = "004, Algorithms 1 and 2"
+    joined_by: ClassVar[str] = "weights"
+    width: ClassVar[int] = LEMMA_2
 
-    def basis(
-        self, weights: NDArray[np.float64], adjacency: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return W."""
-        worst = float(np.abs(weights.sum(axis=0) - 1.0).max())
-        require(self, "weights", "with columns that sum to one", worst < 1e-9, worst)
-        require(self, "weights", ">= 0", bool(weights.min() >= 0), float(weights.min()))
-        return weights
+    def blocks(self, joined: Any) -> Iterable[Block]:
+        """Return W (line 4 of Algorithm 1); columns that share a row meet in W'W."""
+        sums = np.abs(joined.sum(axis=0) - 1.0)
+        require(self, "weights", "with columns that sum to one", sums.max() < 1e-9, sums.max())
+        for members in groups_of(joined):
+            columns = joined[:, members]
+            rows = np.unique(columns.nonzero()[0])
+            yield Block(rows, members, columns[rows].toarray())

@@ -14,6 +14,7 @@ of phi r enters as S zeta. So both are S `lift` + `shift`, added when a user arr
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,11 +31,30 @@ from tacit.users.noise import (
     privatise,
     push_through,
 )
-from tacit.users.tables import arrive, due, observe, write
+from tacit.users.privacy import Channel
+from tacit.users.tables import LEFT_OUT, arrive, due, ends, observe, write
 
-__all__ = ["Rule", "State", "learn", "new_state", "play", "select"]
+__all__ = [
+    "Block",
+    "Rule",
+    "State",
+    "groups_of",
+    "joined_pairs",
+    "learn",
+    "new_state",
+    "play",
+    "select",
+    "take",
+]
 
-BLOCK = 64
+CONSTANT, LEMMA_2, EQUATION_5 = 0, 1, 2
+"""The width of the confidence bound: a constant, Lemmas 2 and 4, or equations 5 and 7."""
+DEFERRED = 64
+"""Updates of a large component that are kept aside."""
+_NOTHING = 1e-15
+"""What is smaller than the largest entry of K by this factor joins nobody."""
+_DENSE = 0.05
+"""From this share of entries on a matrix is multiplied as a dense one."""
 FIRST, SIZE, DEFER, PANEL, MATRIX_AT, DEFERRED_AT = range(6)
 """Columns of ``State.layout``."""
 
@@ -44,31 +64,26 @@ class Rule(NamedTuple):
 
     regularisation: float
     """lambda."""
+    width: int
+    """How the width alpha is found, one of the codes above."""
     exploration: float
-    """The constant width alpha, or -1 for Lemma 2."""
+    """The constant width."""
     failure_prob: float
     """delta of Lemma 2."""
-    norm_bound: float
-    """The bound on the length of the parameter vector in Lemma 2."""
-    reward_spread: float
-    """Factor of the first term of Lemma 2: the standard deviation that scalar noise adds to 1."""
-    low: float
-    high: float
-    """Rewards are clipped to [low, high]."""
-    scalar: int
-    """How a reward is privatised, one of the codes of ``noise``."""
-    epsilon: float
-    """Of the scalar mechanism."""
-    stream: int
-    """Which noise the sums get, one of the codes of ``noise``."""
-    space: int
-    """Where it is added: to the paper's b, or to each user's own sum."""
-    own: int
-    """1 if every user has an own stream."""
-    capacity: int
-    """Steps a stream is calibrated for; rewards beyond are not taken in."""
-    coefficients: NDArray[np.float64]
-    """Shape (capacity,): the Toeplitz factor reversed, else (0,)."""
+    reach: float
+    """R: reports scatter around their mean no more than a normal of this standard deviation."""
+    channel: Channel
+    """How rewards are hidden."""
+
+
+class Block(NamedTuple):
+    """Some columns of B, and all rows in which they have anything."""
+
+    rows: NDArray[np.int64]
+    members: NDArray[np.int64]
+    """The users whose columns they are."""
+    basis: NDArray[np.float64]
+    """Shape (rows, members)."""
 
 
 class State(NamedTuple):
@@ -92,6 +107,10 @@ class State(NamedTuple):
     """Shape (N, d): predictions without the noise of sums, S times the sum of phi r."""
     energy: NDArray[np.float64]
     """Shape (1,): the sum of |x~|^2."""
+    log_volume: NDArray[np.float64]
+    """Shape (1,): the logarithm of |A| / |lambda I|."""
+    norm_bound: NDArray[np.float64]
+    """Shape (1,): the bound on all parameters together that the width rests on."""
     basis: NDArray[np.float64]
     """Shape (N, N): B, where noise is added to b, else (0, 0)."""
     gram: NDArray[np.float64]
@@ -117,36 +136,43 @@ class State(NamedTuple):
 
 
 def new_state(
-    rule: Rule, basis: NDArray[np.float64], dimension: int, scales: NDArray[np.float64]
+    rule: Rule,
+    blocks: Sequence[Block],
+    n_users: int,
+    dimension: int,
+    scales: NDArray[np.float64],
+    norm_bound: float,
 ) -> State:
     """Return a state that has seen nothing.
 
     Parameters
     ----------
     rule : Rule
-    basis : array of shape (N, N)
-        The matrix B.
-    dimension : int
+    blocks : sequence of Block
+        The matrix B; every user is a member of one block.
+    n_users, dimension : int
     scales : array of shape (streams,)
         The scale of each stream, in the order of users; empty where sums get no noise.
+    norm_bound : float
+        What the width of theory rests on.
     """
-    n_users, d = basis.shape[0], dimension
-    gramian = basis.T @ basis
-    gramian[np.abs(gramian) < 1e-15 * np.abs(gramian).max()] = 0.0
-    labels = _components(gramian != 0.0)
-    order = np.argsort(labels, kind="stable")
+    d, channel = dimension, rule.channel
+    order = np.concatenate([block.members for block in blocks])
     place = np.empty(n_users, np.int64)
     place[order] = np.arange(n_users)
     layout = np.zeros((n_users, 6), np.int64)
+    diagonal = np.empty(n_users)
     matrices: list[NDArray[np.float64]] = []
     start = n_entries = n_deferred = 0
-    while start < n_users:
-        members = order[labels[order] == labels[order[start]]]
-        n = len(members)
+    for block in blocks:
+        n = len(block.members)
         large = n * d > SMALL
-        defer, panel = (BLOCK, max(1, BLOCK // d)) if large else (1, n)
+        defer, panel = (DEFERRED, max(1, DEFERRED // d)) if large else (1, n)
         layout[start : start + n] = start, n, defer, panel, n_entries, n_deferred
-        inner = gramian[np.ix_(members, members)] / rule.regularisation
+        K = block.basis.T @ block.basis
+        K[np.abs(K) < _NOTHING * np.abs(K).max()] = 0.0
+        diagonal[start : start + n] = np.diag(K)
+        inner = K / rule.regularisation
         if large:
             panels = np.arange(n) // panel
             inner[panels[:, None] < panels[None, :]] = 0.0
@@ -156,22 +182,28 @@ def new_state(
             n_entries + (n * d) ** 2,
             n_deferred + defer * n * d,
         )
-    on_b = rule.stream != NONE and rule.space == PARAMETER
+    on_b = channel.stream != NONE and channel.space == PARAMETER
+    basis = np.zeros((n_users, n_users) if on_b else (0, 0))
+    for block in blocks if on_b else ():
+        basis[np.ix_(place[block.rows], place[block.members])] = block.basis
     streams, dim, depth = len(scales), n_users * d if on_b else d, 0
     if streams:
-        depth = rule.coefficients.size if rule.coefficients.size else rule.capacity.bit_length()
+        toeplitz = channel.coefficients.size
+        depth = toeplitz if toeplitz else channel.capacity.bit_length()
     return State(
         place=place,
         layout=layout,
         pending=np.zeros(n_users, np.int64),
         covariance=np.concatenate(matrices),
         deferred=np.zeros(n_deferred),
-        kernel_diagonal=np.diag(gramian)[order].copy(),
+        kernel_diagonal=diagonal,
         mean=np.zeros((n_users, d)),
         energy=np.zeros(1),
-        basis=basis[np.ix_(order, order)].copy() if on_b else np.zeros((0, 0)),
+        log_volume=np.zeros(1),
+        norm_bound=np.array([norm_bound], np.float64),
+        basis=basis,
         gram=np.zeros((n_users, d, d)) if on_b else np.zeros((0, 0, 0)),
-        scales=scales[order] if streams and rule.own else scales.copy(),
+        scales=scales[order] if streams and channel.own else scales.copy(),
         steps=np.zeros(streams, np.int64),
         nodes=np.zeros((streams, dim, depth)),
         current=np.zeros((streams, dim)),
@@ -183,16 +215,24 @@ def new_state(
     )
 
 
-def _components(joined: NDArray[np.bool_]) -> NDArray[np.int64]:
-    labels = np.full(len(joined), -1, np.int64)
-    for root in range(len(joined)):
-        if labels[root] < 0:
-            frontier = np.zeros(len(joined), bool)
-            frontier[root] = True
-            while frontier.any():
-                labels[frontier] = root
-                frontier = joined[frontier].any(axis=0) & (labels < 0)
-    return labels
+def groups_of(joined: Any) -> Iterator[NDArray[np.int64]]:
+    """Yield groups of columns of a SciPy matrix that no inner product joins to others."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    columns = joined.toarray() if joined.nnz > _DENSE * joined.shape[0] ** 2 else joined
+    products = csr_array(columns.T @ columns)
+    products.data[np.abs(products.data) < _NOTHING * np.abs(products.data).max()] = 0.0
+    products.eliminate_zeros()
+    _, labels = connected_components(products, directed=False)
+    order = np.argsort(labels, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+
+
+def joined_pairs(state: State) -> int:
+    """Return how many pairs of users learn from each other, directly or not."""
+    sizes = state.layout[:, SIZE]
+    return int((sizes - 1).sum()) // 2
 
 
 @kernel(inlined=False)
@@ -265,7 +305,7 @@ def _predict(rule: Any, state: Any, i: Any, p: Any) -> None:
     d = p.size
     for a in range(d):
         p[a] = state.mean[i, a]
-    if rule.stream == NONE:
+    if rule.channel.stream == NONE:
         return
     first, size, defer, panel, at, deferred_at = state.layout[i]
     n = size * d
@@ -280,18 +320,21 @@ def _predict(rule: Any, state: Any, i: Any, p: Any) -> None:
 
 @kernel
 def _width(rule: Any, state: Any) -> Any:
-    """Return alpha_t: the constant, or Lemmas 2 and 4."""
-    if rule.exploration >= 0.0:
+    """Return alpha_t: the constant, Lemma 2 (local: 4), or equation 5 (local: 7)."""
+    if rule.width == CONSTANT:
         return rule.exploration
-    D = state.mean.size
-    lam, log_delta = rule.regularisation, math.log(rule.failure_prob)
-    learning = math.sqrt(D * math.log1p(state.energy[0] / (lam * D)) - 2.0 * log_delta)
+    D, lam = state.mean.size, rule.regularisation
+    log_delta = math.log(rule.failure_prob)
+    volume = state.log_volume[0]
+    if rule.width == LEMMA_2:
+        volume = D * math.log1p(state.energy[0] / (lam * D))
     noise = 0.0
     for s in range(state.steps.size):
-        noise += math.log(max(state.steps[s], 1)) * state.scales[s] * state.scales[s]
+        rounds = state.steps[s] if rule.width == LEMMA_2 else rule.channel.capacity
+        noise += math.log(max(rounds, 1)) * state.scales[s] * state.scales[s]
     return (
-        rule.reward_spread * learning
-        + math.sqrt(lam) * rule.norm_bound
+        rule.reach * math.sqrt(volume - 2.0 * log_delta)
+        + math.sqrt(lam) * state.norm_bound[0]
         - log_delta * math.sqrt(noise)
     )
 
@@ -338,15 +381,28 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
 
 
 @kernel(inlined=False)
-def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> None:
-    """Take in the reward of context x (lines 7 to 9 of Algorithm 1)."""
+def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
+    """Hide the reward of context x and take in what is told of it (lines 7 to 9 of Algorithm 1).
+
+    Return False if it is not taken in, because the stream is calibrated for no more rounds.
+    """
+    channel = rule.channel
     i = state.place[user]
-    stream = i if rule.own == 1 else 0
-    if rule.stream != NONE and state.steps[stream] >= rule.capacity:
-        return
-    clipped = min(rule.high, max(rule.low, reward))
-    r = privatise(tape, t, rule.scalar, rule.epsilon, rule.low, rule.high, clipped)
-    d = x.size
+    stream = i if channel.own == 1 else 0
+    if channel.stream != NONE and state.steps[stream] >= channel.capacity:
+        return False
+    clipped = min(channel.high, max(channel.low, reward))
+    r = privatise(tape, t, channel.scalar, channel.level, channel.low, channel.high, clipped)
+    take(state, user, x, r)
+    if channel.stream != NONE:
+        _add_noise(rule, state, tape, t, i, stream, x, r)
+    return True
+
+
+@kernel(inlined=False)
+def take(state: Any, user: Any, x: Any, r: Any) -> None:
+    """Take in a report r about context x: the server's half, which never sees a reward."""
+    i, d = state.place[user], x.size
     first, size, defer, panel, at, deferred_at = state.layout[i]
     n, mine = size * d, (i - first) * d
     S = state.covariance[at : at + n * n].reshape(n, n)
@@ -377,8 +433,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
         pending = 0
     state.pending[first] = pending
     state.energy[0] += state.kernel_diagonal[i] * energy
-    if rule.stream != NONE:
-        _add_noise(rule, state, tape, t, i, stream, x, r)
+    state.log_volume[0] += math.log1p(square)
 
 
 @kernel(inlined=False)
@@ -386,7 +441,7 @@ def _add_noise(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any,
     """Add a reward to the sum of stream s, and its next noise to the predictions."""
     n_users, d = state.mean.shape
     response, total = state.response[s], state.current[s]
-    if rule.space == USER:
+    if rule.channel.space == USER:
         for a in range(d):
             response[a] += x[a] * r
     else:
@@ -403,15 +458,15 @@ def _add_noise(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any,
         tape,
         t,
         state.steps[s],
-        rule.stream,
+        rule.channel.stream,
         state.scales[s],
-        rule.coefficients,
+        rule.channel.coefficients,
         response,
         state.nodes[s],
         total,
         state.work,
     )
-    if rule.space == USER:
+    if rule.channel.space == USER:
         for a in range(d):
             state.lift[i, a] = total[a]
     else:
@@ -447,13 +502,14 @@ def play(
     last: Any,
 ) -> None:
     """Play rounds first to last - 1; `shown`, `contexts` and `XC` are scratch."""
-    for t in range(first, last):
+    for t in range(first, min(last, ends(table))):
         user = arrive(table, t, shown)
         for j in range(shown.size):
             for a in range(contexts.shape[1]):
                 contexts[j, a] = table.features[shown[j], a]
         slot = select(rule, state, user, contexts, XC)
         reward = observe(table, trace, t, user, shown, slot)
-        learn(rule, state, tape, t, user, contexts[slot], reward)
+        if not learn(rule, state, tape, t, user, contexts[slot], reward):
+            trace.totals[LEFT_OUT] += 1.0
         if due(trace, t):
             write(trace, _parameter_error(rule, state, table.preferences))

@@ -7,6 +7,7 @@ reproduces most of that table.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,18 +15,106 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.checks import Count, NonNegative, check, require
 from tacit.generator import key_of
 from tacit.policy import Environment
-from tacit.users.tables import MEASURES, SYNTHETIC, Table, Trace, joined, new_table, new_trace
+from tacit.privacy import Neighbours
+from tacit.users.tables import (
+    MEASURES,
+    SYNTHETIC,
+    Table,
+    Trace,
+    edit_rewards,
+    edit_user,
+    joined,
+    level_rewards,
+    new_table,
+    new_trace,
+)
 
-__all__ = ["Fitted", "Synthetic"]
+__all__ = ["Fitted", "Synthetic", "UsersEnvironment"]
 
 _TABLE_STREAM, _WORLD_STREAM = 0, 2
 
 
+class UsersEnvironment(Environment[Table, Trace]):
+    """What all environments of the setting have in common."""
+
+    setting: ClassVar[str] = "users"
+    measures: ClassVar[tuple[str, ...]] = MEASURES
+    rewards_between: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    """Where rewards lie; normal noise may carry them beyond, and is then clipped."""
+
+    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
+        """Return an empty trace."""
+        return new_trace(horizon, checkpoints, record=record)
+
+    def visits(self, horizon: int) -> int:
+        """Return in how many of the rounds one user may come."""
+        return horizon
+
+    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
+        """Return the sizes, the rounds of one user and the range of rewards."""
+        return {
+            **super().public_parameters(horizon),
+            "visits": self.visits(horizon),
+            "reward_range": self.rewards_between,
+        }
+
+    def neighbours(
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+    ) -> list[Neighbours]:
+        """Return pairs of tables that differ in all rewards of one unit, lowest against highest.
+
+        Parameters
+        ----------
+        unit : {"reward", "round", "user"}
+            One candidate's reward in one round, those of all candidates of a round, or all rewards
+            of one user.
+        horizon : int
+        seed : int
+            Chooses the table.
+        limit : int
+            At most so many pairs: the earliest rounds first, because what they change lasts
+            longest, then some later ones. The other rewards are those of the environment, all
+            lowest or all highest.
+        """
+        require(self, "unit", "one of reward, round, user", unit in _UNITS, unit)
+        table = self.table(seed, 0, horizon)
+        low, high = self.rewards_between
+        backgrounds = [("", table)] + [
+            (f", all other rewards {level:g}", level_rewards(table, level)) for level in (low, high)
+        ]
+        if unit == "user":
+            places = [(user, 0) for user in range(table.n_users)]
+        else:
+            rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *_LATER)})
+            slots = range(table.n_shown) if unit == "reward" else (0,)
+            places = list(itertools.product(rounds, slots))
+        found = []
+        for (where, slot), (words, rest) in itertools.product(places, backgrounds):
+            if unit == "user":
+                left, right = (edit_user(rest, where, end) for end in (low, high))
+                what = f"all rewards of user {where}"
+            else:
+                changed = [slot] if unit == "reward" else range(table.n_shown)
+                left, right = (
+                    edit_rewards(rest, [(where, j, end) for j in changed]) for end in (low, high)
+                )
+                what = f"round {where}, " + (f"slot {slot}" if unit == "reward" else "all of it")
+            found.append(Neighbours(left, right, f"{what}: {low:g} against {high:g}{words}"))
+        early = min(limit // 2, len(found))
+        later = min(limit, len(found)) - early
+        chosen = [*range(early), *np.linspace(early, len(found) - 1, later, dtype=int)]
+        return [found[i] for i in chosen]
+
+
+_UNITS = ("reward", "round", "user")
+_LATER = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Synthetic(Environment[Table, Trace]):
+class Synthetic(UsersEnvironment):
     """Users with similar preferences, joined by how similar they are: the paper as written.
 
     Users come in turn. A reward is linear in the item's features, with the mixture of all users'
@@ -48,30 +137,24 @@ class Synthetic(Environment[Table, Trace]):
     --------
     >>> from tacit.users import Synthetic
     >>> table = Synthetic(n_users=4).table(seed=1, repetition=0, horizon=100)
-    >>> table.weights.sum(axis=0).round(12)
-    array([1., 1., 1., 1.])
+    >>> table.n_users, table.features.shape
+    (4, (1000, 10))
     """
 
     name: ClassVar[str] = "synthetic-users"
-    setting: ClassVar[str] = "users"
     summary: ClassVar[str] = "similar users, items with uniform features: the paper as written"
-    measures: ClassVar[tuple[str, ...]] = MEASURES
-    reward_range: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
-    n_users: int = 10
-    dimension: int = 10
-    n_items: int = 1000
-    n_shown: int = 10
-    threshold: float = 0.0
-    spread: float = 0.1
+    n_users: Count = 10
+    dimension: Count = 10
+    n_items: Count = 1000
+    n_shown: Count = 10
+    threshold: NonNegative = 0.0
+    spread: NonNegative = 0.1
 
     def __post_init__(self) -> None:
-        for name in ("n_users", "dimension", "n_shown"):
-            require(self, name, ">= 1", getattr(self, name) >= 1, getattr(self, name))
+        check(self)
         enough = self.n_items >= self.n_shown
         require(self, "n_items", f">= {self.n_shown}, those shown", enough, self.n_items)
-        require(self, "threshold", ">= 0", self.threshold >= 0, self.threshold)
-        require(self, "spread", ">= 0", self.spread >= 0, self.spread)
 
     def _features(self, rng: np.random.Generator) -> NDArray[np.float64]:
         return _unit_rows(rng.random((self.n_items, self.dimension)))
@@ -93,32 +176,25 @@ class Synthetic(Environment[Table, Trace]):
         key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
         return new_table(
             kind=SYNTHETIC,
+            n_users=self.n_users,
             key0=np.uint64(key0),
             key1=np.uint64(key1),
             weights=weights,
-            adjacency=joined(weights),
+            graph=joined(weights),
             n_shown=self.n_shown,
             features=features,
             preferences=weights.T @ preferences,
             spread=float(self.spread),
         )
 
-    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
-        """Return an empty trace."""
-        return new_trace(horizon, checkpoints, record=record)
-
     @property
     def sizes(self) -> Mapping[str, int]:
         """The numbers of users and of features."""
         return {"n_users": self.n_users, "dimension": self.dimension}
 
-    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
-        """Return the sizes, the rounds of one user and the range of rewards."""
-        return {
-            **super().public_parameters(horizon),
-            "visits": -(-horizon // self.n_users),
-            "reward_range": self.reward_range,
-        }
+    def visits(self, horizon: int) -> int:
+        """Return each user's share of the rounds: users come in turn."""
+        return -(-horizon // self.n_users)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,13 +220,9 @@ class Fitted(Synthetic):
 
     name: ClassVar[str] = "fitted-users"
     summary: ClassVar[str] = "sparse groups of users and items, normal features: fits the table"
-    reward_range: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    rewards_between: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
-    n_groups: int = 5
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self, "n_groups", ">= 1", self.n_groups >= 1, self.n_groups)
+    n_groups: Count = 5
 
     def _masks(self, rng: np.random.Generator, rows: int) -> NDArray[np.float64]:
         masks = np.zeros((self.n_groups, self.dimension))

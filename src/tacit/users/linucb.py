@@ -7,12 +7,13 @@ private form as one dN-dimensional tree is the DP-LinUCB of Wang et al. (2020).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tacit.users.collaborative import LEMMA_2, Block
 from tacit.users.policy import CollaborativePolicy
 
 __all__ = ["LinUCB"]
@@ -22,8 +23,7 @@ __all__ = ["LinUCB"]
 class LinUCB(CollaborativePolicy):
     """A linear upper confidence bound for each user by itself.
 
-    Guarantee: as `epsilon`, `variant` and `mechanism` say; see :class:`CollaborativePolicy`, which
-    documents all parameters.
+    Guarantee: as `privacy` says; see :class:`CollaborativePolicy`, which documents all parameters.
 
     Examples
     --------
@@ -40,14 +40,15 @@ class LinUCB(CollaborativePolicy):
     name: ClassVar[str] = "linucb"
     summary: ClassVar[str] = "a linear upper confidence bound for each user by itself"
     paper: ClassVar[str] = "004, baseline"
+    width: ClassVar[int] = LEMMA_2
 
     @property
     def spread_over(self) -> int:
         """How many coordinates of b one reward may change: those of its user."""
         return self.dimension
 
-    def basis(
-        self, weights: NDArray[np.float64], adjacency: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def blocks(self, joined: Any) -> Iterable[Block]:
         """Return the identity: nobody learns from anybody else."""
-        return np.eye(self.n_users)
+        for user in range(self.n_users):
+            alone = np.array([user])
+            yield Block(alone, alone, np.eye(1))

@@ -8,11 +8,9 @@ reward moves a sum by at most the width of its range times the length of its con
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 from tacit.privacy.samplers import (
@@ -27,12 +25,9 @@ from tacit.privacy.samplers import (
 from tacit.tapes import NOISE, ROUNDING, released
 
 __all__ = [
-    "best_scalar",
     "next_noise",
     "privatise",
     "push_through",
-    "scalar_variance",
-    "toeplitz_coefficients",
 ]
 
 NONE = 0
@@ -44,60 +39,27 @@ SMALL = 128
 """Below this many numbers, loops instead of BLAS."""
 PARAMETER, USER = 0, 1
 """A stream releases the paper's b, or a user's sum of x r."""
-SCALARS = {"laplace": LAPLACE, "bit": BIT, "piecewise": PIECEWISE}
-VECTORS = {"gaussian": GAUSSIAN, "ball": BALL}
-
-
-def scalar_variance(mechanism: str, epsilon: float) -> float:
-    """Return the largest variance, over rewards in [0, 1], of a privatised reward.
-
-    Examples
-    --------
-    >>> [round(scalar_variance(name, 2.0), 3) for name in ("laplace", "bit", "piecewise")]
-    [0.5, 0.431, 0.307]
-    """
-    if mechanism == "laplace":
-        return 2.0 / epsilon**2
-    if mechanism == "bit":
-        return 1.0 / (4.0 * math.tanh(epsilon / 2.0) ** 2)
-    excess = math.expm1(epsilon / 2.0)
-    return (1.0 / excess + (excess + 4.0) / (3.0 * excess**2)) / 4.0
-
-
-def best_scalar(epsilon: float) -> str:
-    """Return the scalar mechanism whose largest variance is smallest.
-
-    Examples
-    --------
-    >>> best_scalar(0.5), best_scalar(2.0)
-    ('bit', 'piecewise')
-    """
-    return min(SCALARS, key=lambda mechanism: scalar_variance(mechanism, epsilon))
-
-
-def toeplitz_coefficients(steps: int) -> NDArray[np.float64]:
-    """Return the first column of the square root of the lower triangular matrix of ones."""
-    j = np.arange(1, steps)
-    return np.concatenate([[1.0], np.cumprod((2 * j - 1) / (2 * j))])
 
 
 @kernel(inlined=False)
 def privatise(
-    tape: Any, t: Any, mechanism: Any, epsilon: Any, low: Any, high: Any, reward: Any
+    tape: Any, t: Any, mechanism: Any, level: Any, low: Any, high: Any, reward: Any
 ) -> Any:
-    """Return what the server is told of a reward in [low, high]; unbiased."""
+    """Return what the server is told of a reward in [low, high]; unbiased.
+
+    `level` is the epsilon, or the probability with which a bit is told truly.
+    """
     if mechanism == NONE:
         return reward
     span = high - low
     if mechanism == LAPLACE:
-        return release_laplace(tape, t, 0, NOISE, reward, span, epsilon)
+        return release_laplace(tape, t, 0, NOISE, reward, span, level)
     if mechanism == BIT:
-        keep = 1.0 / (1.0 + math.exp(-epsilon))
         bit = round_to_bit(tape, t, 0, ROUNDING, (reward - low) / span)
-        told = release_bit(tape, t, 0, NOISE, bit, keep, keep)
-        return low + span * (told - (1.0 - keep)) / (2.0 * keep - 1.0)
+        told = release_bit(tape, t, 0, NOISE, bit, level, level)
+        return low + span * (told - (1.0 - level)) / (2.0 * level - 1.0)
     centred = 2.0 * (reward - low) / span - 1.0
-    return low + span * (release_piecewise(tape, t, 0, NOISE, centred, epsilon) + 1.0) / 2.0
+    return low + span * (release_piecewise(tape, t, 0, NOISE, centred, level) + 1.0) / 2.0
 
 
 @kernel(allocates=True)

@@ -17,16 +17,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.checks import Count, check
 from tacit.generator import key_of
 from tacit.networks import Graph, adjacency, group_graph, partition
-from tacit.policy import Environment
-from tacit.users.tables import MEASURES, REPLAY, Table, Trace, joined, new_table, new_trace
+from tacit.users.environments import UsersEnvironment
+from tacit.users.tables import REPLAY, Rows, Table, joined, new_table, rows_of
 
 __all__ = ["Delicious", "LastFM"]
 
@@ -47,8 +47,8 @@ _SOURCE = "https://grouplens.org/datasets/hetrec-2011/"
 class Prepared(NamedTuple):
     """A data set, ready to be replayed."""
 
-    weights: NDArray[np.float64]
-    adjacency: NDArray[np.float64]
+    weights: Rows
+    graph: Rows
     features: NDArray[np.float64]
     groups: NDArray[np.int64]
     indptr: NDArray[np.int64]
@@ -56,23 +56,20 @@ class Prepared(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Replay(Environment[Table, Trace]):
+class _Replay(UsersEnvironment):
     """What the data sets have in common."""
 
-    setting: ClassVar[str] = "users"
-    measures: ClassVar[tuple[str, ...]] = MEASURES
     folder: ClassVar[str]
     files: ClassVar[tuple[_Columns, _Columns, _Columns]]
     """Where the pairs (person, item), (item, tag) and (person, friend) are."""
 
     directory: str = ""
-    dimension: int = 25
-    n_shown: int = 25
-    n_groups: int = 100
+    dimension: Count = 25
+    n_shown: Count = 25
+    n_groups: Count = 100
 
     def __post_init__(self) -> None:
-        for name in ("dimension", "n_shown", "n_groups"):
-            require(self, name, ">= 1", getattr(self, name) >= 1, getattr(self, name))
+        check(self)
 
     def prepared(self) -> Prepared:
         """Return the data set; it is read and reduced once in a process."""
@@ -84,32 +81,25 @@ class _Replay(Environment[Table, Trace]):
         key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
         return new_table(
             kind=REPLAY,
+            n_users=self.n_groups,
             key0=np.uint64(key0),
             key1=np.uint64(key1),
             n_shown=self.n_shown,
             **self.prepared()._asdict(),
         )
 
-    def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
-        """Return an empty trace."""
-        return new_trace(horizon, checkpoints, record=record)
-
     @property
     def sizes(self) -> Mapping[str, int]:
         """The numbers of groups and of features."""
         return {"n_users": self.n_groups, "dimension": self.dimension}
 
-    def public_parameters(self, horizon: int) -> Mapping[str, Any]:
-        """Return the sizes and the range of rewards.
+    def visits(self, horizon: int) -> int:
+        """Return three times a group's fair share of the rounds.
 
         People arrive at random, so how often a group comes is not known beforehand: noise on the
-        sums of a group is calibrated for three times its fair share of the rounds.
+        sums of a group is calibrated for this many rounds, and later rewards are not taken in.
         """
-        return {
-            **super().public_parameters(horizon),
-            "visits": -(-3 * horizon // self.n_groups),
-            "reward_range": (0.0, 1.0),
-        }
+        return -(-3 * horizon // self.n_groups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,8 +186,8 @@ def _prepare(
     groups = partition(graph, n_groups, seed=0)
     weights = _relation(graph, groups, n_groups)
     return Prepared(
-        weights=weights,
-        adjacency=joined(weights),
+        weights=rows_of(weights),
+        graph=rows_of(joined(weights)),
         features=_features(items, tags, dimension),
         groups=groups,
         indptr=np.searchsorted(person, np.arange(len(people) + 1)).astype(np.int64),

@@ -7,22 +7,27 @@ a log. All answer the same two questions, so a policy is compiled once for all o
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
 __all__ = [
     "MEASURES",
+    "Rows",
     "Table",
     "Trace",
     "arrive",
-    "edit",
+    "edit_rewards",
+    "edit_user",
     "expected",
+    "level_rewards",
     "new_trace",
     "observe",
     "recorded_table",
@@ -30,9 +35,24 @@ __all__ = [
 ]
 
 SYNTHETIC, REPLAY, RECORDED = 0, 1, 2
-MEASURES = ("regret", "reward", "random_reward", "random_regret", "parameter_error")
-_REGRET, _REWARD, _RANDOM_REWARD, _RANDOM_REGRET, _ERROR = range(5)
+MEASURES = (
+    "regret",
+    "reward",
+    "random_reward",
+    "random_regret",
+    "left_out",
+    "parameter_error",
+)
+_REGRET, _REWARD, _RANDOM_REWARD, _RANDOM_REGRET, LEFT_OUT, _ERROR = range(6)
 _WHO, _LIKED, _SHOWN, _NOISE = 0, 1, 2, 3
+
+
+class Rows(NamedTuple):
+    """A square matrix by rows, as SciPy's CSR has it; no rows at all if it is not given."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    data: NDArray[np.float64]
 
 
 class Table(NamedTuple):
@@ -42,10 +62,11 @@ class Table(NamedTuple):
     """0 synthetic, 1 replay, 2 recorded."""
     key0: np.uint64
     key1: np.uint64
-    weights: NDArray[np.float64]
-    """Shape (N, N): the relational matrix W, every column summing to one. Public."""
-    adjacency: NDArray[np.float64]
-    """Shape (N, N): 1 where two users are joined, else 0. Public."""
+    n_users: int
+    weights: Rows
+    """The relational matrix W, every column summing to one. Public; kernels do not read it."""
+    graph: Rows
+    """Who is joined to whom, and how strongly. Public; kernels do not read it."""
     n_shown: int
     """Candidates a round, n."""
     features: NDArray[np.float64]
@@ -68,6 +89,11 @@ class Table(NamedTuple):
     edit_slots: NDArray[np.int64]
     edit_values: NDArray[np.float64]
     """Shape (E,) each: rewards that are overridden."""
+    edit_users: NDArray[np.int64]
+    edit_levels: NDArray[np.float64]
+    """Shape (F,) each: users all of whose rewards are overridden."""
+    level: float
+    """What every other reward is, or NaN to leave them as they are."""
 
 
 class Trace(NamedTuple):
@@ -76,9 +102,9 @@ class Trace(NamedTuple):
     checkpoints: NDArray[np.int64]
     """Shape (C,): numbers of rounds played, increasing."""
     measures: NDArray[np.float64]
-    """Shape (C, 5): the columns of ``MEASURES``."""
+    """Shape (C, 6): the columns of ``MEASURES``."""
     totals: NDArray[np.float64]
-    """Shape (4,): the cumulative ones, now."""
+    """Shape (5,): the cumulative ones, now."""
     cursor: NDArray[np.int64]
     """Shape (1,): the next checkpoint."""
     decisions: NDArray[np.int32]
@@ -100,10 +126,9 @@ def new_trace(horizon: int, checkpoints: NDArray[np.int64], *, record: bool = Fa
     )
 
 
-def new_table(**fields: Any) -> Table:
+def new_table(*, n_users: int, weights: Any = None, graph: Any = None, **fields: Any) -> Table:
     """Return a table in which everything not given is empty."""
     dimension = fields["features"].shape[1]
-    n_users = fields["weights"].shape[0]
     blank: dict[str, Any] = {
         "key0": np.uint64(0),
         "key1": np.uint64(0),
@@ -117,8 +142,13 @@ def new_table(**fields: Any) -> Table:
         "edit_rounds": np.empty(0, np.int64),
         "edit_slots": np.empty(0, np.int64),
         "edit_values": np.empty(0),
+        "edit_users": np.empty(0, np.int64),
+        "edit_levels": np.empty(0),
+        "level": np.nan,
     }
-    return Table(**(blank | fields))
+    return Table(
+        n_users=n_users, weights=rows_of(weights), graph=rows_of(graph), **(blank | fields)
+    )
 
 
 def recorded_table(
@@ -126,53 +156,163 @@ def recorded_table(
     contexts: Any,
     rewards: Any,
     *,
-    weights: Any,
-    adjacency: Any = None,
+    n_users: int | None = None,
+    weights: Any = None,
+    graph: Any = None,
     preferences: Any = None,
 ) -> Table:
     """Return the table of a log in which the reward of every candidate is known.
 
+    Everything is checked here: what passes can be played to its end, and not beyond.
+
     Parameters
     ----------
     users : array of shape (T,)
+        Who arrives: whole numbers in 0..N - 1.
     contexts : array of shape (T, n, d)
+        Finite, none longer than 1.
     rewards : array of shape (T, n)
-    weights : array of shape (N, N)
-        The relational matrix; columns sum to one.
-    adjacency : array of shape (N, N), optional
-        Who is joined to whom; by default where `weights` is positive.
+        Finite.
+    n_users : int, optional
+        N; by default the size of `weights` or `graph`, or the largest user plus one.
+    weights : matrix of shape (N, N), dense or sparse, optional
+        The relational matrix, columns summing to one: for CoLin.
+    graph : Graph or matrix of shape (N, N), dense or sparse, optional
+        Who is joined to whom: for GOBLin. By default where `weights` is positive.
     preferences : array of shape (N, d), optional
         The truth, if it is known, for the parameter error.
+
+    Examples
+    --------
+    >>> recorded_table([0, 3], [[[1.0]], [[0.5]]], [[1.0], [0.0]], n_users=2)
+    Traceback (most recent call last):
+    ValueError: recorded_table: expected users whole numbers in 0..1, got 3
     """
+    owner = "recorded_table"
     shown = np.ascontiguousarray(contexts, np.float64)
+    require(owner, "contexts", "of shape (T, n, d)", shown.ndim == 3, shown.shape)
     horizon, n_shown, dimension = shown.shape
-    matrix = np.ascontiguousarray(weights, np.float64)
-    given = {} if preferences is None else {"preferences": np.array(preferences, np.float64)}
+    require(owner, "contexts", "not empty", shown.size > 0, shown.shape)
+    require_finite(owner, "contexts", shown)
+    longest = float(np.sqrt(np.max(np.sum(shown**2, axis=2))))
+    require(owner, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
+    who = np.asarray(users)
+    require(owner, "users", f"of shape ({horizon},)", who.shape == (horizon,), who.shape)
+    values = np.ascontiguousarray(rewards, np.float64)
+    shape = (horizon, n_shown)
+    require(owner, "rewards", f"of shape {shape}", values.shape == shape, values.shape)
+    require_finite(owner, "rewards", values)
+    relation = None if weights is None else as_matrix(owner, "weights", weights)
+    edges = None if graph is None else as_matrix(owner, "graph", graph)
+    if edges is None and relation is not None:
+        edges = joined(relation)
+    size = next((m.shape[0] for m in (relation, edges) if m is not None), None)
+    whole = np.array_equal(who, np.floor(who)) if who.dtype.kind in "iuf" else False
+    require(owner, "users", "whole numbers", whole, who.dtype.name if not whole else 0)
+    if n_users is None:
+        n_users = int(who.max()) + 1 if size is None else size
+    require(owner, "n_users", ">= 1", n_users >= 1, n_users)
+    for name, matrix in (("weights", relation), ("graph", edges)):
+        if matrix is not None:
+            shape = (n_users, n_users)
+            require(owner, name, f"of shape {shape}", matrix.shape == shape, matrix.shape)
+    for end in (int(who.min()), int(who.max())):
+        rule = f"whole numbers in 0..{n_users - 1}"
+        require(owner, "users", rule, 0 <= end < n_users, end)
+    given = {}
+    if preferences is not None:
+        truth = np.array(preferences, np.float64)
+        shape = (n_users, dimension)
+        require(owner, "preferences", f"of shape {shape}", truth.shape == shape, truth.shape)
+        require_finite(owner, "preferences", truth)
+        given["preferences"] = truth
     return new_table(
         kind=RECORDED,
-        weights=matrix,
-        adjacency=joined(matrix) if adjacency is None else np.array(adjacency, np.float64),
+        n_users=n_users,
+        weights=relation,
+        graph=edges,
         n_shown=n_shown,
         features=shown.reshape(horizon * n_shown, dimension),
-        users=np.ascontiguousarray(users, np.int64),
-        rewards=np.ascontiguousarray(rewards, np.float64),
+        users=np.ascontiguousarray(who, np.int64),
+        rewards=values,
         **given,
     )
 
 
-def joined(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def require_finite(owner: Any, name: str, values: NDArray[np.float64]) -> None:
+    """Raise ``ValueError`` that names the first entry which is no finite number."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        place = tuple(np.argwhere(bad)[0].tolist())
+        require(owner, name, f"finite, also at {place}", False, float(values[place]))
+
+
+def as_matrix(owner: Any, name: str, value: Any) -> Any:
+    """Return a graph, a dense or a sparse matrix as SciPy's CSR, entries finite and at least 0."""
+    from scipy.sparse import csr_array, issparse
+
+    from tacit.networks import Graph, to_scipy
+
+    if isinstance(value, Graph):
+        matrix = csr_array(to_scipy(value))
+    elif isinstance(value, Rows):
+        matrix = matrix_of(value)
+    else:
+        dense = value if issparse(value) else np.array(value, np.float64)
+        square = dense.ndim == 2 and dense.shape[0] == dense.shape[1]
+        require(owner, name, "a square matrix", square, dense.shape)
+        matrix = csr_array(dense, dtype=np.float64)
+    matrix.sum_duplicates()
+    matrix.eliminate_zeros()
+    if matrix.nnz:
+        require_finite(owner, name, matrix.data)
+        least = float(matrix.data.min())
+        require(owner, name, ">= 0", least >= 0, least)
+    return matrix
+
+
+def rows_of(matrix: Any) -> Rows:
+    """Return the rows of a SciPy matrix or of a dense one; None has none."""
+    if isinstance(matrix, Rows):
+        return matrix
+    if matrix is None:
+        return Rows(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))
+    from scipy.sparse import csr_array
+
+    given = csr_array(matrix, dtype=np.float64)
+    return Rows(
+        np.ascontiguousarray(given.indptr, np.int64),
+        np.ascontiguousarray(given.indices, np.int64),
+        np.ascontiguousarray(given.data, np.float64),
+    )
+
+
+def matrix_of(rows: Rows) -> Any:
+    """Return the matrix as SciPy's CSR."""
+    from scipy.sparse import csr_array
+
+    n = max(len(rows.indptr) - 1, 0)
+    return csr_array((rows.data, rows.indices, rows.indptr), shape=(n, n))
+
+
+def joined(weights: Any) -> Any:
     """Return the unweighted graph of the pairs with a positive weight either way."""
-    edges = (weights > 0) | (weights.T > 0)
-    np.fill_diagonal(edges, False)
-    return edges.astype(np.float64)
+    from scipy.sparse import csr_array
+
+    edges = csr_array(weights, dtype=np.float64)
+    edges = csr_array(edges + edges.T)
+    edges.setdiag(0.0)
+    edges.eliminate_zeros()
+    edges.data[:] = 1.0
+    return edges
 
 
-def edit(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
+def edit_rewards(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
     """Return the neighbouring table in which entries (round, slot) have the given rewards."""
     for t, slot, value in entries:
         if t < 0 or not 0 <= slot < table.n_shown:
             raise ValueError(
-                f"edit: expected round >= 0 and slot in 0..{table.n_shown - 1}, "
+                f"edit_rewards: expected round >= 0 and slot in 0..{table.n_shown - 1}, "
                 f"got ({t}, {slot}, {value})"
             )
     latest = list(entries)[::-1]
@@ -185,11 +325,31 @@ def edit(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
     )
 
 
+def edit_user(table: Table, user: int, value: float) -> Table:
+    """Return the neighbouring table in which every reward of one user has the given value."""
+    require("edit_user", "user", f"in 0..{table.n_users - 1}", 0 <= user < table.n_users, user)
+    return table._replace(
+        edit_users=np.concatenate([np.array([user], np.int64), table.edit_users]),
+        edit_levels=np.concatenate([np.array([value], np.float64), table.edit_levels]),
+    )
+
+
+def level_rewards(table: Table, value: float) -> Table:
+    """Return the table in which every reward has the given value; edits come after."""
+    return table._replace(level=float(value))
+
+
 @kernel
 def _below(key0: Any, key1: Any, t: Any, j: Any, k: Any, purpose: Any, n: Any) -> Any:
     """Return an integer in 0..n - 1; its bias is n / 2^53."""
     word = philox(key0, key1, np.uint64(t), np.uint64(j), np.uint64(k), np.uint64(purpose))[0]
     return int(to_unit(word) * n)
+
+
+@kernel
+def ends(table: Any) -> Any:
+    """Return the number of rounds a recorded table has; any other never ends."""
+    return table.users.size if table.kind == RECORDED else np.iinfo(np.int64).max
 
 
 @kernel
@@ -266,6 +426,11 @@ def reward(table: Any, t: Any, user: Any, slot: Any, item: Any) -> Any:
     for e in range(table.edit_rounds.size):
         if table.edit_rounds[e] == t and table.edit_slots[e] == slot:
             return table.edit_values[e]
+    for e in range(table.edit_users.size):
+        if table.edit_users[e] == user:
+            return table.edit_levels[e]
+    if not math.isnan(table.level):
+        return table.level
     value = expected(table, t, user, slot, item)
     if table.kind == SYNTHETIC and table.spread > 0.0:
         word = philox(
@@ -291,7 +456,7 @@ def observe(table: Any, trace: Any, t: Any, user: Any, shown: Any, slot: Any) ->
     trace.totals[_REWARD] += value
     trace.totals[_RANDOM_REWARD] += average
     trace.totals[_RANDOM_REGRET] += best - average
-    if trace.decisions.size > 0:
+    if t < trace.decisions.size:
         trace.decisions[t] = slot
         trace.rewards[t] = value
     return value

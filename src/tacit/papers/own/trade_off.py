@@ -73,14 +73,12 @@ PROBLEMS = {
             "corrected, local": {"name": "colin", **_USERS},
             f"{_FALSE}, central": {
                 "name": "colin",
-                "variant": "published",
-                "trust": "central",
+                "privacy": {"kind": "published", "trust": "central"},
                 **_USERS,
             },
             f"{_FALSE}, local": {
                 "name": "colin",
-                "variant": "published",
-                "trust": "local",
+                "privacy": {"kind": "published", "trust": "local"},
                 **_USERS,
             },
         },
@@ -121,7 +119,11 @@ def _repetitions(quick: bool) -> int:
 def shares(problem: str, line: str, epsilon: float, repetitions: int) -> list[float]:
     """Return the regret of every repetition as a share of a random choice's."""
     chosen = PROBLEMS[problem]
-    policy = {**chosen.lines[line], "epsilon": epsilon}
+    policy: dict[str, Any] = {**chosen.lines[line]}
+    if "privacy" in policy:
+        policy["privacy"] = {**policy["privacy"], "epsilon": epsilon}
+    else:
+        policy["epsilon"] = epsilon
     common: dict[str, Any] = {
         "environment": chosen.environment,
         "horizon": chosen.horizon,

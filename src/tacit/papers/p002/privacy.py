@@ -54,7 +54,7 @@ def _round_factors(edge_prob: float, graphs: int) -> list[float]:
     import numpy as np
 
     from tacit.arms import GAP
-    from tacit.arms.phases import planned_factor
+    from tacit.arms.round_factor import planned_factor
     from tacit.tapes import seeded_tape
 
     environment = GraphSetting(0, 0.1, edge_prob, 1.0).environment
@@ -63,7 +63,7 @@ def _round_factors(edge_prob: float, graphs: int) -> list[float]:
     for repetition in range(graphs):
         state = policy.start(environment.table(0, repetition, 1))
         policy.select(state, seeded_tape(0), 0, np.arange(environment.n_arms))
-        factors.append(float(planned_factor(policy.rule, state)))
+        factors.append(float(planned_factor(policy.rule.tight, state, 0)))
     return factors
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.arms.environments import ArmsEnvironment
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import Table, edit
+from tacit.arms.tables import Table, edit_rewards
 from tacit.checks import require
 from tacit.generator import key_of
 from tacit.tapes import Tape, seeded_tape
@@ -121,7 +121,7 @@ def twin_runs(
         table = environment.table(seed, pair, horizon)
         rng = np.random.Generator(np.random.Philox(key=key_of(seed, pair, stream=_ENTRY_STREAM)))
         rounds[pair], arms[pair] = rng.integers(horizon), rng.integers(environment.n_arms)
-        other = edit(table, [(int(rounds[pair]), int(arms[pair]), value)])
+        other = edit_rewards(table, [(int(rounds[pair]), int(arms[pair]), value)])
         first = decisions(table, seeded_tape(seed, pair))
         second = decisions(other, seeded_tape(seed, pair if noise == "shared" else pairs + pair))
         differ = first != second

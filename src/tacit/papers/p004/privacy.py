@@ -30,7 +30,7 @@ __all__ = ["PRIVACY"]
 
 HORIZON = 10_000
 DELTA = 1e-6
-_B = {"trust": "central", "statistic": "b"}
+_SUMS = {"kind": "noisy-sums", "trust": "central", "statistic": "b"}
 
 
 def audited(
@@ -78,10 +78,11 @@ def stated(policy: Mapping[str, Any], n_users: int, dimension: int) -> dict[str,
     """Return the epsilon that holds for one reward over the whole run, and the sentence."""
     from tacit.registry import build, policy_named
 
-    spec = {**policy, "n_users": n_users, "dimension": dimension, "horizon": HORIZON}
-    described: Any = build(policy_named(spec.pop("name")), {}, spec)
+    spec = {**policy, "n_users": n_users, "dimension": dimension}
+    described: Any = build(policy_named(spec.pop("name")), {"horizon": HORIZON}, spec)
     guarantee = described.guarantee(HORIZON)
-    loose = dataclasses.replace(described, clip=False).guarantee(HORIZON)
+    unclipped = dataclasses.replace(described.privacy, clip=False)
+    loose = dataclasses.replace(described, privacy=unclipped).guarantee(HORIZON)
     return {
         "epsilon": guarantee.epsilon,
         "sentence": guarantee.sentence(),
@@ -115,10 +116,10 @@ _SIZES = ((10, 10), (100, 25))
 
 def _privacy_jobs(quick: bool) -> list[Job]:
     runs = 6_000 if quick else 100_000
-    letter = {**private("DP-CoLin", 2.0, clip=True), "horizon": 3}
-    alone = {**private("LDP-CoLin", 2.0, clip=True), "visits": 16}
+    letter = private("DP-CoLin", 2.0, clip=True, calibrated={"horizon": 3})
+    alone = private("LDP-CoLin", 2.0, clip=True, calibrated={"visits": 16})
     one = corrected("CoLin", 2.0)
-    ball = {**corrected("CoLin", 2.0, mechanism="ball", **_B), "horizon": 3}
+    ball = corrected("CoLin", 2.0, {**_SUMS, "horizon": 3})
     return [
         Job(
             "published", audited, {"policy": letter, "runs": runs, "epsilon": 2.0, "released": 100}

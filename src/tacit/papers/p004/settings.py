@@ -47,25 +47,42 @@ KNOWN_RUNS = 8
 """How many runs an independent value is the mean of; said of some, taken for all."""
 
 
-def private(name: str, epsilon: float, *, clip: bool = False, **parameters: Any) -> dict[str, Any]:
-    """Return one of `NAMES` to the letter; the paper does not clip rewards."""
+def private(
+    name: str,
+    epsilon: float,
+    *,
+    clip: bool = False,
+    calibrated: Mapping[str, int] | None = None,
+    **parameters: Any,
+) -> dict[str, Any]:
+    """Return one of `NAMES` to the letter; the paper does not clip rewards.
+
+    `calibrated` is the horizon or the visits, where they are not the environment's.
+    """
     kind, _, algorithm = name.rpartition("-")
-    return {
-        "name": algorithm.lower(),
-        "variant": "published",
+    hidden = {
+        "kind": "published",
         "trust": "central" if kind == "DP" else "local",
         "epsilon": epsilon,
         "clip": clip,
-        **parameters,
+        **(calibrated or {}),
     }
+    return {"name": algorithm.lower(), "privacy": hidden, **parameters}
 
 
-def corrected(algorithm: str, epsilon: float | None, **parameters: Any) -> dict[str, Any]:
+def corrected(
+    algorithm: str,
+    epsilon: float | None,
+    hidden: Mapping[str, Any] | None = None,
+    **parameters: Any,
+) -> dict[str, Any]:
     """Return an algorithm with sound noise, by default on each reward; with None, without noise.
 
     Its ridge parameter is that of all comparisons with the paper, whatever the noise.
     """
-    return {"name": algorithm.lower(), "epsilon": epsilon, "regularisation": 0.3, **parameters}
+    privacy = {"kind": "per-reward", **(hidden or {}), "epsilon": epsilon}
+    policy = {"name": algorithm.lower(), "regularisation": 0.3, **parameters}
+    return policy if epsilon is None else {**policy, "privacy": privacy}
 
 
 def played(

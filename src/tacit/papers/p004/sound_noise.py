@@ -34,20 +34,21 @@ __all__ = ["SOUND_NOISE"]
 HORIZON = 10_000
 DELTA = 1e-6
 
-_GAUSSIAN = {"mechanism": "gaussian", "delta": DELTA}
+_SUMS = {"kind": "noisy-sums"}
+_GAUSSIAN = {**_SUMS, "delta": DELTA}
 _B = {"trust": "central", "statistic": "b"}
 _VARIANTS: dict[str, dict[str, Any]] = {
     "each reward, Laplace": {"mechanism": "laplace"},
     "each reward, one bit": {"mechanism": "bit"},
-    "published, trusted server": {"variant": "published", "trust": "central"},
-    "published, local": {"variant": "published"},
+    "published, trusted server": {"kind": "published", "trust": "central"},
+    "published, local": {"kind": "published", "trust": "local"},
     "own sums, Gaussian Toeplitz": {**_GAUSSIAN, "continual": "toeplitz"},
     "own sums, Gaussian tree": _GAUSSIAN,
-    "ball on own sums": {"mechanism": "ball"},
+    "ball on own sums": _SUMS,
     "b, Gaussian tree": {**_B, **_GAUSSIAN},
-    "default": {"regularisation": "auto"},
+    "default": {},
     "each reward, piecewise": {"mechanism": "piecewise"},
-    "b, ball": {**_B, "mechanism": "ball"},
+    "b, ball": {**_B, **_SUMS},
 }
 _DASHED = ("published, local", "own sums, Gaussian tree")
 _ONCE = ("b, ball",)
@@ -83,6 +84,11 @@ def _cells(quick: bool) -> list[tuple[str, str, float]]:
     ]
 
 
+def _policy(algorithm: str, variant: str, epsilon: float) -> dict[str, Any]:
+    ridge = {"regularisation": "auto"} if variant == "default" else {}
+    return corrected(algorithm, epsilon, _VARIANTS[variant], **ridge)
+
+
 def _noise_jobs(quick: bool) -> list[Job]:
     common = {
         "environment": SYNTHETIC,
@@ -101,7 +107,7 @@ def _noise_jobs(quick: bool) -> list[Job]:
             Job(
                 f"{algorithm}/{variant}/{epsilon:g}",
                 played,
-                {"policy": corrected(algorithm, epsilon, **_VARIANTS[variant]), **common},
+                {"policy": _policy(algorithm, variant, epsilon), **common},
             )
             for algorithm, variant, epsilon in _cells(quick)
         ],

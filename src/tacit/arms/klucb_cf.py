@@ -1,0 +1,107 @@
+"""klUCB-CF: kl-UCB on feedback that was corrupted on the way.
+
+Each person's reward is corrupted before it leaves them; randomized response makes that locally private.
+The learner bounds each arm's mean *feedback* by a Kullback-Leibler confidence interval and maps the bound
+back through the corruption function. Gajane, Urvoy and Kaufmann (2018), Algorithm 1; indices are
+clipped to [0, 1] and ties are broken at random. The kernels are kl-UCB's, on feedback.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.arms.corruption import Corruption, check_privacy, corrupted, corruption_of
+from tacit.arms.exploration import ExplorationFunction, exploration_of
+from tacit.arms.klucb import Rule, State, act, new_state, take
+from tacit.arms.lazy_argmax import chances
+from tacit.arms.local import LocalPolicy
+from tacit.arms.tables import observe
+from tacit.checks import Count, Positive, check
+from tacit.compiled import kernel
+
+__all__ = ["KLUCBCF"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KLUCBCF(LocalPolicy):
+    """kl-UCB on corrupted feedback.
+
+    Guarantee: pure local differential privacy with `epsilon` for each single reward.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float, optional
+        Privacy of one reward, by the optimal randomized response; 1 if no `corruption` is given.
+    corruption : Corruption, optional
+        Any randomized response, one for all arms or one for each, instead of `epsilon`.
+    exploration : "paper", "log" or function of t, default "paper"
+        f, as in :class:`~tacit.arms.KLUCB`.
+
+    Examples
+    --------
+    >>> from tacit.arms import KLUCBCF
+    >>> round(KLUCBCF(n_arms=2, epsilon=0.5).guarantee(horizon=10).epsilon, 9)
+    0.5
+
+    References
+    ----------
+    Gajane, Urvoy, Kaufmann. Corrupt bandits for preserving local privacy. 2018.
+    """
+
+    name: ClassVar[str] = "klucb-cf"
+    summary: ClassVar[str] = "kl-UCB on locally private feedback, unchanging environment"
+    paper: ClassVar[str] = "Gajane et al. 2018"
+    protects: ClassVar[str] = "each reward, locally"
+
+    n_arms: Count
+    epsilon: Positive | None = None
+    corruption: Corruption | None = None
+    exploration: ExplorationFunction = "paper"
+
+    def __post_init__(self) -> None:
+        check(self)
+        if self.epsilon is None and self.corruption is None:
+            object.__setattr__(self, "epsilon", 1.0)
+        check_privacy(self, self.epsilon, self.corruption)
+        _ = self.rule
+
+    @property
+    def corruption_in_force(self) -> Corruption | None:
+        """The corruption."""
+        return corruption_of(self.epsilon, self.corruption)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        corruption = self.corruption_in_force
+        assert corruption is not None
+        ends = corruption.ends(self.n_arms if len(corruption.values) > 1 else 1)
+        return Rule(exploration_of(self, self.exploration), ends, np.arange(self.n_arms))
+
+    def start(self, table: Any = None) -> State:
+        """Return a state that has seen nothing."""
+        return new_state(self.n_arms)
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Corrupt the reward and take the feedback in."""
+    take(rule, state, t, arm, corrupted(rule.ends, tape, t, arm, reward))
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.all_arms)
+        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+
+
+KLUCBCF.act, KLUCBCF.take, KLUCBCF.learn, KLUCBCF.run = act, take, learn, run
+KLUCBCF.chances = chances

@@ -1,0 +1,50 @@
+"""What policies on locally private feedback share: the corruption they hold and what it protects."""
+
+from __future__ import annotations
+
+from tacit.arms.corruption import Corruption
+from tacit.arms.policy import ArmsPolicy
+from tacit.privacy import Claim, Guarantee, Mechanism, RandomizedResponse, compose
+
+__all__ = ["LocalPolicy"]
+
+
+class LocalPolicy(ArmsPolicy):
+    """A policy whose feedback is corrupted before it leaves its owner, or not at all.
+
+    The device's half is `corruption_in_force`; the server's half is the kernel ``take``, which learns
+    from the corrupted feedback alone. In a simulation ``learn`` does both.
+    """
+
+    n_arms: int
+
+    @property
+    def corruption_in_force(self) -> Corruption | None:
+        """The corruption, or None if the reward itself is observed."""
+        return None
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Randomized response, as private as the least private arm's; none without corruption."""
+        corruption = self.corruption_in_force
+        if corruption is None:
+            return ()
+        return (RandomizedResponse(epsilon=min(corruption.release(self.n_arms).epsilon, 30.0)),)
+
+    def local_guarantee(self, claim: Claim | None = None) -> Guarantee:
+        """Return what the corruption protects: each reward on its own."""
+        corruption = self.corruption_in_force
+        if corruption is None:
+            return Guarantee.none(f"{type(self).__name__} without corruption adds no noise")
+        return compose(
+            [(corruption.release(self.n_arms), 1)],
+            unit="reward",
+            trust="local",
+            span="run",
+            claim=claim,
+            note="Each reward is corrupted once, before it leaves its owner",
+        )
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return epsilon for each reward, or that nothing is protected."""
+        return self.local_guarantee()

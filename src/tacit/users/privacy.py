@@ -1,0 +1,466 @@
+"""What may be done to hide rewards: one value for each way, made of what means something for it.
+
+`PerReward` privatises each reward by itself, before anybody else sees it. `NoisySums` adds noise to
+growing sums of contexts times rewards, kept by their users or by a server. `Published` is what the
+paper does, which is less than it claims. Contexts are public, so a reward moves a sum by at most the
+width of its range times the length of its context.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.checks import Count, Positive, Rule, check, one_of, require
+from tacit.privacy import (
+    BinaryTree,
+    Claim,
+    Gaussian,
+    Guarantee,
+    L2Ball,
+    L2CalibratedLaplace,
+    L2CalibratedLaplaceRelease,
+    Laplace,
+    Mechanism,
+    Piecewise,
+    RandomizedResponse,
+    Release,
+    SquareRootToeplitz,
+    compose,
+)
+from tacit.users.noise import BALL, BIT, GAUSSIAN, LAPLACE, NONE, PARAMETER, PIECEWISE, USER
+
+__all__ = ["NoisySums", "PerReward", "Privacy", "Published", "Sizes"]
+
+_LOCAL, _CENTRAL = "local", "central"
+_OPEN = ("sending", "others", "contexts", "graph")
+"""What the guarantees of this setting leave open."""
+Trust = Annotated[str, one_of(_LOCAL, _CENTRAL)]
+SmallDelta = Annotated[
+    float, Rule("in [0, 1)", lambda v: 0 <= v < 1, {"minimum": 0, "exclusiveMaximum": 1})
+]
+
+
+class Sizes(NamedTuple):
+    """What noise is calibrated to."""
+
+    n_users: int
+    dimension: int
+    spread_over: int
+    """How many coordinates of the paper's b one reward may change."""
+    low: float
+    high: float
+
+
+class Channel(NamedTuple):
+    """What the kernels need of it."""
+
+    low: float
+    high: float
+    """Rewards are clipped to [low, high]."""
+    scalar: int = NONE
+    """How a reward is privatised, one of the codes of ``noise``."""
+    level: float = 0.0
+    """Its epsilon, or the probability with which a bit is told truly."""
+    stream: int = NONE
+    """Which noise the sums get, one of the codes of ``noise``."""
+    space: int = USER
+    """Where it is added: to the paper's b, or to each user's own sum."""
+    own: int = 1
+    """1 if every user has an own stream."""
+    capacity: int = 0
+    """Steps a stream is calibrated for; rewards beyond are not taken in."""
+    coefficients: NDArray[np.float64] = np.empty(0)
+    """Shape (capacity,): the Toeplitz factor reversed, else (0,)."""
+
+
+class Privacy(ABC):
+    """How rewards are hidden; subclasses are keyword-only frozen dataclasses."""
+
+    kind: ClassVar[str]
+    """What study files and the command line call it."""
+    epsilon: float
+
+    @abstractmethod
+    def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
+        """Return the mechanisms that add the noise."""
+
+    @abstractmethod
+    def guarantee(self, sizes: Sizes) -> Guarantee:
+        """Return what one reward is protected from over a run, whatever its length."""
+
+    @abstractmethod
+    def channel(self, sizes: Sizes) -> Channel:
+        """Return what the kernels need."""
+
+    def scales(self, sizes: Sizes, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the noise scale of each stream, for columns of B of these lengths."""
+        return np.empty(0)
+
+    def reward_variance(self, sizes: Sizes) -> float:
+        """Return the largest variance that privatising a reward by itself adds to it."""
+        return 0.0
+
+    def reach(self, sizes: Sizes) -> float:
+        """Return R: a report scatters around its mean no more than a normal of this deviation."""
+        return 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerReward(Privacy):
+    """Each reward is privatised by itself: local, pure, for any number of rounds.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy of one reward.
+    mechanism : {"auto", "laplace", "bit", "piecewise"}
+        Laplace noise, one bit by randomized response, or the piecewise mechanism; "auto" is the
+        one whose largest variance is smallest.
+
+    Examples
+    --------
+    >>> PerReward(epsilon=0.5).chosen, PerReward(epsilon=2.0).chosen
+    ('bit', 'piecewise')
+    >>> PerReward(epsilon=2.0, mechanism="gaussian")
+    Traceback (most recent call last):
+    ValueError: PerReward: expected mechanism one of auto, laplace, bit, piecewise, got 'gaussian'
+    """
+
+    kind: ClassVar[str] = "per-reward"
+    CODES: ClassVar[dict[str, int]] = {"laplace": LAPLACE, "bit": BIT, "piecewise": PIECEWISE}
+
+    epsilon: Positive
+    mechanism: Annotated[str, one_of("auto", "laplace", "bit", "piecewise")] = "auto"
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def chosen(self) -> str:
+        """The mechanism that "auto" stands for."""
+        if self.mechanism != "auto":
+            return self.mechanism
+        return min(self.CODES, key=lambda name: _variance(name, self.epsilon))
+
+    @property
+    def variance(self) -> float:
+        """The largest variance, over rewards in [0, 1], of a privatised reward.
+
+        Examples
+        --------
+        >>> names = ("laplace", "bit", "piecewise")
+        >>> [round(PerReward(epsilon=2.0, mechanism=name).variance, 3) for name in names]
+        [0.5, 0.431, 0.307]
+        """
+        return _variance(self.chosen, self.epsilon)
+
+    def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
+        """Return the chosen one."""
+        return (_scalar(self.chosen, self.epsilon, sizes.high - sizes.low),)
+
+    def reward_variance(self, sizes: Sizes) -> float:
+        """Return `variance` in units of the range of rewards."""
+        return (sizes.high - sizes.low) ** 2 * self.variance
+
+    def reach(self, sizes: Sizes) -> float:
+        """Return half the range of reports, by Hoeffding's lemma; infinite for Laplace noise."""
+        half = {"laplace": 0.0, "bit": self.epsilon / 2, "piecewise": self.epsilon / 4}
+        spread = math.tanh(half[self.chosen])
+        return (sizes.high - sizes.low) / 2 / spread if spread > 0 else math.inf
+
+    def guarantee(self, sizes: Sizes) -> Guarantee:
+        """Return the guarantee of the mechanism: one use a reward."""
+        (mechanism,) = self.mechanisms(sizes)
+        return compose(
+            [(mechanism.release, 1)],
+            unit="reward",
+            trust=_LOCAL,
+            span="run",
+            note="Each reward is privatised by itself, before the server sees it.",
+            not_protected=_OPEN,
+        )
+
+    def channel(self, sizes: Sizes) -> Channel:
+        """Return what the kernels need."""
+        (mechanism,) = self.mechanisms(sizes)
+        level = float(self.epsilon)
+        if isinstance(mechanism, RandomizedResponse):
+            level = mechanism.release.keep_one
+        return Channel(sizes.low, sizes.high, self.CODES[self.chosen], level)
+
+
+def _scalar(name: str, epsilon: float, span: float) -> Mechanism:
+    if name == "laplace":
+        return Laplace(epsilon=epsilon, sensitivity=span)
+    if name == "bit":
+        return RandomizedResponse(epsilon=epsilon)
+    return Piecewise(epsilon=epsilon)
+
+
+def _variance(name: str, epsilon: float) -> float:
+    """Return the largest variance over rewards in [0, 1]; a bit is first rounded at random."""
+    variance = _scalar(name, epsilon, 1.0).variance
+    return {"laplace": variance, "bit": variance + 0.25, "piecewise": variance / 4}[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Streams(Privacy):
+    """Noise on sums that grow: one stream for each user, or one for all of them."""
+
+    epsilon: Positive
+    trust: Trust = _LOCAL
+    horizon: Count | None = None
+    visits: Count | None = None
+
+    def __post_init__(self) -> None:
+        check(self)
+        words = "or visits given" if self.own_streams else "given"
+        require(self, "horizon", f"{words} for noise on sums", self.steps > 0, self.horizon)
+
+    @property
+    @abstractmethod
+    def on_b(self) -> bool:
+        """Whether noise is added to the paper's b, rather than to each user's sum."""
+
+    @property
+    def own_streams(self) -> bool:
+        """Whether every user has an own stream, so that a reward touches no other."""
+        return self.trust == _LOCAL or not self.on_b
+
+    @property
+    def steps(self) -> int:
+        """How many rewards a stream is calibrated for."""
+        return int((self.own_streams and self.visits) or self.horizon or 0)
+
+    @abstractmethod
+    def scale(self, sizes: Sizes, length: float) -> float:
+        """Return the scale of a stream's noise, for contexts spread to at most this length."""
+
+    def scales(self, sizes: Sizes, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return one scale for each user, or the largest of all."""
+        if not self.on_b:
+            lengths = np.ones(sizes.n_users)
+        elif not self.own_streams:
+            lengths = lengths.max(keepdims=True)
+        found = {length: self.scale(sizes, length) for length in set(lengths.tolist())}
+        return np.array([found[length] for length in lengths.tolist()])
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySums(_Streams):
+    """Noise on sums of contexts times rewards: of a ball (pure), or Gaussian.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy of one reward over the whole run.
+    delta : float, default 0
+        0 is noise of a density that falls with the length, in the L2 ball; else noise is Gaussian.
+    trust : {"local", "central"}
+        Whether a server may see true rewards. Users can keep their own sums as well as a server.
+    statistic : {"sums", "b"}
+        Which sums get the noise: each user's own, d numbers each; or the paper's b, dN numbers that
+        only a trusted server can keep. Gaussian noise on b is smaller where users are much alike.
+    continual : {"tree", "toeplitz"}
+        How noise is correlated over time; the Toeplitz factorisation is for Gaussian noise.
+    horizon, visits : int, optional
+        Rounds in all, and rounds of one user, that noise is calibrated for; rewards beyond are not
+        taken in. Where `visits` is not given a user may come in every round.
+
+    Examples
+    --------
+    >>> NoisySums(epsilon=2.0, delta=1e-6, visits=100).steps
+    100
+    >>> NoisySums(epsilon=2.0, statistic="b", horizon=100)
+    Traceback (most recent call last):
+    ValueError: NoisySums: expected statistic 'sums' unless trust is 'central', got 'b'
+    """
+
+    kind: ClassVar[str] = "noisy-sums"
+
+    delta: SmallDelta = 0.0
+    statistic: Annotated[str, one_of("sums", "b")] = "sums"
+    continual: Annotated[str, one_of("tree", "toeplitz")] = "tree"
+
+    def __post_init__(self) -> None:
+        check(self)
+        kept = self.statistic == "sums" or self.trust == _CENTRAL
+        require(self, "statistic", "'sums' unless trust is 'central'", kept, self.statistic)
+        known = self.continual == "tree" or self.delta > 0
+        require(self, "continual", "'tree' unless delta > 0", known, self.continual)
+        super().__post_init__()
+
+    @property
+    def on_b(self) -> bool:
+        """Whether noise is added to the paper's b."""
+        return self.statistic == "b"
+
+    def sums(self, sizes: Sizes, length: float = 1.0) -> BinaryTree | SquareRootToeplitz:
+        """Return how one stream is released."""
+        sensitivity = (sizes.high - sizes.low) * length
+        dimension = sizes.dimension * (sizes.n_users if self.on_b else 1)
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        return _sums(self.continual, self.steps, epsilon, delta, sensitivity, dimension)
+
+    def scale(self, sizes: Sizes, length: float) -> float:
+        """Return the scale of a node, or of a step."""
+        return self.sums(sizes, length).scale
+
+    def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
+        """Return what one stream adds to a node, or to a step."""
+        release = self.sums(sizes).releases[0][0]
+        dimension = sizes.dimension * (sizes.n_users if self.on_b else 1)
+        if self.delta > 0:
+            return (Gaussian(epsilon=self.epsilon, delta=self.delta, dimension=dimension),)
+        return (L2Ball(epsilon=release.epsilon, dimension=dimension),)
+
+    def guarantee(self, sizes: Sizes) -> Guarantee:
+        """Return the guarantee of one stream: a reward enters no other."""
+        rounds = "of a user" if self.own_streams else "in all"
+        return compose(
+            self.sums(sizes).releases,
+            delta=self.delta,
+            unit="reward",
+            trust=self.trust,
+            span="run",
+            note=f"For up to {self.steps:,} rounds {rounds}; later rewards are not taken in",
+            pooled=True,
+            not_protected=_OPEN,
+        )
+
+    def channel(self, sizes: Sizes) -> Channel:
+        """Return what the kernels need."""
+        sums = self.sums(sizes)
+        factor = np.empty(0)
+        if isinstance(sums, SquareRootToeplitz):
+            factor = sums.coefficients[::-1].copy()
+        return Channel(
+            sizes.low,
+            sizes.high,
+            stream=GAUSSIAN if self.delta > 0 else BALL,
+            space=PARAMETER if self.on_b else USER,
+            own=int(self.own_streams),
+            capacity=self.steps,
+            coefficients=factor,
+        )
+
+
+@lru_cache(maxsize=64)
+def _sums(
+    continual: str, steps: int, epsilon: float, delta: float, sensitivity: float, dimension: int
+) -> BinaryTree | SquareRootToeplitz:
+    if continual == "toeplitz":
+        return SquareRootToeplitz(
+            horizon=steps,
+            epsilon=epsilon,
+            delta=delta,
+            sensitivity=sensitivity,
+            dimension=dimension,
+        )
+    return BinaryTree(
+        horizon=steps,
+        epsilon=epsilon,
+        delta=delta,
+        sensitivity=sensitivity,
+        noise="gaussian" if delta > 0 else "ball",
+        norm="l2",
+        dimension=dimension,
+        online=False,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Published(_Streams):
+    """What the paper does: Laplace noise in R^(dN), calibrated by an L2 sensitivity.
+
+    It protects less than `epsilon` says, by up to the square root of dN; `guarantee` says how much.
+
+    Parameters
+    ----------
+    epsilon : float
+        What the paper claims: for one reward if `trust` is central, else for a user's whole history.
+    trust : {"local", "central"}
+        Algorithm 2, in which users keep their sums, or Algorithm 1, in which a server does.
+    clip : bool, default True
+        False lets rewards pass as they are, as the paper's experiments do: nothing is protected.
+    horizon, visits : int, optional
+        As in `NoisySums`.
+
+    Examples
+    --------
+    >>> Published(epsilon=2.0, trust="central", visits=10)
+    Traceback (most recent call last):
+    ValueError: Published: expected horizon given for noise on sums, got None
+    """
+
+    kind: ClassVar[str] = "published"
+
+    clip: bool = True
+
+    @property
+    def on_b(self) -> bool:
+        """Yes: the noise has dN coordinates."""
+        return True
+
+    def scale(self, sizes: Sizes, length: float) -> float:
+        """Return the scale of lines 8: Delta log T / epsilon, for rewards that differ by at most 1."""
+        return length * math.log(max(self.steps, 2)) / self.epsilon
+
+    def _release(self, sizes: Sizes) -> Release:
+        return L2CalibratedLaplaceRelease(
+            sensitivity=sizes.high - sizes.low,
+            scale=self.scale(sizes, 1.0),
+            dimension=sizes.spread_over,
+            nodes=self.steps.bit_length(),
+        )
+
+    def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
+        """Return what is added to a node."""
+        return (L2CalibratedLaplace(epsilon=self.epsilon, dimension=sizes.spread_over),)
+
+    def guarantee(self, sizes: Sizes) -> Guarantee:
+        """Return what holds, beside what the paper claims."""
+        local = self.trust == _LOCAL
+        claim = Claim(
+            epsilon=self.epsilon,
+            unit="user" if local else "reward",
+            trust=self.trust,
+            span="run",
+            holds=False,
+            why="independent Laplace noise needs the L1 sensitivity of b, and the paper uses L2"
+            + ("; and one reward is protected, not a user's whole sequence" if local else ""),
+        )
+        if not self.clip:
+            return Guarantee.none(
+                "rewards are not clipped, so that one of them may change b by any amount",
+                trust=self.trust,
+                claim=claim,
+            )
+        return compose(
+            [(self._release(sizes), 1)],
+            unit="reward",
+            trust=self.trust,
+            span="run",
+            claim=claim,
+            note="In units of the published sensitivity, for the worst relational matrix",
+            pooled=True,
+            not_protected=_OPEN,
+        )
+
+    def channel(self, sizes: Sizes) -> Channel:
+        """Return what the kernels need."""
+        return Channel(
+            sizes.low if self.clip else -math.inf,
+            sizes.high if self.clip else math.inf,
+            stream=LAPLACE,
+            space=PARAMETER,
+            own=int(self.own_streams),
+            capacity=self.steps,
+        )

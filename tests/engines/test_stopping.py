@@ -1,0 +1,96 @@
+"""The command line when it is stopped, started twice, or run where it cannot write."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tacit.compiled import INTERPRETED
+from tacit.simulation import Study, run_study
+
+pytestmark = pytest.mark.skipif(INTERPRETED, reason="minutes when interpreted")
+
+STUDY = """
+name = "long"
+horizon = {horizon}
+repetitions = {repetitions}
+[environment]
+name = "riser"
+[[policy]]
+name = "klucb"
+"""
+
+
+def start(folder, *words):
+    return subprocess.Popen(
+        [sys.executable, "-m", "tacit", *words],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finished(folder):
+    return [p for p in folder.glob("results/.long-*/*.npz") if not p.name.startswith(".")]
+
+
+def wait_for(holds, seconds=120):
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("engine", "horizon"), [("processes", 200_000), ("here", 200_000), ("here", 10**12)]
+)
+def test_a_stopped_run_says_so_keeps_its_parts_and_ends(tmp_path, engine, horizon):
+    text = STUDY.format(horizon=horizon, repetitions=400)
+    (tmp_path / "long.toml").write_text(text)
+    process = start(tmp_path, "run", "long.toml", "--engine", engine)
+    if horizon < 10**12:
+        wait_for(lambda: len(finished(tmp_path)) >= 2)
+    else:  # one repetition would take hours: it stops in the middle of a kernel's rounds
+        wait_for((tmp_path / "results" / ".long.lock").exists)
+        time.sleep(3)
+    begun = time.monotonic()
+    for _ in range(2):
+        os.killpg(process.pid, signal.SIGINT)
+        time.sleep(0.1)
+    out, complaint = process.communicate(timeout=30)
+    # Two seconds, and as much again for a machine that does other things.
+    assert time.monotonic() - begun < 4
+    assert (process.returncode, out) == (130, "")
+    assert complaint.splitlines()[-1] == "tacit: stopped; what was finished is kept"
+    assert "Traceback" not in complaint
+    if horizon < 10**12:
+        assert len(finished(tmp_path)) >= 2
+    assert not (tmp_path / "results" / "long.parquet").exists()
+    assert not (tmp_path / "results" / ".long.lock").exists()
+
+
+def test_a_second_run_into_the_folder_is_refused_and_the_first_goes_on(tmp_path):
+    text = STUDY.format(horizon=50_000, repetitions=80)
+    (tmp_path / "long.toml").write_text(text)
+    first = start(tmp_path, "run", "long.toml", "--workers", "1")
+    wait_for(lambda: len(finished(tmp_path)) >= 1)
+    first.send_signal(signal.SIGSTOP)
+    second = start(tmp_path, "run", "long.toml", "--workers", "1")
+    out, complaint = second.communicate(timeout=60)
+    assert (second.returncode, out) == (2, "")
+    assert complaint == (
+        f"tacit: results: another run of long is at work here (process {first.pid}); "
+        "wait for it or choose another folder\n"
+    )
+    first.send_signal(signal.SIGCONT)
+    _, complaint = first.communicate(timeout=120)
+    assert first.returncode == 0, complaint
+    whole = run_study(Study.from_toml(tmp_path / "long.toml"), tmp_path / "alone", workers=2)
+    assert whole.path.read_bytes() == (tmp_path / "results" / "long.parquet").read_bytes()
