@@ -36,7 +36,7 @@ class DynamicsSetting(Setting):
             {**common, "engine": "crowd"},
             {**common, "engine": "endpoints", "tokens": 8, "walk_length": 3},
             {**common, "engine": "tokens", "tokens": 8, "walk_length": 3},
-            {**common, "encoding": "subset", "smoothed": True},
+            {**common, "encoding": "subset", "smoothed": True, "rho": 0.5},
             {**common, "smoothed": True, "engine": "crowd", "rho": 0.5},
         ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -323,3 +324,28 @@ def test_what_a_peer_cannot_be_is_refused():
     peer.step()
     with pytest.raises(ValueError, match=r"expected loss in \[0, 1\], got 2.0"):
         peer.step()
+
+
+def test_messages_fit_the_published_schema():
+    jsonschema = pytest.importorskip("jsonschema")
+    path = Path(__file__).parents[2] / "schemas" / "peer-message.schema.json"
+    check = jsonschema.Draft202012Validator(json.loads(path.read_text())).validate
+    seen: list[tuple[int, bytes]] = []
+    table = TRUTH.table(2, 0, ROUNDS)
+    for _ in exchange([tracking_peer(TRACKING["spies"], k, table) for k in range(7)], 3, seen=seen):
+        pass
+    options = OPTIONS.table(2, 0, ROUNDS)
+    for _ in exchange([copying_peer(copying(), k, options) for k in range(7)], 3, seen=seen):
+        pass
+    assert len({json.loads(message)["kind"] for _, message in seen}) == 2
+    for _, message in seen:
+        check(json.loads(message))
+    with pytest.raises(jsonschema.ValidationError):
+        check({"kind": "tacit-diffusion/1", "from": 0, "round": 0})
+
+
+def test_the_page_about_peers_runs(capsys):
+    text = (Path(__file__).parents[2] / "docs" / "peers.md").read_text(encoding="utf-8")
+    code = text.partition("```python\n")[2].partition("```")[0]
+    exec(compile(code, "peers.md", "exec"), {})
+    assert capsys.readouterr().out.count("[") == 2

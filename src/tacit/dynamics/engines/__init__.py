@@ -9,10 +9,11 @@ estimate (7) of popularity; `Mail` lies between them. An engine decides how:
 - ``moments``: what an agent receives of well-mixed tokens has the right mean and covariance;
 - ``crowd``: the same with counts in place of agents (:mod:`tacit.dynamics.engines.crowd`).
 
-Each exists because the one before it is too slow for the next size (one core, a round, 20 options,
-``python benchmarks/dynamics.py speed``): tokens 201 s for 10^4 agents; endpoints 0.65 s for 3,000;
-moments 2.9 ms for 10^4 and 286 ms for 10^6; a crowd 0.36 ms for any number. The first three have the
-distribution of the paper's algorithm, the last two its moments.
+Each exists because the one before it is too slow for the next size. CPU time of one round of the
+paper's setting, 20 options (``python benchmarks/dynamics.py speed scale walk``): walking all 41,143
+tokens of 10^4 agents some ten minutes; endpoints 0.8 s for 3,000 agents; moments 2.4 ms for 10^4 and
+0.25 s for 10^6; a crowd 0.025 ms for any number. The first three have the distribution of the
+paper's algorithm, the last two its moments.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ __all__ = ["SubsetRelease", "SubsetSelection", "release_subset"]
 
 _Symbols = Annotated[int, Rule("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})]
 _TWO53, _U1, _U11 = 2.0**53, np.uint64(1), np.uint64(11)
+_MOST = 1 - 2.0**-53
 _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -121,7 +122,7 @@ class SubsetSelection(Mechanism):
     def release(self) -> SubsetRelease:
         """The subset as a record; its epsilon is never above the one asked for."""
         D, w = self.symbols, self.best_size
-        keep = w / (w + (D - w) * math.exp(-self.epsilon))
+        keep = min(w / (w + (D - w) * math.exp(-self.epsilon)), _MOST)
         release = SubsetRelease(symbols=D, size=w, keep=keep)
         while release.epsilon > self.epsilon:  # by a rounding error
             keep = math.nextafter(keep, 0.0)
