@@ -9,10 +9,10 @@ import math
 import time
 from collections.abc import Callable
 
-import numpy as np
 import opendp.prelude as dp
 
-from tacit.privacy import secure
+from tacit.privacy import RandomizedResponse
+from tacit.privacy.exact import gaussian_integers, laplace_integers
 
 TARGET = 20
 
@@ -35,14 +35,14 @@ def main() -> None:
     gaussian = dp.m.make_gaussian(vector, dp.l2_distance(T=float), scale=100.0)
     response = dp.m.make_randomized_response_bool(prob=1 / (1 + math.exp(-1.0)))
     few, many = 5_000, 200_000
-    zeros, bits = [0] * few, np.ones(many, np.bool_)
+    zeros = [0] * few
     rows = [
         ("discrete Laplace, scale 100", lambda: laplace(zeros), few,
-         lambda: secure.discrete_laplace(100, many)),
+         lambda: laplace_integers(100, many)),
         ("discrete Gaussian, sigma 100", lambda: gaussian(zeros), few,
-         lambda: secure.discrete_gaussian(100, many)),
+         lambda: gaussian_integers(100, many)),
         ("randomized response, epsilon 1", lambda: [response(True) for _ in range(500)], 500,
-         lambda: secure.randomized_response(bits, 1.0)),
+         lambda: RandomizedResponse(epsilon=1.0).run(1, many)),
     ]  # fmt: skip
     print(f"{'sampler':<32}{'opendp ns':>12}{'tacit ns':>12}{'ratio':>10}")
     for name, theirs, n, ours in rows:

@@ -22,7 +22,14 @@ from tacit.compiled import INTERPRETED
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = ("index.md", "quickstart.md", "idea.md", "adding-a-policy.md", "notation.md")
+PAGES = (
+    "index.md",
+    "quickstart.md",
+    "idea.md",
+    "adding-a-policy.md",
+    "notation.md",
+    "mechanisms.md",
+)
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
 NEW_POLICY = "src/tacit/arms/private_greedy.py"

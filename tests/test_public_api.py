@@ -46,15 +46,16 @@ PUBLIC = {
         to_scipy uniform_independent_set watts_strogatz work_size write_edges write_graphml
     """,
     "tacit.privacy": """
-        ApproximateRelease AuditResult BallRelease BinaryTree BoundedNoise BoundedNoiseRelease
-        Budget BudgetExceededError Charge Claim ClampedLaplace ContinualSum DeclaredResult
-        DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian GaussianRelease Guarantee
-        L2Ball L2CalibratedLaplace L2CalibratedLaplaceRelease Laplace LaplaceRelease Ledger
-        LedgerError LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Piecewise PiecewiseRelease
+        ApproximateRelease AsymmetricResponse AuditResult BallRelease BinaryTree BoundedNoise
+        BoundedNoiseRelease Budget BudgetExceededError Charge Claim ClampedLaplace ContinualSum
+        DeclaredResult DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian
+        GaussianRelease Guarantee KAryResponse KAryResponseRelease L2Ball L2CalibratedLaplace
+        L2CalibratedLaplaceRelease Laplace LaplaceRelease LeastPrivateRelease Ledger LedgerError
+        LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Piecewise PiecewiseRelease
         PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
-        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared compose
-        composed_delta composed_epsilon gaussian_scale loss_distribution numerics_of search
-        strength
+        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared
+        compose composed_delta composed_epsilon gaussian_scale keep_probability least_private
+        loss_distribution numerics_of search strength
     """,
     "tacit.report": """
         draw_curves figure save_figure

@@ -15,7 +15,7 @@ from tacit import tapes
 from tacit.compiled import kernel
 from tacit.generator import chacha20, philox, to_open_unit, to_unit
 from tacit.privacy.exact import below
-from tacit.privacy.samplers import release_laplace
+from tacit.privacy.mechanisms import release_laplace
 from tacit.tapes import (
     CHOICE,
     MESSAGE,

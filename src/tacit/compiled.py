@@ -45,6 +45,7 @@ __all__ = [
     "address_of",
     "bound",
     "call",
+    "evaluate",
     "kernel",
     "tell_compiling",
     "when_compiling",
@@ -110,16 +111,18 @@ def bound(function: F, *examples: Any) -> F:
     return function if INTERPRETED else cast(F, _code(function, examples).entry_point)
 
 
-def address_of(function: Callable[..., None], *examples: Any) -> Any:
+def address_of(function: Callable[..., Any], *examples: Any) -> Any:
     """Return where the machine code of a kernel for arguments of the types of `examples` begins.
 
-    It is meant for `call`.
+    It is meant for `call` or, where the kernel returns a float, for `evaluate`.
     """
     if INTERPRETED:
         return function
     code = _code(function, examples)
-    if code.signature.return_type != kinds.none:
-        raise TypeError(f"address_of: expected a kernel that returns nothing, got {function}")
+    if code.signature.return_type not in (kinds.none, kinds.float64):
+        raise TypeError(
+            f"address_of: expected a kernel that returns nothing or a float: {function}"
+        )
     return code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
 
 
@@ -148,24 +151,35 @@ def call(address: Any, arguments: tuple[Any, ...]) -> None:
     address(*arguments)
 
 
+def evaluate(address: Any, arguments: tuple[Any, ...]) -> Any:
+    """Call a kernel as `call` does, and return the float that it returns."""
+    return address(*arguments)
+
+
 def _type_call(context: Any) -> Any:
     return lambda address, arguments: kinds.none
 
 
+def _type_evaluate(context: Any) -> Any:
+    return lambda address, arguments: kinds.float64
+
+
 def _lower_call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     convention, given = context.call_conv, tuple(signature.args[1])
-    pointer = convention.get_function_type(kinds.none, given).as_pointer()
+    returned = signature.return_type
+    pointer = convention.get_function_type(returned, given).as_pointer()
     function = builder.inttoptr(values[0], pointer)
     arguments = [builder.extract_value(values[1], i) for i in range(len(given))]
-    status, _ = convention.call_function(builder, function, kinds.none, given, arguments)
+    status, result = convention.call_function(builder, function, returned, given, arguments)
     with builder.if_then(status.is_error, likely=False):
         convention.return_status_propagate(builder, status)
-    return context.get_dummy_value()
+    return context.get_dummy_value() if returned == kinds.none else result
 
 
 _numba: Any = extending
-_numba.type_callable(call)(_type_call)
-_numba.lower_builtin(call, kinds.Integer, kinds.BaseTuple)(_lower_call)
+for _function, _typed in ((call, _type_call), (evaluate, _type_evaluate)):
+    _numba.type_callable(_function)(_typed)
+    _numba.lower_builtin(_function, kinds.Integer, kinds.BaseTuple)(_lower_call)
 
 
 def _code(function: Callable[..., Any], examples: tuple[Any, ...]) -> Any:

@@ -25,7 +25,7 @@ from tacit.arms.elimination import FIRST, LACKING, PHASE, WANTED
 from tacit.arms.tables import reward
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, erdos_renyi, path, star
-from tacit.privacy.samplers import standard_laplace
+from tacit.privacy.mechanisms import standard_laplace
 from tacit.tapes import CHOICE, NOISE, recorded_tape, seeded_tape, uniform
 
 K = 5

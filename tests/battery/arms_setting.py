@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import MUTE, Audited, Case, Setting, Silent, fields_of, half_tape, play
+from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of, half_tape, play
 from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit_rewards
 from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
 from tacit.arms.graph_environments import GraphFeedback
@@ -99,7 +99,7 @@ class ArmsSetting(Setting):
                 quiet = half_tape(6000, 3)
                 yield Silent(environment, faint, faint, seeded_tape(3), quiet)
         elif "epsilon" in case.parameters:
-            mute = case.build(environment, case.rounds, epsilon=MUTE)
+            mute = case.build(environment, case.rounds, epsilon=FAINT)
             plain: Policy = KLUCB(n_arms=environment.n_arms)
             if optional(case.kind):
                 unsaid = case.build(environment, case.rounds, epsilon=None)

@@ -22,6 +22,7 @@ from tacit.simulation.run import checkpoints_of
 from tacit.tapes import CHOICE, NOISE, RADIUS, ROUNDING, Tape, recorded_tape, seeded_tape
 
 MUTE = 60.0  # at this epsilon the noise is below the last bit of a float
+FAINT = 30.0  # the largest epsilon of a mechanism, where a bit is flipped once in 10^13
 
 
 class Run(NamedTuple):

@@ -8,13 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import MUTE, Audited, Case, Setting, Silent, fields_of
+from battery.cases import Audited, Case, Setting, Silent, fields_of
 from tacit.diffusion import ChangingTruth, DiffusionBandit
 from tacit.policy import Environment, Policy
 from tacit.tapes import seeded_tape
 
 APART = ((1.0, 0.0), (0.0, 1.0))
 STATES = 4
+
+MUTE = 30.0  # the largest epsilon there is: one flip in 10^13
 
 
 class DiffusionSetting(Setting):

@@ -276,7 +276,7 @@ def test_messages_of_other_engines_are_expected_ones():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"epsilon": 0.0}, "epsilon > 0, got 0.0"),
+        ({"epsilon": 0.0}, "epsilon between 1e-09 and 30, or infinite, got 0.0"),
         ({"beta": 0.4}, "beta in [0.5, 1], got 0.4"),
         ({"mu": 1.5}, "mu in [0, 1], got 1.5"),
         ({"tokens": 0}, "tokens >= 1, got 0"),
@@ -289,7 +289,7 @@ def test_messages_of_other_engines_are_expected_ones():
         ({"loss": 1.0}, "loss in [0, 1), got 1.0"),
         ({"delay": -1}, "delay >= 0, got -1"),
         ({"engine": "crowd", "memoised": True}, "memoised False for a crowd"),
-        ({"epsilon": math.nan}, "epsilon > 0, got nan"),
+        ({"epsilon": math.nan}, "epsilon between 1e-09 and 30, or infinite, got nan"),
     ],
 )
 def test_bad_parameters_name_themselves(changes, words):

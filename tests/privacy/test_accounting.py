@@ -28,7 +28,7 @@ from tacit.privacy import (
     gaussian_scale,
     loss_distribution,
 )
-from tacit.privacy.releases import gaussian_delta
+from tacit.privacy.mechanisms import gaussian_delta
 
 DELTA = 1e-6
 
@@ -214,7 +214,7 @@ def test_asymmetric_response_counts_every_mixture_of_directions() -> None:
         RandomizedResponseRelease.symmetric(1.0),
         LaplaceRelease(scale=10.0),
         UnaryRelease.optimised(0.5),
-        PiecewiseRelease(level=0.5),
+        PiecewiseRelease(level=0.5, likely=0.56),
         BallRelease(scale=1.0, dimension=10),
         DiscreteLaplaceRelease(steps=7, scale=20),
         DiscreteGaussianRelease(steps=10, sigma=100.0),

@@ -26,7 +26,7 @@ from tacit.privacy.auditing import Neighbours, audit, audit_one_run, check_decla
 from tacit.privacy.auditing import core as audit_core
 from tacit.privacy.auditing.events import candidates
 from tacit.privacy.auditing.scores import scores_for
-from tacit.privacy.releases import LaplaceRelease, RandomizedResponseRelease
+from tacit.privacy.mechanisms import LaplaceRelease, RandomizedResponseRelease
 
 E1 = np.eye(5)[0]
 DENSE = np.full(5, 5**-0.5)

@@ -338,7 +338,7 @@ def test_an_event_of_dp_accounting_costs_what_we_say() -> None:
         accountant = PLDAccountant(relation)
         accountant.compose(ours.to_dp_event())
         assert accountant.get_epsilon(1e-6) == pytest.approx(ours.epsilon, rel=1e-2)
-    for release in (PiecewiseRelease(level=0.5), BallRelease(scale=2.0, dimension=9)):
+    for release in (PiecewiseRelease(level=0.5, likely=0.56), BallRelease(scale=2.0, dimension=9)):
         ours = compose([(release, 40)], **scope)  # type: ignore[arg-type]
         accountant = PLDAccountant(relation)
         accountant.compose(ours.to_dp_event())

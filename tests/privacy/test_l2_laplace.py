@@ -17,8 +17,8 @@ from tacit.privacy import (
     composed_delta,
     composed_epsilon,
 )
-from tacit.privacy.releases.gaussian import gaussian_delta
-from tacit.privacy.releases.l2_laplace import (
+from tacit.privacy.mechanisms.gaussian import gaussian_delta
+from tacit.privacy.mechanisms.l2_laplace import (
     _ORDERS,
     _exact_delta,
     _renyi,

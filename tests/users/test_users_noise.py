@@ -10,13 +10,13 @@ import pytest
 
 from oracles import collaborative as oracle
 from tacit.privacy import GaussianRelease
-from tacit.tapes import secure_tape, seeded_tape
+from tacit.privacy.mechanisms import privatised
+from tacit.tapes import NOISE, secure_tape, seeded_tape
 from tacit.users import CoLin, Fitted, GOBLin, LinUCB, NoisySums, PerReward, Published, Theory
-from tacit.users.noise import privatise
 
 SIZES = {"n_users": 4, "dimension": 9}
 LONG = {"horizon": 1000, "visits": 250}
-SCALARS = PerReward.CODES
+SCALARS = ("laplace", "bit", "piecewise")
 FOUR = {"weights": np.full((4, 4), 0.25), "graph": 1 - np.eye(4)}
 
 
@@ -37,9 +37,8 @@ def test_a_privatised_reward_is_unbiased_and_no_noisier_than_said(mechanism, rew
     # 5 standard errors: a false alarm once in 1.7 million.
     n, epsilon, tape = 20_000, 1.5, seeded_tape(3)
     hidden = PerReward(epsilon=epsilon, mechanism=mechanism)
-    channel = CoLin(**SIZES, privacy=hidden, reward_range=(-1.0, 1.0)).rule.channel
-    code, level = channel.scalar, channel.level
-    told = np.array([privatise(tape, t, code, level, -1.0, 1.0, reward) for t in range(n)])
+    report = CoLin(**SIZES, privacy=hidden, reward_range=(-1.0, 1.0)).rule.channel.report
+    told = np.array([privatised(report, tape, t, 0, NOISE, reward) for t in range(n)])
     error = told.std() / math.sqrt(n)
     assert abs(told.mean() - reward) < 5 * error
     assert abs(told.mean() - reward - 0.1) > 5 * error

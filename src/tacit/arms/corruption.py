@@ -10,7 +10,6 @@ feedback of a curved channel is no function of the mean; so a corruption here is
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.privacy import RandomizedResponseRelease, Release
-from tacit.privacy.samplers import release_bit
+from tacit.privacy import RandomizedResponseRelease, Release, keep_probability, least_private
+from tacit.privacy.mechanisms import release_bit
 from tacit.tapes import NOISE, ROUNDING, uniform
 
 __all__ = ["Corruption", "check_privacy", "corrupted", "corruption_of"]
@@ -81,7 +80,7 @@ class Corruption:
     @classmethod
     def optimal(cls, epsilon: float) -> Corruption:
         """Return the most useful one that is epsilon-private (paper 003, eq. 2)."""
-        keep = 1.0 / (1.0 + math.exp(-epsilon))
+        keep = keep_probability(epsilon)
         return cls.of(p00=keep, p11=keep)
 
     @classmethod
@@ -110,7 +109,7 @@ class Corruption:
             RandomizedResponseRelease(keep_zero=float(1.0 - low), keep_one=float(high))
             for low, high in np.sort(self.ends(n_arms), axis=1)
         ]
-        return max(releases, key=lambda release: release.epsilon)
+        return least_private(releases)
 
 
 def corruption_of(epsilon: float | None, corruption: Corruption | None) -> Corruption | None:

@@ -157,11 +157,11 @@ def unary(
     symbols = options + (1 if none else 0)
     _epsilon("unary", epsilon)
     if optimised:
-        a, b = _weights(epsilon, 2, 2)
+        a, b = weights(epsilon, 2, 2)
         rows = [[2 * a, 2 * b], [a + b, a + b]]
     else:
         # Two options differ in two bits, an option and none in one.
-        a, b = _weights(epsilon if options == 1 else epsilon / 2, 1, 1)
+        a, b = weights(epsilon if options == 1 else epsilon / 2, 1, 1)
         rows = [[a, b], [b, a]]
     answer = {"kind": "unary", "bits": options, "rows": rows}
     return _made("unary", _levels(0, symbols - 1, symbols), answer, default)
@@ -242,12 +242,16 @@ def identity(*, low: float = 0.0, high: float = 1.0, default: float | None = Non
 
 def _window(owner: str, epsilon: float, cells: int, width: int) -> dict[str, Any]:
     _epsilon(owner, epsilon)
-    weights = list(_weights(epsilon, width, cells - width))
-    return {"kind": "window", "cells": cells, "width": width, "weights": weights}
+    both = list(weights(epsilon, width, cells - width))
+    return {"kind": "window", "cells": cells, "width": width, "weights": both}
 
 
-def _weights(epsilon: float, inside: int, outside: int) -> tuple[int, int]:
-    """Return large a and b with a / b <= e^epsilon and inside a + outside b < 2^53."""
+def weights(epsilon: float, inside: int, outside: int) -> tuple[int, int]:
+    """Return large integers a and b with a / b <= e^epsilon and inside a + outside b < 2^53.
+
+    All response mechanisms, here and in `tacit.privacy`, get their probabilities from these two: an
+    outcome of the first kind has probability a, one of the second b, over the sum.
+    """
     growth = math.expm1(epsilon * _DOWN)
     b = int(WORD / (inside + outside + inside * growth)) - 1
     return b + int(b * growth), b

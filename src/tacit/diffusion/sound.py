@@ -34,18 +34,19 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.diffusion.steps import centre, consensus, draw, intermediate, mix, shares
 from tacit.diffusion.tables import charge, loss_at, note, signal_at, truth_at
-from tacit.privacy.samplers import happens, release_clamped, release_option
+from tacit.privacy import ClampedLaplace, Mechanism, RandomizedResponse
+from tacit.privacy.exact import happens
+from tacit.privacy.mechanisms import release_clamped, release_option
 from tacit.tapes import CHOICE, NOISE, SIGNAL, released, uniform
 
 __all__ = [
     "Rule",
     "State",
     "best_block",
-    "laplace_rule",
     "learn",
     "name_state",
     "open_rule",
-    "response_rule",
+    "rule_of",
     "run",
     "share",
     "start",
@@ -54,9 +55,7 @@ __all__ = [
 OPEN, RESPONSE, LAPLACE = 0, 1, 2
 OPEN_SIGNAL = 0.0
 # Clamping at three scales moves the expectation by at most 2.5% of a scale.
-_CLAMP_SCALES = 3.0
-# A probability lies on a grid of 2^-53; asking for this much less keeps the loss below epsilon.
-GRID_MARGIN = 1e-12
+CLAMP_SCALES = 3.0
 
 
 class Rule(NamedTuple):
@@ -121,28 +120,21 @@ def open_rule(*, eta: float, gamma: float) -> Rule:
     return Rule(gamma, eta, 1, OPEN, 0.0, 1.0, 0.0, 0.0, 0.5, 0.25, OPEN_SIGNAL)
 
 
-def response_rule(
-    *, eta: float, gamma: float, epsilon: float, block: int, keep_signal: float = OPEN_SIGNAL
+def rule_of(
+    mechanism: Mechanism, *, eta: float, gamma: float, block: int, keep_signal: float = OPEN_SIGNAL
 ) -> Rule:
-    """Return the rule whose agents report one randomized bit a block."""
-    flip = 1.0 / (2.0 + block * math.expm1(min(epsilon, 700.0) * (1.0 - GRID_MARGIN)))
-    reach = 0.5 / (1.0 - 2.0 * flip)
-    return Rule(
-        gamma, eta, block, RESPONSE, flip, 1.0 / block, epsilon, 0.0, reach, reach**2, keep_signal
-    )
-
-
-def laplace_rule(
-    *, eta: float, gamma: float, epsilon: float, block: int, keep_signal: float = OPEN_SIGNAL
-) -> Rule:
-    """Return the rule whose agents report a clamped noisy mean a block."""
-    scale = 1.0 / (block * epsilon)
-    bound = _CLAMP_SCALES * scale
-    variance = 0.25 + 2.0 * scale**2
-    reach = 0.5 + bound
-    return Rule(
-        gamma, eta, block, LAPLACE, 0.0, 1.0 / block, epsilon, bound, reach, variance, keep_signal
-    )
+    """Return the rule whose agents report through `mechanism`: a clamped mean, or a bit about it."""
+    if isinstance(mechanism, ClampedLaplace):
+        step, bound, flip = mechanism.sensitivity, -mechanism.low, 0.0
+        reach, variance = 0.5 + bound, 0.25 + mechanism.variance
+        kind = LAPLACE
+    else:
+        assert isinstance(mechanism, RandomizedResponse)
+        step, bound, flip = 1.0 / block, 0.0, 1.0 - mechanism.release.keep_one
+        reach = 0.5 / (1.0 - 2.0 * flip)
+        kind, variance = RESPONSE, reach**2
+    level = mechanism.epsilon
+    return Rule(gamma, eta, block, kind, flip, step, level, bound, reach, variance, keep_signal)
 
 
 def start(mu: NDArray[np.float64], signal_std: float, rule: Rule) -> State:

@@ -18,8 +18,7 @@ from tacit.dynamics.engines import disseminate, estimate, new_mail
 from tacit.dynamics.engines.crowd import perturb_counts, remember
 from tacit.dynamics.tables import note, replace_adoptions, signal, watch
 from tacit.generator import to_unit
-from tacit.privacy.mechanisms.subset_selection import release_subset
-from tacit.privacy.samplers import release_bit
+from tacit.privacy.mechanisms import release_bit, release_subset
 from tacit.tapes import EXPLORE, NOISE, WAKE
 from tacit.variates import block, source_of
 

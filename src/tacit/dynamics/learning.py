@@ -33,6 +33,7 @@ from tacit.networks import Graph
 from tacit.networks.walks import Walk
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Claim, Guarantee, Mechanism, Release, compose
+from tacit.privacy.mechanisms import HIGHEST_EPSILON, LOWEST_EPSILON
 from tacit.tapes import RECORDED, SECURE, Tape
 
 __all__ = ["LearningDynamics"]
@@ -47,7 +48,14 @@ _Options = Annotated[int, Rule("in 1..63", lambda v: 1 <= v <= 63, {"minimum": 1
 _Hops = Annotated[
     int, Rule("in 1..65535", lambda v: 1 <= v <= 65535, {"minimum": 1, "maximum": 65535})
 ]
-_Level = Annotated[float, Rule("> 0", lambda v: v > 0, {"exclusiveMinimum": 0})]
+_Level = Annotated[
+    float,
+    Rule(
+        f"between {LOWEST_EPSILON:g} and {HIGHEST_EPSILON:g}, or infinite",
+        lambda v: LOWEST_EPSILON <= v <= HIGHEST_EPSILON or v == math.inf,
+        {"minimum": LOWEST_EPSILON},
+    ),
+]
 _Beta = Annotated[
     float, Rule("in [0.5, 1]", lambda v: 0.5 <= v <= 1, {"minimum": 0.5, "maximum": 1})
 ]

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import require
-from tacit.privacy.releases import DiscreteGaussianRelease, GaussianRelease, Release
-from tacit.privacy.releases.base import connected_dots
+from tacit.privacy.mechanisms import DiscreteGaussianRelease, GaussianRelease, Release
+from tacit.privacy.mechanisms.release import connected_dots
 
 __all__ = ["certain_loss", "composed_delta", "composed_epsilon", "loss_distribution"]
 

@@ -24,8 +24,7 @@ import numpy as np
 from tacit.checks import Positive, check, one_of
 from tacit.compiled import kernel
 from tacit.privacy.guarantees import Claim, Guarantee, compose
-from tacit.privacy.mechanisms import Laplace, Mechanism
-from tacit.privacy.samplers import release_laplace
+from tacit.privacy.mechanisms import Laplace, Mechanism, release_laplace
 from tacit.tapes import NOISE, SECURE
 
 __all__ = ["BlockSums", "TrustedServer", "on_grid", "release_mean", "release_sum"]

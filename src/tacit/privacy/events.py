@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tacit.privacy.releases import (
+from tacit.privacy.mechanisms import (
     DiscreteGaussianRelease,
     DiscreteLaplaceRelease,
     GaussianRelease,

@@ -8,22 +8,49 @@ The stream of a position, round t and `place` (`tacit.tapes.secure_place`), is t
 there is one, and after its end ChaCha20 under `key`. Each sampler takes the index k of the next
 word and returns it moved on. Each calls the next from as few places as possible: what it calls is
 compiled into it.
+
+On a tape, `happens` and `whole` are the two exact draws that response mechanisms need; outside
+kernels `laplace_integers` and `gaussian_integers` fill arrays.
 """
 
 from __future__ import annotations
 
+import math
+import secrets
+from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.generator import _mulhilo, chacha20
+from tacit.tapes import SECURE, drawn, noise_uniform, noise_word, secure_place
 
-__all__ = ["below", "bernoulli_exp", "discrete_gaussian", "discrete_laplace"]
+__all__ = [
+    "below",
+    "bernoulli_exp",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "gaussian_integers",
+    "happens",
+    "laplace_integers",
+    "secure_below",
+    "secure_gaussian",
+    "secure_laplace",
+    "whole",
+]
 
 _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)
 _WORDS = 1 << 24
+_NO_WORDS = np.empty(0, np.uint64)
+_LONGEST, _LIMIT, _WIDEST = 1 << 15, 1 << 31, 1 << 28
+_LARGEST = 1 << 52
+_TWO53 = 2.0**53
+_U11 = np.uint64(11)
 
 
 @kernel
@@ -115,3 +142,136 @@ def _bernoulli_exp_half_square(
             if u >= wins:
                 return i % 2 == 1, k
         i += 1
+
+
+@kernel(allocates=True)
+def _below(k0: Any, k1: Any, k2: Any, k3: Any, t: Any, place: Any, n: Any, k: Any) -> Any:
+    return below(n, (k0, k1, k2, k3), t, place, k, _NO_WORDS)[0]
+
+
+@kernel(allocates=True)
+def _laplace(k0: Any, k1: Any, k2: Any, k3: Any, t: Any, place: Any, scale: Any) -> Any:
+    return discrete_laplace(scale, 1, (k0, k1, k2, k3), t, place, 0, _NO_WORDS)[0]
+
+
+@kernel(allocates=True)
+def _gaussian(k0: Any, k1: Any, k2: Any, k3: Any, t: Any, place: Any, sigma: Any) -> Any:
+    return discrete_gaussian(sigma, (k0, k1, k2, k3), t, place, 0, _NO_WORDS)[0]
+
+
+@kernel
+def secure_below(tape: Any, t: Any, index: Any, purpose: Any, n: Any, k: Any) -> Any:
+    """Return a uniform integer in [0, n) from word k on of a position; it is not counted."""
+    key, place = tape.key, secure_place(index, purpose)
+    return _below(key[4], key[5], key[6], key[7], t, place, n, k)
+
+
+@kernel
+def secure_laplace(tape: Any, t: Any, index: Any, purpose: Any, scale: Any) -> Any:
+    """Return discrete Laplace noise of a whole scale, and count it."""
+    if scale < 1 or scale >= _LARGEST:
+        raise ValueError("secure Laplace noise: expected a scale of 1 to 2^52 steps")
+    drawn(tape, t, index, purpose, 1)
+    key, place = tape.key, secure_place(index, purpose)
+    return _laplace(key[4], key[5], key[6], key[7], t, place, np.int64(scale))
+
+
+@kernel
+def secure_gaussian(tape: Any, t: Any, index: Any, purpose: Any, sigma: Any) -> Any:
+    """Return discrete Gaussian noise of a whole sigma, and count it."""
+    if sigma < 1 or sigma >= _WIDEST:
+        raise ValueError("secure Gaussian noise: expected a sigma of 1 to 2^28 steps")
+    drawn(tape, t, index, purpose, 1)
+    key, place = tape.key, secure_place(index, purpose)
+    return _gaussian(key[4], key[5], key[6], key[7], t, place, np.int64(sigma))
+
+
+@kernel
+def happens(tape: Any, t: Any, index: Any, purpose: Any, probability: Any) -> Any:
+    """Return True with the given probability, on a secure tape rounded down to 2^-53 and exact."""
+    if tape.kind == SECURE:
+        word = np.int64(noise_word(tape, t, index, purpose, 0) >> _U11)
+        return word < np.int64(math.floor(probability * _TWO53))
+    return noise_uniform(tape, t, index, purpose) < probability
+
+
+@kernel
+def whole(tape: Any, t: Any, index: Any, purpose: Any, n: Any) -> Any:
+    """Return a uniform integer in [0, n), n below 2^53: exactly so on a secure tape."""
+    if tape.kind == SECURE:
+        drawn(tape, t, index, purpose, 1)
+        return secure_below(tape, t, index, purpose, np.int64(n), 0)
+    return min(np.int64(noise_uniform(tape, t, index, purpose) * n), np.int64(n) - 1)
+
+
+def laplace_integers(scale: float | Fraction, size: int) -> NDArray[np.int64]:
+    """Return integers x with probability proportional to exp(-abs(x) / scale), exactly.
+
+    Parameters
+    ----------
+    scale : float or Fraction
+        A rational number; its numerator and denominator must be below 2^31. A float that is not
+        such a fraction is rounded up to the next multiple of 2^-20.
+    size : int
+        How many.
+    """
+    ratio = Fraction(scale)
+    if max(ratio.numerator, ratio.denominator) >= _LIMIT:
+        ratio = Fraction(math.ceil(ratio * 2**20), 2**20)
+    rule = "> 0, with numerator and denominator below 2^31"
+    fits = ratio > 0 and max(ratio.numerator, ratio.denominator) < _LIMIT
+    require("laplace_integers", "scale", rule, fits, scale)
+    return _fill(_fill_laplace, size, ratio.numerator, ratio.denominator)
+
+
+def gaussian_integers(sigma: int, size: int) -> NDArray[np.int64]:
+    """Return integers x with probability proportional to exp(-x^2 / (2 sigma^2)), exactly.
+
+    Parameters
+    ----------
+    sigma : int
+        A positive integer below 2^28. For noise of another standard deviation choose the grid
+        so that it is a whole number of steps.
+    size : int
+        How many.
+    """
+    whole = int(sigma) == sigma and 0 < sigma < 2**28
+    require("gaussian_integers", "sigma", "a whole number in [1, 2^28)", whole, sigma)
+    return _fill(_fill_gaussian, size, int(sigma), 1)
+
+
+def _fill(
+    fill: Callable[..., int], size: int, numerator: int, denominator: int
+) -> NDArray[np.int64]:
+    require("exact", "size", ">= 0", size >= 0, size)
+    out = np.empty(size, np.int64)
+    done = 0
+    while done < size:
+        key = tuple(np.frombuffer(secrets.token_bytes(32), dtype=np.uint64))
+        count = min(_LONGEST, 16 * (size - done))
+        words = np.frombuffer(bytearray(secrets.token_bytes(8 * count)), dtype=np.uint64)
+        done = fill(out, done, numerator, denominator, key, words)
+    return out
+
+
+@kernel
+def _fill_laplace(
+    out: Any, done: Any, numerator: Any, denominator: Any, key: Any, words: Any
+) -> Any:
+    # The last draw runs on past the words: to drop it would favour draws that need few.
+    k = 0
+    while done < out.size and k < words.size:
+        out[done], k = discrete_laplace(numerator, denominator, key, 0, 0, k, words)
+        done += 1
+    return done
+
+
+@kernel
+def _fill_gaussian(
+    out: Any, done: Any, numerator: Any, denominator: Any, key: Any, words: Any
+) -> Any:
+    k = 0
+    while done < out.size and k < words.size:
+        out[done], k = discrete_gaussian(numerator, key, 0, 0, k, words)
+        done += 1
+    return done

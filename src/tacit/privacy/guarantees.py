@@ -17,7 +17,7 @@ from typing import Any
 from tacit.checks import require
 from tacit.jsonable import dumps, number
 from tacit.privacy.accounting import certain_loss, composed_delta, composed_epsilon
-from tacit.privacy.releases import Release, release_from_dict
+from tacit.privacy.mechanisms import Release, release_from_dict
 
 __all__ = ["NOT_PROTECTED", "Claim", "Guarantee", "brief", "compose", "strength"]
 

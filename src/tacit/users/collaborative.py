@@ -21,6 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
+from tacit.privacy.mechanisms import privatised
+from tacit.tapes import NOISE
 from tacit.users.noise import (
     NONE,
     PARAMETER,
@@ -28,7 +30,6 @@ from tacit.users.noise import (
     USER,
     dot,
     next_noise,
-    privatise,
     push_through,
 )
 from tacit.users.privacy import Channel
@@ -392,7 +393,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     if channel.stream != NONE and state.steps[stream] >= channel.capacity:
         return False
     clipped = min(channel.high, max(channel.low, reward))
-    r = privatise(tape, t, channel.scalar, channel.level, channel.low, channel.high, clipped)
+    r = privatised(channel.report, tape, t, 0, NOISE, clipped)
     take(state, user, x, r)
     if channel.stream != NONE:
         _add_noise(rule, state, tape, t, i, stream, x, r)

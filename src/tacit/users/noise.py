@@ -13,53 +13,25 @@ from typing import Any
 import numpy as np
 
 from tacit.compiled import kernel
-from tacit.privacy.samplers import (
+from tacit.privacy.mechanisms import (
     release_ball,
-    release_bit,
-    release_laplace,
-    release_piecewise,
-    round_to_bit,
     standard_laplace,
     standard_normal,
 )
-from tacit.tapes import NOISE, ROUNDING, released
+from tacit.tapes import NOISE, released
 
 __all__ = [
     "next_noise",
-    "privatise",
     "push_through",
 ]
 
 NONE = 0
-LAPLACE, BIT, PIECEWISE = 1, 2, 3
-"""Scalar mechanisms; Laplace is a stream's noise too."""
-GAUSSIAN, BALL = 4, 5
+LAPLACE, GAUSSIAN, BALL = 1, 2, 3
 """Noise of a stream."""
 SMALL = 128
 """Below this many numbers, loops instead of BLAS."""
 PARAMETER, USER = 0, 1
 """A stream releases the paper's b, or a user's sum of x r."""
-
-
-@kernel(inlined=False)
-def privatise(
-    tape: Any, t: Any, mechanism: Any, level: Any, low: Any, high: Any, reward: Any
-) -> Any:
-    """Return what the server is told of a reward in [low, high]; unbiased.
-
-    `level` is the epsilon, or the probability with which a bit is told truly.
-    """
-    if mechanism == NONE:
-        return reward
-    span = high - low
-    if mechanism == LAPLACE:
-        return release_laplace(tape, t, 0, NOISE, reward, span, level)
-    if mechanism == BIT:
-        bit = round_to_bit(tape, t, 0, ROUNDING, (reward - low) / span)
-        told = release_bit(tape, t, 0, NOISE, bit, level, level)
-        return low + span * (told - (1.0 - level)) / (2.0 * level - 1.0)
-    centred = 2.0 * (reward - low) / span - 1.0
-    return low + span * (release_piecewise(tape, t, 0, NOISE, centred, level) + 1.0) / 2.0
 
 
 @kernel(allocates=True)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.checks import Count, Positive, Share, check, require
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Guarantee, Mechanism
+from tacit.privacy.mechanisms import open_channel
 from tacit.tapes import SECURE, Tape
 from tacit.users.collaborative import (
     CONSTANT,
@@ -178,7 +179,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     def rule(self) -> Rule:
         """The numbers the kernels need."""
         hidden, theory = self.protection, self.exploration
-        channel = Channel(-math.inf, math.inf)
+        channel = Channel(-math.inf, math.inf, open_channel())
         reach = 1.0
         if hidden is not None:
             channel = hidden.channel(self._sizes)

@@ -34,11 +34,14 @@ from tacit.privacy import (
     SquareRootToeplitz,
     compose,
 )
-from tacit.users.noise import BALL, BIT, GAUSSIAN, LAPLACE, NONE, PARAMETER, PIECEWISE, USER
+from tacit.privacy.mechanisms import Channel as Report
+from tacit.privacy.mechanisms import open_channel
+from tacit.users.noise import BALL, GAUSSIAN, LAPLACE, NONE, PARAMETER, USER
 
 __all__ = ["NoisySums", "PerReward", "Privacy", "Published", "Sizes"]
 
 _LOCAL, _CENTRAL = "local", "central"
+_SCALARS = ("laplace", "bit", "piecewise")
 _OPEN = ("sending", "others", "contexts", "graph")
 """What the guarantees of this setting leave open."""
 Trust = Annotated[str, one_of(_LOCAL, _CENTRAL)]
@@ -64,10 +67,8 @@ class Channel(NamedTuple):
     low: float
     high: float
     """Rewards are clipped to [low, high]."""
-    scalar: int = NONE
-    """How a reward is privatised, one of the codes of ``noise``."""
-    level: float = 0.0
-    """Its epsilon, or the probability with which a bit is told truly."""
+    report: Report
+    """Through which a reward is told, openly or by a mechanism."""
     stream: int = NONE
     """Which noise the sums get, one of the codes of ``noise``."""
     space: int = USER
@@ -134,7 +135,6 @@ class PerReward(Privacy):
     """
 
     kind: ClassVar[str] = "per-reward"
-    CODES: ClassVar[dict[str, int]] = {"laplace": LAPLACE, "bit": BIT, "piecewise": PIECEWISE}
 
     epsilon: Positive
     mechanism: Annotated[str, one_of("auto", "laplace", "bit", "piecewise")] = "auto"
@@ -147,7 +147,7 @@ class PerReward(Privacy):
         """The mechanism that "auto" stands for."""
         if self.mechanism != "auto":
             return self.mechanism
-        return min(self.CODES, key=lambda name: _variance(name, self.epsilon))
+        return min(_SCALARS, key=lambda name: _scalar(name, self.epsilon, 1.0).channel_variance)
 
     @property
     def variance(self) -> float:
@@ -159,7 +159,7 @@ class PerReward(Privacy):
         >>> [round(PerReward(epsilon=2.0, mechanism=name).variance, 3) for name in names]
         [0.5, 0.431, 0.307]
         """
-        return _variance(self.chosen, self.epsilon)
+        return _scalar(self.chosen, self.epsilon, 1.0).channel_variance
 
     def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
         """Return the chosen one."""
@@ -190,10 +190,7 @@ class PerReward(Privacy):
     def channel(self, sizes: Sizes) -> Channel:
         """Return what the kernels need."""
         (mechanism,) = self.mechanisms(sizes)
-        level = float(self.epsilon)
-        if isinstance(mechanism, RandomizedResponse):
-            level = mechanism.release.keep_one
-        return Channel(sizes.low, sizes.high, self.CODES[self.chosen], level)
+        return Channel(sizes.low, sizes.high, mechanism.channel(sizes.low, sizes.high))
 
 
 def _scalar(name: str, epsilon: float, span: float) -> Mechanism:
@@ -202,12 +199,6 @@ def _scalar(name: str, epsilon: float, span: float) -> Mechanism:
     if name == "bit":
         return RandomizedResponse(epsilon=epsilon)
     return Piecewise(epsilon=epsilon)
-
-
-def _variance(name: str, epsilon: float) -> float:
-    """Return the largest variance over rewards in [0, 1]; a bit is first rounded at random."""
-    variance = _scalar(name, epsilon, 1.0).variance
-    return {"laplace": variance, "bit": variance + 0.25, "piecewise": variance / 4}[name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -344,6 +335,7 @@ class NoisySums(_Streams):
         return Channel(
             sizes.low,
             sizes.high,
+            open_channel(),
             stream=GAUSSIAN if self.delta > 0 else BALL,
             space=PARAMETER if self.on_b else USER,
             own=int(self.own_streams),
@@ -459,6 +451,7 @@ class Published(_Streams):
         return Channel(
             sizes.low if self.clip else -math.inf,
             sizes.high if self.clip else math.inf,
+            open_channel(),
             stream=LAPLACE,
             space=PARAMETER,
             own=int(self.own_streams),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tacit.checks import require
 from tacit.privacy.accounting import composed_delta, composed_epsilon
-from tacit.privacy.releases import Release
+from tacit.privacy.mechanisms import Release
 
 __all__ = ["DeclaredResult", "check_declared"]
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 from collections.abc import Mapping
 from typing import Any
-
-import numpy as np
 
 from tacit.parameters import described
 from tacit.privacy import mechanisms
@@ -30,18 +27,14 @@ _LEAST: dict[str, Any] = {
     "low": 0.0,
     "high": 1.0,
     "bound": math.log(400),
+    "keep_one": 0.75,
+    "keep_zero": 0.75,
 }
 
 
 def mechanism_kinds() -> dict[str, type[mechanisms.Mechanism]]:
     """Return every mechanism by the name a command line can type, such as ``bounded-noise``."""
-    found = {}
-    for public in mechanisms.__all__:
-        kind = getattr(mechanisms, public)
-        if kind is not mechanisms.Mechanism:
-            name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", public).lower()
-            found[name] = kind
-    return found
+    return mechanisms.registry()
 
 
 def mechanism_named(name: str, parameters: Mapping[str, Any]) -> Any:
@@ -60,7 +53,7 @@ def mechanism_rows() -> list[dict[str, Any]]:
     """
     rows = []
     for name, kind in mechanism_kinds().items():
-        known = {field.name for field in dataclasses.fields(kind)}
+        known = {field.name for field in dataclasses.fields(kind) if field.init}
         built = kind(**{key: value for key, value in _LEAST.items() if key in known})
         words = (kind.__doc__ or "").strip().partition("\n")[0].rstrip(".")
         pure = math.isfinite(built.release.epsilon)
@@ -79,27 +72,7 @@ def mechanism_rows() -> list[dict[str, Any]]:
 
 def mechanism_neighbours(mechanism: mechanisms.Mechanism) -> list[Neighbours]:
     """Return pairs of values that differ by the mechanism's sensitivity, worst ones among them."""
-    if isinstance(mechanism, mechanisms.RandomizedResponse):
-        return [Neighbours(0.0, 1.0, "0 against 1")]
-    if isinstance(mechanism, mechanisms.Piecewise):
-        return [Neighbours(-1.0, 1.0, "-1 against 1"), Neighbours(0.0, 1.0, "0 against 1")]
-    if isinstance(mechanism, mechanisms.UnaryEncoding):
-        one = np.eye(mechanism.options)
-        pairs = [Neighbours(one[0], np.zeros(mechanism.options), "an option against none")]
-        if mechanism.options > 1:
-            pairs.append(Neighbours(one[0], one[1], "an option against another"))
-        return pairs
-    described: Any = mechanism
-    sensitivity, d = described.sensitivity, getattr(described, "dimension", 1)
-    zero, axis = np.zeros(d), np.eye(1, d)[0] * sensitivity
-    pairs = [Neighbours(zero, axis, f"0 against {sensitivity:g} in one coordinate")]
-    if d > 1 and isinstance(mechanism, mechanisms.Laplace):
-        dense = np.full(d, sensitivity / d)
-        pairs.append(Neighbours(zero, dense, "0 against a vector of equal coordinates"))
-    elif d > 1:
-        dense = np.full(d, sensitivity / np.sqrt(d))
-        pairs.append(Neighbours(zero, dense, "0 against a vector of equal coordinates"))
-    return pairs
+    return [Neighbours(*pair) for pair in mechanism.worst_pairs()]
 
 
 def audit_mechanism(

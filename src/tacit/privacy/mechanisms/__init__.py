@@ -1,28 +1,182 @@
-"""Mechanisms: frozen descriptions that know their release, their variance and how to run.
+"""Mechanisms: one file for each, with all that is known and done about it.
 
-Each names what it was calibrated to. ``run(value, n, seed)`` releases the same value n times, in
-compiled code, which is what an audit asks for; without a seed it does so securely.
+A mechanism is a frozen record. It declares what one use releases, with the exact privacy loss, and
+it does it: in compiled kernels, in exact integers on a secure tape, and as instructions for devices.
+Policies hold mechanisms; guarantees, accounting and audits ask them.
 """
 
-from tacit.privacy.mechanisms.base import Mechanism
-from tacit.privacy.mechanisms.euclidean import Gaussian, L2Ball
-from tacit.privacy.mechanisms.laplace import (
-    BoundedNoise,
-    ClampedLaplace,
-    L2CalibratedLaplace,
-    Laplace,
+import importlib
+import inspect
+import pkgutil
+
+from tacit.privacy.mechanisms.base import (
+    HIGHEST_EPSILON,
+    LOWEST_EPSILON,
+    Channel,
+    Epsilon,
+    Mechanism,
+    Pair,
+    channel_of,
+    debiased,
+    numerics_of,
+    open_channel,
+    privatised,
+    round_to_level,
 )
-from tacit.privacy.mechanisms.values import Piecewise, RandomizedResponse, UnaryEncoding
+from tacit.privacy.mechanisms.bounded_noise import (
+    BoundedNoise,
+    BoundedNoiseRelease,
+    release_bounded,
+)
+from tacit.privacy.mechanisms.clamped_laplace import ClampedLaplace, release_clamped
+from tacit.privacy.mechanisms.continual_sums import (
+    BinaryTree,
+    ContinualSum,
+    LocalSum,
+    SquareRootToeplitz,
+    toeplitz_noise,
+    tree_noise,
+)
+from tacit.privacy.mechanisms.devices import keep_probability
+from tacit.privacy.mechanisms.gaussian import (
+    DiscreteGaussianRelease,
+    Gaussian,
+    GaussianRelease,
+    gaussian_delta,
+    gaussian_scale,
+    gaussian_steps,
+    normal_noise,
+    release_gaussian,
+    standard_normal,
+)
+from tacit.privacy.mechanisms.k_ary_response import (
+    KAryResponse,
+    KAryResponseRelease,
+    release_option,
+)
+from tacit.privacy.mechanisms.l2_ball import BallRelease, L2Ball, ball_noise, release_ball
+from tacit.privacy.mechanisms.l2_laplace import L2CalibratedLaplace, L2CalibratedLaplaceRelease
+from tacit.privacy.mechanisms.laplace import (
+    DiscreteLaplaceRelease,
+    Laplace,
+    LaplaceRelease,
+    laplace_noise,
+    laplace_quantile,
+    laplace_steps,
+    release_laplace,
+    release_laplace_vector,
+    standard_laplace,
+)
+from tacit.privacy.mechanisms.least_private import LeastPrivateRelease, least_private
+from tacit.privacy.mechanisms.piecewise import Piecewise, PiecewiseRelease
+from tacit.privacy.mechanisms.randomized_response import (
+    AsymmetricResponse,
+    RandomizedResponse,
+    RandomizedResponseRelease,
+    release_bit,
+    round_to_bit,
+)
+from tacit.privacy.mechanisms.release import Release, release_from_dict
+from tacit.privacy.mechanisms.staircase import Staircase, StaircaseRelease
+from tacit.privacy.mechanisms.stated import ApproximateRelease, PureRelease
+from tacit.privacy.mechanisms.subset_selection import (
+    SubsetRelease,
+    SubsetSelection,
+    release_subset,
+)
+from tacit.privacy.mechanisms.unary_encoding import UnaryEncoding, UnaryRelease
 
 __all__ = [
+    "HIGHEST_EPSILON",
+    "LOWEST_EPSILON",
+    "ApproximateRelease",
+    "AsymmetricResponse",
+    "BallRelease",
+    "BinaryTree",
     "BoundedNoise",
+    "BoundedNoiseRelease",
+    "Channel",
     "ClampedLaplace",
+    "ContinualSum",
+    "DiscreteGaussianRelease",
+    "DiscreteLaplaceRelease",
+    "Epsilon",
     "Gaussian",
+    "GaussianRelease",
+    "KAryResponse",
+    "KAryResponseRelease",
     "L2Ball",
     "L2CalibratedLaplace",
+    "L2CalibratedLaplaceRelease",
     "Laplace",
+    "LaplaceRelease",
+    "LeastPrivateRelease",
+    "LocalSum",
     "Mechanism",
+    "Pair",
     "Piecewise",
+    "PiecewiseRelease",
+    "PureRelease",
     "RandomizedResponse",
+    "RandomizedResponseRelease",
+    "Release",
+    "SquareRootToeplitz",
+    "Staircase",
+    "StaircaseRelease",
+    "SubsetRelease",
+    "SubsetSelection",
     "UnaryEncoding",
+    "UnaryRelease",
+    "ball_noise",
+    "channel_of",
+    "debiased",
+    "gaussian_delta",
+    "gaussian_scale",
+    "gaussian_steps",
+    "keep_probability",
+    "laplace_noise",
+    "laplace_quantile",
+    "laplace_steps",
+    "least_private",
+    "normal_noise",
+    "numerics_of",
+    "open_channel",
+    "privatised",
+    "registry",
+    "release_ball",
+    "release_bit",
+    "release_bounded",
+    "release_clamped",
+    "release_from_dict",
+    "release_gaussian",
+    "release_laplace",
+    "release_laplace_vector",
+    "release_option",
+    "release_subset",
+    "round_to_bit",
+    "round_to_level",
+    "standard_laplace",
+    "standard_normal",
+    "toeplitz_noise",
+    "tree_noise",
 ]
+
+
+def registry() -> dict[str, type[Mechanism]]:
+    """Return every mechanism of this package by its name, found in its files.
+
+    Examples
+    --------
+    >>> registry()["laplace"](epsilon=2.0).variance
+    0.5
+    """
+    found = {}
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        for _, kind in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
+            if (
+                issubclass(kind, Mechanism)
+                and kind.__module__ == module.name
+                and "name" in vars(kind)
+            ):
+                found[kind.name] = kind
+    return dict(sorted(found.items()))

@@ -1,29 +1,134 @@
-"""Laplace noise: sound, clamped, and the two ways in which papers get it wrong."""
+"""Laplace noise, calibrated to an L1 sensitivity, and its twin on a grid (Dwork et al. 2006)."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from tacit.checks import require
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.checks import Count, Rule, require
 from tacit.compiled import kernel
-from tacit.privacy.mechanisms.base import AdditiveNoise, Array, VectorNoise
-from tacit.privacy.releases import (
-    BoundedNoiseRelease,
-    DiscreteLaplaceRelease,
-    L2CalibratedLaplaceRelease,
-    LaplaceRelease,
-)
-from tacit.privacy.samplers import (
-    laplace_steps,
-    release_bounded,
-    release_clamped,
-    release_laplace_vector,
-)
-from tacit.tapes import NOISE, Tape
+from tacit.privacy.exact import secure_laplace
+from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of, round_to_level
+from tacit.privacy.mechanisms.devices import told
+from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
 
-__all__ = ["BoundedNoise", "ClampedLaplace", "L2CalibratedLaplace", "Laplace"]
+__all__ = [
+    "DiscreteLaplaceRelease",
+    "Laplace",
+    "LaplaceRelease",
+    "laplace_noise",
+    "laplace_quantile",
+    "laplace_steps",
+    "release_laplace",
+    "release_laplace_vector",
+    "standard_laplace",
+]
+
+_LEAST = 2.0**-54
+LEVELS = 2**16
+"""Steps of a channel's range on a secure tape and on devices."""
+_MARGIN = 1 - 2.0**-40
+_FARTHEST = 2.0**52
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaplaceRelease(Release):
+    """Independent Laplace noise on every coordinate, calibrated to an L1 sensitivity.
+
+    Parameters
+    ----------
+    sensitivity : float
+        The largest L1 distance between the true values of two neighbours.
+    scale : float
+        The scale of the noise; epsilon is ``sensitivity / scale``.
+    norm : str
+        Must be ``"l1"``: independent Laplace noise is not calibrated by any other.
+
+    Examples
+    --------
+    >>> release = LaplaceRelease(sensitivity=1.0, scale=2.0)
+    >>> release.epsilon
+    0.5
+    >>> LaplaceRelease(sensitivity=1.0, scale=2.0, norm="l2")
+    Traceback (most recent call last):
+    ValueError: LaplaceRelease: expected norm == 'l1' (Laplace noise needs it), got 'l2'
+    """
+
+    mechanism: ClassVar[str] = "Laplace"
+    sensitivity: float = 1.0
+    scale: float
+    norm: str = "l1"
+
+    def __post_init__(self) -> None:
+        require(self, "norm", "== 'l1' (Laplace noise needs it)", self.norm == "l1", self.norm)
+        require_noise(self, self.sensitivity, self.scale)
+
+    @property
+    def epsilon(self) -> float:
+        """The sensitivity in units of the scale."""
+        return self.sensitivity / self.scale
+
+    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+        delta = laplace_delta(self.epsilon, epsilon)
+        return delta, delta
+
+    def grouped(self, records: int) -> LaplaceRelease:
+        """Return the release with the sensitivity of `records` records."""
+        return dataclasses.replace(self, sensitivity=records * self.sensitivity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscreteLaplaceRelease(Release):
+    """Discrete Laplace noise on a grid: the secure twin of `LaplaceRelease`.
+
+    Parameters
+    ----------
+    steps : int
+        The L1 sensitivity in grid steps, rounded up.
+    scale : int
+        The scale of the noise in grid steps; epsilon is ``steps / scale``.
+    norm : str
+        Must be ``"l1"``.
+    """
+
+    mechanism: ClassVar[str] = "discrete Laplace"
+    steps: int
+    scale: int
+    norm: str = "l1"
+
+    def __post_init__(self) -> None:
+        require(self, "norm", "== 'l1' (Laplace noise needs it)", self.norm == "l1", self.norm)
+        require(self, "steps", ">= 0", self.steps >= 0, self.steps)
+        require(self, "scale", "> 0", self.scale > 0, self.scale)
+
+    @property
+    def epsilon(self) -> float:
+        """The sensitivity in units of the scale."""
+        return self.steps / self.scale
+
+    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+        # The loss of x exceeds epsilon below (steps - epsilon scale) / 2.
+        last = np.ceil((self.steps - np.minimum(epsilon, self.epsilon) * self.scale) / 2) - 1
+        here, there = self._cdf(last), self._cdf(last - self.steps)
+        grown = np.exp(np.minimum(epsilon, self.epsilon)) * there
+        delta = np.where(epsilon < self.epsilon, np.maximum(0.0, here - grown), 0.0)
+        return delta, delta
+
+    def _cdf(self, x: Array) -> Array:
+        tail = np.exp(-(np.abs(x) + np.where(x < 0, 0.0, 1.0)) / self.scale)
+        tail = tail / (1 + math.exp(-1 / self.scale))
+        cdf: Array = np.where(x < 0, tail, 1 - tail)
+        return cdf
+
+    def grouped(self, records: int) -> DiscreteLaplaceRelease:
+        """Return the release with the sensitivity of `records` records."""
+        return dataclasses.replace(self, steps=records * self.steps)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,12 +146,18 @@ class Laplace(VectorNoise):
     ValueError: Laplace: expected norm == 'l1' (Laplace noise needs it), got 'l2'
     """
 
-    norm: str = "l1"
-    dimension: int = 1
+    name: ClassVar[str] = "laplace"
+    summary: ClassVar[str] = "Laplace noise on numbers of a known L1 sensitivity"
+    length: ClassVar[float] = 1.0
 
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'l1' (Laplace noise needs it)", self.norm == "l1", self.norm)
-        super().__post_init__()
+    norm: Annotated[str, Rule("== 'l1' (Laplace noise needs it)", lambda v: v == "l1")] = "l1"
+    dimension: Count = 1
+
+    @property
+    def insecure_because(self) -> str:
+        """Only where the grid would be finer than integers can count."""
+        _, _, scale = laplace_steps(self.sensitivity, self.epsilon, self.dimension)
+        return "" if scale < _FARTHEST else "its scale is more than 2^52 steps of its grid"
 
     @property
     def release(self) -> LaplaceRelease:
@@ -56,6 +167,7 @@ class Laplace(VectorNoise):
     @property
     def secure_release(self) -> DiscreteLaplaceRelease:
         """Discrete Laplace noise on the grid the sampler chooses."""
+        self.require_secure()
         _, steps, scale = laplace_steps(self.sensitivity, self.epsilon, self.dimension)
         return DiscreteLaplaceRelease(steps=int(steps), scale=int(scale))
 
@@ -64,120 +176,147 @@ class Laplace(VectorNoise):
         """Twice the scale squared."""
         return 2 * self.scale**2
 
-    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
-        _run_laplace(tape, values, self.sensitivity, self.epsilon, out)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClampedLaplace(AdditiveNoise):
-    """Laplace noise on a number, clamped to [low, high] afterwards, which costs nothing.
-
-    Guarantee: pure epsilon. `variance` is that before clamping, an upper bound.
-    """
-
-    low: float
-    high: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self, "high", f"> low = {self.low:g}", self.high > self.low, self.high)
-
     @property
-    def release(self) -> LaplaceRelease:
-        """That of the noise before clamping."""
-        return LaplaceRelease(sensitivity=self.sensitivity, scale=self.scale)
+    def channel_release(self) -> DiscreteLaplaceRelease:
+        """What one use of the channel releases on a secure tape, and a device."""
+        return DiscreteLaplaceRelease(steps=LEVELS, scale=level_scale(self.epsilon))
 
-    @property
-    def secure_release(self) -> DiscreteLaplaceRelease:
-        """Discrete Laplace noise on the grid the sampler chooses."""
-        return Laplace(epsilon=self.epsilon, sensitivity=self.sensitivity).secure_release
+    def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
+        """Return the channel; securely, a level of the range plus whole steps of noise."""
+        self._number_only()
+        return channel_of(send_noisy, *channel_numbers(self.epsilon, low, self._width(low, high)))
 
-    @property
-    def variance(self) -> float:
-        """Twice the scale squared."""
-        return 2 * self.scale**2
+    def instructions(
+        self, *, low: float = 0.0, high: float = 1.0, default: float | None = None
+    ) -> dict[str, Any]:
+        """Return a question of 2^16 steps and the scale of the noise in steps."""
+        self._number_only()
+        self._width(low, high)
+        answer = {"kind": "noise", "scale": level_scale(self.epsilon)}
+        return told(self, low, high, LEVELS + 1, answer, default)
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
-        _run_clamped(tape, values[0], self.sensitivity, self.epsilon, self.low, self.high, out)
+        repeat_laplace(tape, values, self.sensitivity, self.epsilon, out)
 
 
-@dataclass(frozen=True, kw_only=True)
-class BoundedNoise(AdditiveNoise):
-    """The noise of paper 000: Laplace, but beyond the bound it is the constant bound / 2.
-
-    Guarantee: none that is pure; `release` has the exact delta. Kept to reproduce and refute it.
-    """
-
-    bound: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require(self, "bound", "> 0", self.bound > 0, self.bound)
-
-    @property
-    def release(self) -> BoundedNoiseRelease:
-        """The bounded noise as a record."""
-        return BoundedNoiseRelease(sensitivity=self.sensitivity, scale=self.scale, bound=self.bound)
-
-    @property
-    def variance(self) -> float:
-        """Of the noise around its own mean, which is not zero."""
-        scale = self.scale
-        b = self.bound / scale
-        inside = scale**2 * (2 - math.exp(-b) * (b * b + 2 * b + 2))
-        constant, mass = self.bound / 2, math.exp(-b)
-        return inside + mass * constant**2 - (mass * constant) ** 2
-
-    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
-        _run_bounded(tape, values[0], self.sensitivity, self.epsilon, self.bound, out)
+def laplace_delta(level: float, epsilon: Array) -> Array:
+    """Return the exact delta of Laplace noise at each epsilon; `level` is its pure epsilon."""
+    return -np.expm1(np.minimum(epsilon - level, 0.0) / 2)
 
 
-@dataclass(frozen=True, kw_only=True)
-class L2CalibratedLaplace(VectorNoise):
-    """What paper 004 publishes: Laplace noise on a vector, its scale set by the L2 sensitivity.
+def laplace_cdf(x: ArrayLike) -> Array:
+    """Return the distribution function of the Laplace distribution of scale 1."""
+    x = np.asarray(x, dtype=np.float64)
+    half = np.exp(-np.abs(x)) / 2
+    cdf: Array = np.where(x < 0, half, 1 - half)
+    return cdf
 
-    Guarantee: not `epsilon` but up to sqrt(dimension) times it; `release` says how much. Kept to
-    reproduce and refute it.
-    """
 
-    @property
-    def secure(self) -> bool:
-        """False: what does not keep its epsilon is not offered securely."""
-        return False
+def level_scale(epsilon: float) -> int:
+    """Return the scale of a channel's noise in steps, rounded up."""
+    return math.floor(LEVELS / (epsilon * _MARGIN)) + 1
 
-    @property
-    def release(self) -> L2CalibratedLaplaceRelease:
-        """The noise as a record, whose true epsilon is larger than the one asked for."""
-        return L2CalibratedLaplaceRelease(
-            sensitivity=self.sensitivity, scale=self.scale, dimension=self.dimension
-        )
 
-    @property
-    def variance(self) -> float:
-        """Twice the scale squared."""
-        return 2 * self.scale**2
-
-    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
-        _run_laplace(tape, values, self.sensitivity, self.epsilon, out)
+def channel_numbers(epsilon: float, low: float, width: float) -> tuple[float, ...]:
+    """Return what `send_noisy` needs."""
+    numbers = low, width / LEVELS, low, low + width, width / epsilon, level_scale(epsilon)
+    return tuple(float(number) for number in numbers)
 
 
 @kernel
-def _run_laplace(tape: Any, values: Any, sensitivity: Any, epsilon: Any, out: Any) -> None:
+def laplace_quantile(u: Any) -> Any:
+    """Return the u-quantile of the Laplace distribution of scale 1; 0 at u = 1/2."""
+    value = math.log(2.0 * max(min(u, 1.0 - u), _LEAST))
+    return value if u < 0.5 else -value
+
+
+@kernel
+def standard_laplace(tape: Any, t: Any, index: Any, purpose: Any) -> Any:
+    """Return a Laplace variable of scale 1; 0 at u = 1/2. NaN on a secure tape: use a release."""
+    if tape.kind == SECURE:
+        return np.nan
+    return laplace_quantile(noise_uniform(tape, t, index, purpose))
+
+
+@kernel
+def laplace_steps(sensitivity: Any, epsilon: Any, coordinates: Any) -> Any:
+    """Return the grid of secure Laplace noise: step, L1 sensitivity and scale in whole steps.
+
+    Rounding moves two neighbours apart by at most one more step a coordinate.
+    """
+    finest = min(sensitivity / epsilon * 2.0**-10, sensitivity / coordinates)
+    grid = math.ldexp(1.0, math.frexp(finest)[1] - 11)
+    steps = math.floor(sensitivity / grid) + coordinates
+    return grid, steps, math.floor(steps / epsilon) + 1
+
+
+@kernel
+def laplace_noise(
+    tape: Any, t: Any, index: Any, purpose: Any, sensitivity: Any, epsilon: Any, coordinates: Any
+) -> Any:
+    """Return the noise of one coordinate of a Laplace release, on the grid on a secure tape."""
+    if tape.kind == SECURE:
+        grid, _, scale = laplace_steps(sensitivity, epsilon, coordinates)
+        return grid * secure_laplace(tape, t, index, purpose, scale)
+    return (sensitivity / epsilon) * laplace_quantile(noise_uniform(tape, t, index, purpose))
+
+
+@kernel
+def on_grid(tape: Any, value: Any, sensitivity: Any, epsilon: Any, coordinates: Any) -> Any:
+    """Return the value, on a secure tape rounded to the grid of its noise."""
+    if tape.kind == SECURE:
+        grid = laplace_steps(sensitivity, epsilon, coordinates)[0]
+        return grid * np.rint(value / grid)
+    return value
+
+
+@kernel
+def release_laplace(
+    tape: Any, t: Any, index: Any, purpose: Any, value: Any, sensitivity: Any, epsilon: Any
+) -> Any:
+    """Release `value` plus Laplace noise of scale sensitivity / epsilon."""
+    noise = laplace_noise(tape, t, index, purpose, sensitivity, epsilon, 1)
+    return released(tape, on_grid(tape, value, sensitivity, epsilon, 1) + noise)
+
+
+@kernel
+def release_laplace_vector(
+    tape: Any,
+    t: Any,
+    index: Any,
+    purpose: Any,
+    values: Any,
+    sensitivity: Any,
+    epsilon: Any,
+    out: Any,
+) -> None:
+    """Release a vector of L1 sensitivity `sensitivity`, into `out`; reads d indices."""
+    d = values.size
+    for i in range(d):
+        noise = laplace_noise(tape, t, index + i, purpose, sensitivity, epsilon, d)
+        out[i] = released(tape, on_grid(tape, values[i], sensitivity, epsilon, d) + noise)
+
+
+@kernel
+def noisy_number(numbers: Any, tape: Any, t: Any, index: Any, purpose: Any, value: Any) -> Any:
+    """Return a number of the range plus noise, not yet released."""
+    if tape.kind == SECURE:
+        level = round_to_level(numbers, tape, t, index, value, LEVELS)
+        noise = secure_laplace(tape, t, index, purpose, np.int64(numbers[5]))
+        symbol = min(max(np.float64(level + noise), -_FARTHEST), _FARTHEST)
+        return numbers[0] + numbers[1] * symbol
+    clipped = min(max(value, numbers[2]), numbers[3])
+    return clipped + numbers[4] * laplace_quantile(noise_uniform(tape, t, index, purpose))
+
+
+@kernel
+def send_noisy(numbers: Any, tape: Any, t: Any, index: Any, purpose: Any, value: Any) -> Any:
+    """Send a number through the channel."""
+    return released(tape, noisy_number(numbers, tape, t, index, purpose, value))
+
+
+@kernel
+def repeat_laplace(tape: Any, values: Any, sensitivity: Any, epsilon: Any, out: Any) -> None:
+    """Release a vector once for each row of `out`."""
     for i in range(out.shape[0]):
         release_laplace_vector(tape, i, 0, NOISE, values, sensitivity, epsilon, out[i])
-
-
-@kernel
-def _run_clamped(
-    tape: Any, value: Any, sensitivity: Any, epsilon: Any, low: Any, high: Any, out: Any
-) -> None:
-    for i in range(out.shape[0]):
-        out[i, 0] = release_clamped(tape, i, 0, NOISE, value, sensitivity, epsilon, low, high)
-
-
-@kernel
-def _run_bounded(
-    tape: Any, value: Any, sensitivity: Any, epsilon: Any, bound: Any, out: Any
-) -> None:
-    for i in range(out.shape[0]):
-        out[i, 0] = release_bounded(tape, i, 0, NOISE, value, sensitivity, epsilon, bound)

@@ -15,18 +15,18 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Count, Positive, Rule, check, require
+from tacit.checks import Count, Rule, check, require
 from tacit.compiled import kernel
 from tacit.generator import _mulhilo
-from tacit.privacy.mechanisms.base import Array, Mechanism
-from tacit.privacy.releases.base import Release
+from tacit.privacy.mechanisms.base import Mechanism, Pair
+from tacit.privacy.mechanisms.devices import BITS, weights_of
+from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import NOISE, Tape, noise_word, released
 
 __all__ = ["SubsetRelease", "SubsetSelection", "release_subset"]
 
 _Symbols = Annotated[int, Rule("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})]
 _TWO53, _U1, _U11 = 2.0**53, np.uint64(1), np.uint64(11)
-_MOST = 1 - 2.0**-53
 _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -101,12 +101,13 @@ class SubsetSelection(Mechanism):
     1.0
     """
 
-    epsilon: Positive
+    name: ClassVar[str] = "subset-selection"
+    summary: ClassVar[str] = "one of several symbols, as a random subset that often holds it"
+
     symbols: _Symbols
     size: Count | None = None
 
     def __post_init__(self) -> None:
-        check(self)
         super().__post_init__()
         fits = self.best_size < self.symbols
         require(self, "size", f"below {self.symbols} symbols", fits, self.size)
@@ -122,12 +123,9 @@ class SubsetSelection(Mechanism):
     def release(self) -> SubsetRelease:
         """The subset as a record; its epsilon is never above the one asked for."""
         D, w = self.symbols, self.best_size
-        keep = min(w / (w + (D - w) * math.exp(-self.epsilon)), _MOST)
-        release = SubsetRelease(symbols=D, size=w, keep=keep)
-        while release.epsilon > self.epsilon:  # by a rounding error
-            keep = math.nextafter(keep, 0.0)
-            release = SubsetRelease(symbols=D, size=w, keep=keep)
-        return release
+        a, b = weights_of(self.epsilon, w, D - w)
+        keep = float((w * a << BITS) // (w * a + (D - w) * b)) * 2.0**-BITS
+        return SubsetRelease(symbols=D, size=w, keep=keep)
 
     @property
     def chances(self) -> tuple[float, float]:
@@ -148,6 +146,10 @@ class SubsetSelection(Mechanism):
         """That is q (1 - q) / (p - q)^2."""
         p, q = self.chances
         return q * (1 - q) / (p - q) ** 2
+
+    def worst_pairs(self) -> list[Pair]:
+        """Return one symbol against another; all are alike."""
+        return [Pair(0.0, self.symbols - 1.0, "the first symbol against the last")]
 
     def _check(self, values: Array) -> None:
         symbol = values[0] if values.size == 1 else -1.0

@@ -89,6 +89,11 @@ class Release(ABC):
         """Return the record as plain values; `release_from_dict` reads it back."""
         return {"kind": type(self).__name__, **dataclasses.asdict(self)}
 
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Release:
+        """Return the release of these fields, as JSON holds them."""
+        return cls(**{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()})
+
     def describe(self) -> str:
         """Return mechanism and calibration in a few words."""
         values = ", ".join(
@@ -105,9 +110,7 @@ def release_from_dict(record: Mapping[str, Any]) -> Release:
     values = dict(record)
     kind = str(values.pop("kind", None))
     require("release_from_dict", "kind", f"in {sorted(kinds)}", kind in kinds, kind)
-    return kinds[kind](
-        **{name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
-    )
+    return kinds[kind].from_values(values)
 
 
 def connected_dots(curve: Array, step: float) -> tuple[Array, float]:

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.checks import require
-from tacit.privacy.releases.base import Array, Release
+from tacit.privacy.mechanisms.release import Array, Release
 
 __all__ = ["ApproximateRelease", "PureRelease", "pure_delta"]
 

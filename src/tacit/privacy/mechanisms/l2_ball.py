@@ -5,15 +5,21 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.checks import require
-from tacit.privacy.releases.base import Array, Release, require_noise
-from tacit.privacy.releases.laplace import laplace_delta
+from tacit.compiled import kernel
+from tacit.privacy.mechanisms.base import VectorNoise
+from tacit.privacy.mechanisms.gaussian import standard_normal
+from tacit.privacy.mechanisms.laplace import laplace_delta
+from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.tapes import NOISE, RADIUS, SECURE, Tape, noise_uniform
 
-__all__ = ["BallRelease"]
+__all__ = ["BallRelease", "L2Ball", "ball_noise", "release_ball"]
+
+_LEAST = 2.0**-54
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +80,36 @@ class BallRelease(Release):
         return dataclasses.replace(self, sensitivity=records * self.sensitivity)
 
 
+@dataclass(frozen=True, kw_only=True)
+class L2Ball(VectorNoise):
+    """Noise of density proportional to exp(-|z| epsilon / sensitivity) on a vector.
+
+    Guarantee: pure epsilon for vectors that differ by at most `sensitivity` in L2.
+    """
+
+    name: ClassVar[str] = "l2-ball"
+    summary: ClassVar[str] = "pure noise on a vector of a known L2 sensitivity"
+    length: ClassVar[float] = 2.0
+
+    @property
+    def insecure_because(self) -> str:
+        """Nobody knows how."""
+        return "no exact sampler on a grid is known for noise that depends on a length"
+
+    @property
+    def release(self) -> BallRelease:
+        """The noise as a record."""
+        return BallRelease(sensitivity=self.sensitivity, scale=self.scale, dimension=self.dimension)
+
+    @property
+    def variance(self) -> float:
+        """(d + 1) times the scale squared."""
+        return (self.dimension + 1) * self.scale**2
+
+    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
+        _run(tape, values, self.scale, out)
+
+
 def _ball_delta(level: float, dimension: int, epsilon: Array) -> Array:
     a, d = level / 2, dimension
     ratio = (d - 1) / a * _bessel_ratio(d / 2 - 1, a)
@@ -121,3 +157,47 @@ def _bessel_ratio(order: float, x: float) -> float:
         start += 1
         ratio = 2 * start / x + 1 / ratio
     return ratio
+
+
+@kernel
+def ball_noise(tape: Any, t: Any, index: Any, purpose: Any, scale: Any, out: Any) -> None:
+    """Write noise of density proportional to exp(-|z| / scale) into `out`, of length d.
+
+    Reads d indices for the direction, and d of RADIUS for the Gamma(d) radius. Research only: no
+    exact sampler on a grid is known for it, so on a secure tape `out` is NaN.
+    """
+    d = out.size
+    if tape.kind == SECURE:
+        out[:] = np.nan
+        return
+    length, radius, product = 0.0, 0.0, 1.0
+    for i in range(d):
+        out[i] = standard_normal(tape, t, index + i, purpose)
+        length += out[i] * out[i]
+        product *= max(noise_uniform(tape, t, index + i, RADIUS), _LEAST)
+        if i % 16 == 15:
+            radius -= math.log(product)
+            product = 1.0
+    radius -= math.log(product)
+    factor = scale * radius / math.sqrt(length) if length > 0 else 0.0
+    for i in range(d):
+        out[i] *= factor
+
+
+@kernel
+def release_ball(
+    tape: Any, t: Any, index: Any, purpose: Any, values: Any, scale: Any, out: Any
+) -> None:
+    """Release a vector plus the noise of `ball_noise`, into `out`."""
+    ball_noise(tape, t, index, purpose, scale, out)
+    before = tape.reads[1] - values.size
+    for i in range(values.size):
+        out[i] += values[i]
+        if 0 <= before + i < tape.log.size:
+            tape.log[before + i] = out[i]
+
+
+@kernel
+def _run(tape: Any, values: Any, scale: Any, out: Any) -> None:
+    for i in range(out.shape[0]):
+        release_ball(tape, i, 0, NOISE, values, scale, out[i])

@@ -40,12 +40,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.checks import require
-from tacit.privacy.releases.base import Array, Release, require_noise
-from tacit.privacy.releases.gaussian import GaussianRelease, gaussian_delta
-from tacit.privacy.releases.laplace import LaplaceRelease, laplace_delta
-from tacit.privacy.releases.stated import PureRelease, pure_delta
+from tacit.privacy.mechanisms.base import VectorNoise
+from tacit.privacy.mechanisms.gaussian import GaussianRelease, gaussian_delta
+from tacit.privacy.mechanisms.laplace import LaplaceRelease, laplace_delta, repeat_laplace
+from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.privacy.mechanisms.stated import PureRelease, pure_delta
+from tacit.tapes import Tape
 
-__all__ = ["L2CalibratedLaplaceRelease"]
+__all__ = ["L2CalibratedLaplace", "L2CalibratedLaplaceRelease"]
 
 _C2 = math.pi / 2
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 800)
@@ -209,6 +211,39 @@ class L2CalibratedLaplaceRelease(Release):
             shift=tuple(records * x for x in self.shift),
             alike=self.alike and records == 1,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class L2CalibratedLaplace(VectorNoise):
+    """What paper 004 publishes: Laplace noise on a vector, its scale set by the L2 sensitivity.
+
+    Guarantee: not `epsilon` but up to sqrt(dimension) times it; `release` says how much. Kept to
+    reproduce and refute it.
+    """
+
+    name: ClassVar[str] = "l2-calibrated-laplace"
+    summary: ClassVar[str] = "the noise published in paper 004, on the wrong norm"
+    length: ClassVar[float] = 2.0
+
+    @property
+    def insecure_because(self) -> str:
+        """It is not offered securely."""
+        return "it does not keep its epsilon whatever the numerics"
+
+    @property
+    def release(self) -> L2CalibratedLaplaceRelease:
+        """The noise as a record, whose true epsilon is larger than the one asked for."""
+        return L2CalibratedLaplaceRelease(
+            sensitivity=self.sensitivity, scale=self.scale, dimension=self.dimension
+        )
+
+    @property
+    def variance(self) -> float:
+        """Twice the scale squared."""
+        return 2 * self.scale**2
+
+    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
+        repeat_laplace(tape, values, self.sensitivity, self.epsilon, out)
 
 
 @lru_cache(maxsize=8)

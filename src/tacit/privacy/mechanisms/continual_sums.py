@@ -27,16 +27,17 @@ from numpy.typing import NDArray
 
 from tacit.checks import require
 from tacit.compiled import kernel
-from tacit.privacy.mechanisms import Mechanism
-from tacit.privacy.releases import (
-    BallRelease,
+from tacit.privacy.mechanisms.base import Mechanism
+from tacit.privacy.mechanisms.gaussian import (
     GaussianRelease,
-    L2CalibratedLaplaceRelease,
-    LaplaceRelease,
-    Release,
     gaussian_scale,
+    normal_noise,
+    standard_normal,
 )
-from tacit.privacy.samplers import ball_noise, laplace_noise, normal_noise, standard_normal
+from tacit.privacy.mechanisms.l2_ball import BallRelease, ball_noise
+from tacit.privacy.mechanisms.l2_laplace import L2CalibratedLaplaceRelease
+from tacit.privacy.mechanisms.laplace import LaplaceRelease, laplace_noise
+from tacit.privacy.mechanisms.release import Release
 from tacit.tapes import NOISE, SECURE, Tape
 
 __all__ = [

@@ -6,14 +6,31 @@ import dataclasses
 import functools
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import require
-from tacit.privacy.releases.base import Array, Release, require_noise
+from tacit.checks import Count, Rule, Share, require
+from tacit.compiled import kernel
+from tacit.generator import inverse_normal
+from tacit.privacy.exact import secure_gaussian
+from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of
+from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
 
-__all__ = ["DiscreteGaussianRelease", "GaussianRelease", "gaussian_delta", "gaussian_scale"]
+__all__ = [
+    "DiscreteGaussianRelease",
+    "Gaussian",
+    "GaussianRelease",
+    "gaussian_delta",
+    "gaussian_scale",
+    "gaussian_steps",
+    "normal_noise",
+    "release_gaussian",
+    "standard_normal",
+]
+
+_LEAST = 2.0**-54
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +138,68 @@ class DiscreteGaussianRelease(Release):
         return dataclasses.replace(self, steps=records * self.steps)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(VectorNoise):
+    """Gaussian noise on a vector, calibrated analytically to an L2 sensitivity.
+
+    Guarantee: (epsilon, delta) with the least standard deviation (Balle and Wang 2018). The secure
+    form is for one coordinate.
+
+    Examples
+    --------
+    >>> round(Gaussian(epsilon=2.0, delta=1e-6).scale, 3)
+    2.23
+    """
+
+    name: ClassVar[str] = "gaussian"
+    summary: ClassVar[str] = "Gaussian noise on a vector of a known L2 sensitivity"
+    length: ClassVar[float] = 2.0
+
+    delta: Share
+    norm: Annotated[str, Rule("== 'l2' (Gaussian noise needs it)", lambda v: v == "l2")] = "l2"
+    dimension: Count = 1
+
+    @property
+    def insecure_because(self) -> str:
+        """Rounding several coordinates to a grid moves them apart in L2."""
+        if self.dimension > 1:
+            return "it has several coordinates"
+        wide = gaussian_steps(self.sensitivity, self.scale)[2] >= 2**28
+        return "its standard deviation is more than 2^28 steps of its grid" if wide else ""
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation."""
+        return gaussian_scale(self.epsilon, self.delta, self.sensitivity)
+
+    @property
+    def release(self) -> GaussianRelease:
+        """Gaussian noise as a record."""
+        return GaussianRelease(sensitivity=self.sensitivity, scale=self.scale, norm=self.norm)
+
+    @property
+    def secure_release(self) -> DiscreteGaussianRelease:
+        """Discrete Gaussian noise on the grid the sampler chooses."""
+        self.require_secure()
+        _, steps, sigma = gaussian_steps(self.sensitivity, self.scale)
+        return DiscreteGaussianRelease(steps=int(steps), sigma=int(sigma))
+
+    @property
+    def variance(self) -> float:
+        """The scale squared."""
+        return self.scale**2
+
+    def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
+        """Return the channel: the number plus noise."""
+        self._number_only()
+        width = self._width(low, high)
+        scale = gaussian_scale(self.epsilon, self.delta, width)
+        return channel_of(send_gaussian, 0.0, 1.0, low, high, width, scale)
+
+    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
+        _run(tape, values, self.sensitivity, self.scale, out)
+
+
 def gaussian_delta(ratio: float, epsilon: float) -> float:
     """Return the exact delta of Gaussian noise (Balle and Wang 2018, Theorem 8).
 
@@ -175,3 +254,61 @@ def _discrete_gaussian_tail(sigma: float, reach: int) -> Array:
     weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
     tail: Array = np.append(np.cumsum(weights[::-1])[::-1], 0.0) / weights.sum()
     return tail
+
+
+@kernel
+def standard_normal(tape: Any, t: Any, index: Any, purpose: Any) -> Any:
+    """Return a standard normal variable; 0 at u = 1/2. NaN on a secure tape: use a release."""
+    if tape.kind == SECURE:
+        return np.nan
+    u = noise_uniform(tape, t, index, purpose)
+    return inverse_normal(min(max(u, _LEAST), 1.0 - 2.0 * _LEAST))
+
+
+@kernel
+def gaussian_steps(sensitivity: Any, sigma: Any) -> Any:
+    """Return the grid of secure Gaussian noise: step, sensitivity and sigma in whole steps."""
+    grid = math.ldexp(1.0, math.frexp(min(sigma * 2.0**-5, sensitivity))[1] - 11)
+    # No finer than integers can count; a coarser grid only makes the noise larger.
+    while sigma >= grid * 2.0**27 and grid < sensitivity:
+        grid *= 2.0
+    steps = math.floor(sensitivity / grid) + 1
+    return grid, steps, math.floor(steps * (sigma / sensitivity)) + 1
+
+
+@kernel
+def normal_noise(tape: Any, t: Any, index: Any, purpose: Any, sensitivity: Any, sigma: Any) -> Any:
+    """Return the noise of one Gaussian release, a multiple of the grid on a secure tape."""
+    if tape.kind == SECURE:
+        grid, _, steps = gaussian_steps(sensitivity, sigma)
+        return grid * secure_gaussian(tape, t, index, purpose, steps)
+    return sigma * standard_normal(tape, t, index, purpose)
+
+
+@kernel
+def release_gaussian(
+    tape: Any, t: Any, index: Any, purpose: Any, value: Any, sensitivity: Any, sigma: Any
+) -> Any:
+    """Release `value` plus Gaussian noise of standard deviation `sigma`.
+
+    The sensitivity does not change the noise; a secure tape needs it to round the right way.
+    """
+    noise = normal_noise(tape, t, index, purpose, sensitivity, sigma)
+    if tape.kind == SECURE:
+        grid = gaussian_steps(sensitivity, sigma)[0]
+        value = grid * np.rint(value / grid)
+    return released(tape, value + noise)
+
+
+@kernel
+def send_gaussian(numbers: Any, tape: Any, t: Any, index: Any, purpose: Any, value: Any) -> Any:
+    """Send a number through the channel."""
+    clipped = min(max(value, numbers[2]), numbers[3])
+    return release_gaussian(tape, t, index, purpose, clipped, numbers[4], numbers[5])
+
+
+@kernel
+def _run(tape: Any, values: Any, sensitivity: Any, sigma: Any, out: Any) -> None:
+    for i in range(out.shape[0]):
+        for c in range(values.size):
+            out[i, c] = release_gaussian(tape, i, c, NOISE, values[c], sensitivity, sigma)

@@ -1,0 +1,120 @@
+"""Laplace noise on a number, clamped afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from tacit.checks import Finite, require
+from tacit.compiled import kernel
+from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of
+from tacit.privacy.mechanisms.laplace import (
+    DiscreteLaplaceRelease,
+    Laplace,
+    LaplaceRelease,
+    channel_numbers,
+    laplace_noise,
+    noisy_number,
+    on_grid,
+)
+from tacit.privacy.mechanisms.release import Array
+from tacit.tapes import NOISE, Tape, released
+
+__all__ = ["ClampedLaplace", "release_clamped"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClampedLaplace(AdditiveNoise):
+    """Laplace noise on a number, clamped to [low, high] afterwards, which costs nothing.
+
+    Guarantee: pure epsilon. `variance` is that before clamping, an upper bound, and what is
+    released is no longer unbiased.
+
+    Parameters
+    ----------
+    epsilon, sensitivity : float
+        As of `Laplace`.
+    low, high : float
+        What is released is between these.
+    """
+
+    name: ClassVar[str] = "clamped-laplace"
+    summary: ClassVar[str] = "Laplace noise on a number, clamped to a range"
+
+    low: Finite
+    high: Finite
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self, "high", f"> low = {self.low:g}", self.high > self.low, self.high)
+
+    @property
+    def _unclamped(self) -> Laplace:
+        return Laplace(epsilon=self.epsilon, sensitivity=self.sensitivity)
+
+    @property
+    def insecure_because(self) -> str:
+        """What Laplace noise says."""
+        return self._unclamped.insecure_because
+
+    @property
+    def release(self) -> LaplaceRelease:
+        """That of the noise before clamping."""
+        return self._unclamped.release
+
+    @property
+    def secure_release(self) -> DiscreteLaplaceRelease:
+        """That of the noise before clamping."""
+        return self._unclamped.secure_release
+
+    @property
+    def variance(self) -> float:
+        """That of the noise before clamping."""
+        return self._unclamped.variance
+
+    def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
+        """Return the channel of Laplace noise, whose estimate is clamped to this mechanism's range."""
+        numbers = channel_numbers(self.epsilon, low, self._width(low, high))
+        return channel_of(send_clamped, *numbers, self.low, self.high)
+
+    def instructions(
+        self, *, low: float = 0.0, high: float = 1.0, default: float | None = None
+    ) -> dict[str, Any]:
+        """Return those of Laplace noise: whoever receives it clamps."""
+        return self._unclamped.instructions(low=low, high=high, default=default)
+
+    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
+        _run(tape, values[0], self.sensitivity, self.epsilon, self.low, self.high, out)
+
+
+@kernel
+def release_clamped(
+    tape: Any,
+    t: Any,
+    index: Any,
+    purpose: Any,
+    value: Any,
+    sensitivity: Any,
+    epsilon: Any,
+    low: Any,
+    high: Any,
+) -> Any:
+    """Release `value` plus Laplace noise, clamped to [low, high], which costs nothing."""
+    noise = laplace_noise(tape, t, index, purpose, sensitivity, epsilon, 1)
+    noisy = on_grid(tape, value, sensitivity, epsilon, 1) + noise
+    return released(tape, min(max(noisy, low), high))
+
+
+@kernel
+def send_clamped(numbers: Any, tape: Any, t: Any, index: Any, purpose: Any, value: Any) -> Any:
+    """Send a number through the channel."""
+    noisy = noisy_number(numbers, tape, t, index, purpose, value)
+    return released(tape, min(max(noisy, numbers[6]), numbers[7]))
+
+
+@kernel
+def _run(
+    tape: Any, value: Any, sensitivity: Any, epsilon: Any, low: Any, high: Any, out: Any
+) -> None:
+    for i in range(out.shape[0]):
+        out[i, 0] = release_clamped(tape, i, 0, NOISE, value, sensitivity, epsilon, low, high)

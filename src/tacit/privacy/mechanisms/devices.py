@@ -1,0 +1,49 @@
+"""What mechanisms tell devices: the same integers that their secure kernels draw with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tacit.checks import require
+from tacit.device import MAX_EPSILON, Channel
+from tacit.device.instructions import weights
+
+__all__ = ["BITS", "keep_probability", "told", "weights_of"]
+
+BITS = 52
+"""Probabilities are multiples of 2 to the power -52: exact in a double, on a tape and on a device."""
+
+
+def weights_of(epsilon: float, inside: int, outside: int) -> tuple[int, int]:
+    """Return integers a and b, a / b <= e^epsilon, for `inside` outcomes and `outside` others."""
+    require("keep_probability", "epsilon", "in [0, 30]", 0 <= epsilon <= MAX_EPSILON, epsilon)
+    return weights(epsilon, inside, outside)
+
+
+def keep_probability(epsilon: float, others: int = 1, *, bits: int = BITS) -> float:
+    """Return e^epsilon / (e^epsilon + others), rounded down to a multiple of 2 to the power -bits.
+
+    The probability that the truth is told where each of `others` other answers is e^epsilon times
+    less likely. It is calculated here and nowhere else.
+
+    Examples
+    --------
+    >>> round(keep_probability(1.0), 6), round(keep_probability(1.0, others=4), 6)
+    (0.731059, 0.40461)
+    """
+    a, b = weights_of(epsilon, 1, others)
+    return float((a << bits) // (a + others * b)) * 2.0**-bits
+
+
+def told(
+    owner: Any, low: float, high: float, levels: int, answer: dict[str, Any], default: float | None
+) -> dict[str, Any]:
+    """Return instructions that ask for one of `levels` levels of a range and answer as said."""
+    question = {"low": float(low), "high": float(high), "levels": levels}
+    chosen = float(low if default is None else default)
+    made = {"v": 1, "trust": "local", "question": question, "answer": answer, "default": chosen}
+    try:
+        Channel(made)
+    except ValueError as error:
+        raise ValueError(f"{type(owner).__name__}: {error}") from None
+    return made

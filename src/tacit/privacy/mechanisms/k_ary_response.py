@@ -1,0 +1,201 @@
+"""k-ary response: one of several options, told truly or replaced by any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+
+from tacit.checks import Rule, require
+from tacit.compiled import kernel
+from tacit.privacy.exact import happens, secure_below
+from tacit.privacy.mechanisms.base import (
+    Channel,
+    Mechanism,
+    Pair,
+    channel_of,
+    round_to_level,
+)
+from tacit.privacy.mechanisms.devices import BITS, keep_probability, told
+from tacit.privacy.mechanisms.randomized_response import discrete_delta, largest_log_ratio
+from tacit.privacy.mechanisms.release import Array, Release
+from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
+
+__all__ = ["KAryResponse", "KAryResponseRelease", "release_option"]
+
+Options = Annotated[
+    int, Rule("between 2 and 65536", lambda v: 2 <= v <= 2**16, {"minimum": 2, "maximum": 2**16})
+]
+"""How many options an answer may have."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KAryResponseRelease(Release):
+    """One of several options: itself with probability `keep`, any other with equal ones.
+
+    Parameters
+    ----------
+    options : int
+        How many.
+    keep : float
+        The probability of the truth.
+    norm : str
+        ``"replace"``: any option for any other.
+    """
+
+    mechanism: ClassVar[str] = "k-ary response"
+    options: int
+    keep: float
+    norm: str = "replace"
+
+    def __post_init__(self) -> None:
+        require(self, "norm", "== 'replace'", self.norm == "replace", self.norm)
+        require(self, "options", ">= 2", self.options >= 2, self.options)
+        require(self, "keep", "in [0, 1]", 0 <= self.keep <= 1, self.keep)
+
+    def _pair(self) -> tuple[list[float], list[float]]:
+        other = (1 - self.keep) / (self.options - 1)
+        return [self.keep, other], [other, self.keep]
+
+    @property
+    def epsilon(self) -> float:
+        """The largest log ratio of the probabilities of an answer."""
+        return largest_log_ratio(*self._pair())
+
+    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+        # Two options differ in the probabilities of these two answers alone.
+        delta = discrete_delta(*self._pair(), epsilon)
+        return delta, delta
+
+    def grouped(self, records: int) -> Release:
+        """Return this release: an answer is for one record."""
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class KAryResponse(Mechanism):
+    """One of several options, told with probability e^epsilon / (e^epsilon + options - 1).
+
+    Guarantee: pure epsilon, without a trusted server. A number of a range becomes one of as many
+    levels first, at random and without bias.
+
+    Parameters
+    ----------
+    epsilon : float
+    options : int
+        How many, at least 2.
+
+    Examples
+    --------
+    >>> round(KAryResponse(epsilon=1.0, options=5).keep, 6)
+    0.40461
+    """
+
+    name: ClassVar[str] = "k-ary-response"
+    summary: ClassVar[str] = "one of several options, or any other instead"
+
+    options: Options
+
+    @property
+    def _bits(self) -> int:
+        return BITS - (self.options - 2).bit_length()
+
+    @property
+    def keep(self) -> float:
+        """The probability of the truth, a multiple of a power of two that a device can repeat."""
+        return keep_probability(self.epsilon, self.options - 1, bits=self._bits)
+
+    @property
+    def release(self) -> KAryResponseRelease:
+        """The response as a record."""
+        return KAryResponseRelease(options=self.options, keep=self.keep)
+
+    @property
+    def _lift(self) -> tuple[float, float]:
+        """Offset and slope of the mean answer as a function of the true option."""
+        other = (1 - self.keep) / (self.options - 1)
+        return other * self.options * (self.options - 1) / 2, self.keep - other
+
+    @property
+    def variance(self) -> float:
+        """Of the estimate of an option's number, at the worst option."""
+        k = np.arange(self.options, dtype=np.float64)
+        offset, slope = self._lift
+        other = (1 - self.keep) / (self.options - 1)
+        second = self.keep * k**2 + other * ((k**2).sum() - k**2)
+        return float((second - (offset + slope * k) ** 2).max() / slope**2)
+
+    @property
+    def channel_variance(self) -> float:
+        """At most that of an option and of rounding to one, in units of the range."""
+        return (self.variance + 0.25) / (self.options - 1) ** 2
+
+    def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
+        """Return the channel: round to a level without bias, then respond."""
+        require(self, "high", f"> low = {low:g}", high > low, high)
+        offset, slope = self._lift
+        step = (high - low) / (self.options - 1)
+        numbers = low - step * offset / slope, step / slope, low, high, self.options, self.keep
+        return channel_of(send_level, *numbers)
+
+    def instructions(
+        self, *, low: float = 0.0, high: float = 1.0, default: float | None = None
+    ) -> dict[str, Any]:
+        """Return a question of as many levels as options, and the weights of the answers."""
+        scale = 2**self._bits
+        kept = int(self.keep * scale)
+        answer = {
+            "kind": "window",
+            "cells": self.options,
+            "width": 1,
+            "weights": [kept * (self.options - 1), scale - kept],
+        }
+        return told(self, low, high, self.options, answer, default)
+
+    def worst_pairs(self) -> list[Pair]:
+        """Return one option against another."""
+        return [Pair(0.0, 1.0, "an option against another")]
+
+    def _check(self, values: Array) -> None:
+        option = values.size == 1 and values[0] in range(self.options)
+        require(self, "value", f"an option 0 to {self.options - 1}", option, values.tolist())
+
+    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
+        _run(tape, int(values[0]), self.options, self.keep, out)
+
+
+@kernel
+def release_option(
+    tape: Any, t: Any, index: Any, purpose: Any, option: Any, options: Any, keep: Any
+) -> Any:
+    """Release one of several options: itself with probability `keep`, else any other alike."""
+    other = -1
+    if tape.kind == SECURE:
+        # Drawn even where the truth is told: how long it takes must not tell which it was.
+        instead = secure_below(tape, t, index, purpose, max(1, options - 1), 1)
+        if not happens(tape, t, index, purpose, keep) and options > 1:
+            other = instead
+    else:
+        u = noise_uniform(tape, t, index, purpose)
+        if u >= keep:
+            other = min(int((u - keep) / (1.0 - keep) * (options - 1)), options - 2)
+    answer = option if other < 0 else other + 1 if other >= option else other
+    released(tape, float(answer))
+    return answer
+
+
+@kernel
+def send_level(numbers: Any, tape: Any, t: Any, index: Any, purpose: Any, value: Any) -> Any:
+    """Send a number through the channel."""
+    options = np.int64(numbers[4])
+    level = round_to_level(numbers, tape, t, index, value, options - 1)
+    return numbers[0] + numbers[1] * release_option(
+        tape, t, index, purpose, level, options, numbers[5]
+    )
+
+
+@kernel
+def _run(tape: Any, option: Any, options: Any, keep: Any, out: Any) -> None:
+    for i in range(out.shape[0]):
+        out[i, 0] = release_option(tape, i, 0, NOISE, option, options, keep)
