@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import Audited, Case, Setting, Silent, play
+from battery.cases import FAINT, Audited, Case, Setting, Silent, play
 from tacit.dynamics import SocialOptions
 from tacit.networks import complete, erdos_renyi, star
 from tacit.policy import Environment, Policy
@@ -16,8 +16,6 @@ from tacit.tapes import seeded_tape
 
 QUALITIES, AGENTS = (0.9, 0.5, 0.1), 300
 NETWORK = erdos_renyi(AGENTS, 0.04, seed=1)
-
-MUTE = 30.0  # the largest epsilon there is: one of 3 million bits is flipped
 
 
 class DynamicsSetting(Setting):
@@ -72,7 +70,7 @@ class DynamicsSetting(Setting):
 
     def silent(self, case: Case) -> Iterator[Silent]:
         environment = self.easy(case.kind)
-        mute, plain = (case.build(environment, 8, epsilon=epsilon) for epsilon in (MUTE, math.inf))
+        mute, plain = (case.build(environment, 8, epsilon=epsilon) for epsilon in (FAINT, math.inf))
         yield Silent(environment, mute, plain, seeded_tape(3), seeded_tape(3))
 
     def audited(self, case: Case) -> Iterator[Audited]:
