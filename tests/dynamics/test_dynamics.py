@@ -298,6 +298,15 @@ def test_bad_parameters_name_themselves(changes, words):
     assert words in str(caught.value)
 
 
+def test_every_hop_of_every_token_needs_a_name():
+    table = environment().table(0, 0, 1)
+    with pytest.raises(ValueError, match=f"expected tokens below 2\\^32 / {N}"):
+        policy("tokens", tokens=1 << 31).start(table)
+    with pytest.raises(ValueError, match="expected delay below 256, got 256"):
+        policy("tokens", delay=256).start(table)
+    policy("endpoints", delay=256).start(table)
+
+
 def test_what_does_not_fit_the_table_is_refused():
     table = environment(None, 10).table(0, 0, 1)
     with pytest.raises(ValueError, match="mixed or crowd without a network"):

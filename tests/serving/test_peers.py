@@ -318,6 +318,8 @@ def test_what_a_peer_cannot_be_is_refused():
         tracking_peer(published, 0, table)
     with pytest.raises(ValueError, match="hears weights that add up to 1"):
         DiffusionPeer(TRACKING["open"], 0, {0: 0.5}, [], lambda t: 0.0, lambda t, s: 0.0)
+    with pytest.raises(ValueError, match="DynamicsPeer: expected number below 7, got 7"):
+        DynamicsPeer(copying(), 7, {0: 1}, lambda t, option: True)
     with pytest.raises(ValueError, match="DynamicsPeer: expected policy corrected, of the engine"):
         copying_peer(copying(delay=1), 0, OPTIONS.table(2, 0, 4))
     peer = DiffusionPeer(TRACKING["open"], 0, {0: 1.0}, [], lambda t: 0.0, lambda t, s: 2.0)

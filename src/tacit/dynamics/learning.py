@@ -321,6 +321,11 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         require(self, "engine", "mixed or crowd without a network", known, self.engine)
         small = N * W < 1 << 24
         require(self, "n_agents", "below 2^24 / (delay + 1)", not networked or small, N)
+        if self.engine == "tokens":  # every hop of every token has a name on the tape
+            require(
+                self, "tokens", f"below 2^32 / {N}", N * self.rule.tokens < 1 << 32, self.tokens
+            )
+            require(self, "delay", "below 256", self.delay < 256, self.delay)
         each, memo = N if self.rule.each else 0, N if self.memoised else 0
         rows = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
         if networked:

@@ -87,6 +87,7 @@ class DynamicsPeer(Peer[LearningDynamics]):
         plain = plain and policy.engine == "tokens" and policy.loss == 0 and policy.delay == 0
         rule = "corrected, of the engine tokens, without memo, loss and delay"
         require(self, "policy", rule, plain, policy)
+        require(self, "number", f"below {policy.n_agents}", number < policy.n_agents, number)
         sizes = list(neighbours.values())
         require(self, "neighbours", "each with one at least", all(d >= 1 for d in sizes), sizes)
         self._good = good
