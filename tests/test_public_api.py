@@ -11,11 +11,11 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Result __version__ register simulate
+        Learner Result __version__ register simulate
     """,
     "tacit.arms": """
-        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF Learner
+        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Drifting EXP3 GAP
+        GAPU GraphFeedback KLUCB KLUCBCF
         Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
         edit_rewards
     """,
@@ -62,6 +62,10 @@ PUBLIC = {
     """,
     "tacit.report": """
         draw_curves figure save_figure
+    """,
+    "tacit.serving": """
+        Allowance Core Decision Event Experiment Learner MemoryStore Receipt RefusedError SQLiteStore
+        Store StoreError Terms
     """,
     "tacit.simulation": """
         CellResult Result Study StudyResult read run_study simulate
