@@ -29,7 +29,9 @@ PAGES = (
     "adding-a-policy.md",
     "notation.md",
     "mechanisms.md",
+    "logs.md",
 )
+WITH_COMMANDS = ("quickstart.md", "logs.md")
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
 NEW_POLICY = "src/tacit/arms/private_greedy.py"
@@ -106,30 +108,41 @@ def test_every_policy_has_an_example():
     assert without == []
 
 
-def commands() -> list[tuple[str, str]]:
-    """Return (command, what it prints) of every console block of the quickstart."""
+def commands() -> list[tuple[str, str, str]]:
+    """Return (page, command, what it prints) of every console block of the pages with commands."""
     return [
-        (command, shown)
-        for _, body in blocks("quickstart.md", "console")
+        (page, command, shown)
+        for page in WITH_COMMANDS
+        for _, body in blocks(page, "console")
         for command, shown in re.findall(r"^\$ (.+)\n((?:(?!\$ ).*\n)*)", body, re.MULTILINE)
     ]
 
 
 @pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
-@pytest.mark.parametrize(("command", "shown"), commands(), ids=lambda text: text.split("\n")[0])
-def test_a_command_prints_what_is_shown(command, shown, tmp_path):
-    for title, text in blocks("quickstart.md", "toml"):
+@pytest.mark.parametrize(
+    ("page", "command", "shown"), commands(), ids=lambda text: text.split("\n")[0]
+)
+def test_a_command_prints_what_is_shown(page, command, shown, tmp_path):
+    for title, text in [*blocks(page, "toml"), *blocks(page, "csv")]:
         (tmp_path / title).write_text(text, encoding="utf-8")
     words = shlex.split(command)
     assert words[0] == "tacit"
-    done = subprocess.run(
-        [sys.executable, "-m", "tacit", *words[1:]],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    call = [sys.executable, "-m", "tacit", *words[1:]]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     # A shown end of "..." leaves out the rest; "..." alone in a line leaves out lines.
     same = doctest.OutputChecker().check_output(shown, done.stdout, FLAGS)
     assert same, f"shown:\n{shown}\nprinted:\n{done.stdout}"
+
+
+def test_the_house_names_what_stands_there():
+    text = (DOCS / "house.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:src|tests|clients)/[\w/.]+)`", text))
+    assert len(named) > 25
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    packages = {info.name for info in pkgutil.iter_modules(tacit.__path__) if info.ispkg}
+    drawn = text.partition("```text")[2].partition("```")[0]
+    assert [name for name in sorted(packages) if not re.search(rf"\b{name}\b", drawn)] == []
 
 
 PLUGIN = """
@@ -151,11 +164,25 @@ def test_the_new_policy_passes_the_battery(tmp_path):
     path = os.pathsep.join([str(tmp_path), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [
-            sys.executable, "-m", "pytest", "-p", "entered", "-p", "no:cacheprovider", "-p", "no:xdist",
-            "tests/battery", "-k", "private-greedy and not compiled_equals_interpreted",
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "entered",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "tests/battery",
+            "-k",
+            "private-greedy and not compiled_equals_interpreted",
         ],
-        cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-2000:]
     (passed,) = re.findall(r"(\d+) passed", done.stdout)
     assert int(passed) >= 25

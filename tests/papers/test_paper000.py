@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
+from tacit.papers import reproductions
 from tacit.papers.p000 import PAPER
 from tacit.papers.p000.privacy import audited_round, exact_numbers, losses_read
 from tacit.papers.p000.settings import ALGORITHM_3, PUBLISHED, beliefs, corrected, tracked
 from tacit.papers.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED, Findings
+from tacit.papers.runner import data_folder
 
 NAMED = {reproduction.name: reproduction for reproduction in PAPER.studies}
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
@@ -226,3 +228,36 @@ def test_quick_and_full_have_the_same_studies_and_keys_of_their_own():
             assert len({job.key for job in jobs}) == len(jobs) > 0
             for job in jobs:
                 json.dumps(dict(job.arguments))
+
+
+def test_real_networks_are_judged_by_the_numbers():
+    def found(real):
+        parts = {job.key: outcome(44.0) for job in reproductions()["000-real-networks"].jobs(False)}
+        for key in parts:
+            if not key.startswith("three"):
+                parts[key] = {**outcome(real), "agents": 1000}
+        return judged("000-real-networks", parts)
+
+    assert found(44.0).verdict == OWN
+    assert found(44.0).because.startswith("As expected:")
+    assert found(200.0).because.startswith("Not as expected:")
+    assert "1,000 people" in found(44.0).because
+
+
+@pytest.mark.skipif(
+    data_folder() is None, reason="the data sets are not here; TACIT_DATA names them"
+)
+def test_real_networks_are_what_they_should_be():
+    from tacit.papers.p000.real_networks import network
+
+    assert network("Facebook").n_nodes == 4_039
+    assert network("Last.fm").n_nodes == 1_843
+
+
+def test_an_absent_network_says_where_it_comes_from(tmp_path, monkeypatch):
+    from tacit.papers.p000.real_networks import network
+
+    network.cache_clear()
+    monkeypatch.setenv("TACIT_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match=r"https://snap"):
+        network("Facebook")

@@ -2,12 +2,14 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
 from tacit.papers import reproductions
 from tacit.papers.p003.window import _COLUMNS, _EXPECTED, _INSTANCES, _column_policy
 from tacit.papers.reproduction import summarise
+from tacit.papers.runner import data_folder
 from tacit.papers.tools import final_values, growth_exponent
 
 slow = pytest.mark.skipif(INTERPRETED, reason="millions of rounds")
@@ -76,3 +78,37 @@ def test_privacy_verdict_needs_the_audit():
 def test_epsilon_must_help():
     judge = reproductions()["003-corollary-2"].judge
     assert judge(fabricated("003-corollary-2"), True).verdict == "not reproduced"
+
+
+def real_data(window, without):
+    study = reproductions()["003-real-data"]
+    noise = [-1e-4, 0.0, 1e-4]
+    outcomes = {}
+    for job in study.jobs(False):
+        label, _, level = job.key.partition("/")
+        value = (window if label.startswith("with a") else without)(level)
+        runs = [value + e for e in noise]
+        outcomes[job.key] = {"reward": runs, "random": [0.2] * 3, "best": [0.6, 0.6, 0.61]}
+    return study.judge(outcomes, False)
+
+
+def test_an_audience_that_changes_is_judged_by_the_numbers():
+    level = {"epsilon = 0.5": 0.3, "epsilon = 1": 0.35, "epsilon = 2": 0.4, "epsilon = 4": 0.45}
+    good = real_data(lambda e: level.get(e, 0.5), lambda e: 0.25)
+    assert good.verdict == "own finding"
+    assert good.because.startswith("As expected:")
+    assert real_data(lambda e: 0.2, lambda e: 0.3).because.startswith("Not as expected:")
+    assert real_data(lambda e: level.get(e, 0.5), lambda e: 0.4).because.startswith("Partly")
+
+
+@pytest.mark.skipif(data_folder() is None, reason="the data set is not here; TACIT_DATA names it")
+def test_real_listeners_prefer_other_artists_in_each_segment():
+    from tacit.papers.p003.real_data import audience
+
+    table = audience(8_000, seed=0)
+    assert table.shape == (8_000, 10)
+    assert set(np.unique(table)) == {0.0, 1.0}
+    best = table.reshape(8, 1_000, 10).mean(axis=1).argmax(axis=1)
+    assert len(set(best.tolist())) >= 4
+    assert np.array_equal(table, audience(8_000, seed=0))
+    assert not np.array_equal(table, audience(8_000, seed=1))

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.arguments import Json, Out, Workers
+from tacit.cli.arguments import EngineName, Json, Out, Workers
 from tacit.cli.output import progress_bar, show
 
 __all__ = ["app"]
@@ -28,6 +28,7 @@ def reproduce(
     ] = None,
     out: Out = Path("results/reproduce"),
     workers: Workers = None,
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Measure a paper's tables and figures again, with a verdict, and write the report.
@@ -56,7 +57,9 @@ def reproduce(
     if unknown:
         raise ValueError(f"no study is called {min(unknown)!r}; `tacit reproduce` lists them")
     with progress_bar("reproduce") as progress:
-        finished = run_all(chosen, out, quick=quick, workers=workers, progress=progress)
+        finished = run_all(
+            chosen, out, quick=quick, workers=workers, engine=engine, progress=progress
+        )
     report = _write_report(out, table)
     if as_json:
         print(

@@ -51,6 +51,7 @@ def reproduce(
     *,
     quick: bool = False,
     workers: int | None = None,
+    engine: str | None = None,
     progress: Progress | None = None,
 ) -> list[Finished]:
     """Run the reproductions, or what is left of them, and keep their findings in `folder`.
@@ -64,6 +65,8 @@ def reproduce(
         Small sizes: seconds instead of minutes.
     workers : int, optional
         Processes, by default one for each core; the numbers are the same for any number.
+    engine : str, optional
+        Where jobs run; see `tacit.engines`.
     progress : callable, optional
         Called with jobs done and jobs in all.
     """
@@ -80,8 +83,8 @@ def reproduce(
     turns = itertools.zip_longest(*jobs.values())
     todo = {pair[1]: (pair[0],) for turn in turns for pair in turn if pair is not None}
     with only_run(folder, "reproduce"):
-        engine = engine_named(None, workers=workers, jobs=len(todo))
-        run_jobs(_work, todo, store, engine=engine, progress=progress)
+        where = engine_named(engine, workers=workers, jobs=len(todo))
+        run_jobs(_work, todo, store, engine=where, progress=progress)
     finished = []
     for reproduction in chosen:
         if missing[reproduction.name]:

@@ -11,6 +11,7 @@ from tacit.papers.p000.epsilon import EPSILON
 from tacit.papers.p000.figure_6 import FIGURE_6
 from tacit.papers.p000.network_size import SIZE
 from tacit.papers.p000.privacy import PRIVACY
+from tacit.papers.p000.real_networks import REAL_NETWORKS
 from tacit.papers.paper import Paper
 
 __all__ = ["PAPER"]
@@ -34,5 +35,5 @@ PAPER = Paper(
         "neighbours who spy. The paper reports that both still reach the dominant story, "
         "somewhat later than without noise."
     ),
-    studies=(*BELIEFS, CONVERGENCE, FIGURE_6, EPSILON, SIZE, PRIVACY),
+    studies=(*BELIEFS, CONVERGENCE, FIGURE_6, EPSILON, SIZE, REAL_NETWORKS, PRIVACY),
 )

@@ -21,6 +21,7 @@ __all__ = [
     "close",
     "close_share",
     "corrected",
+    "played",
     "published",
     "tracked",
 ]
@@ -68,11 +69,19 @@ def tracked(
     The keys: regret, final belief in the dominant state, round of convergence (0 where there was none)
     of every run; checkpoints, mean regret and its 95% band.
     """
+    environment = _environment(dominance, dominant, n_agents)
+    chosen = built(policy, environment, horizon)
+    return played(chosen, environment, horizon, repetitions, points=points, seed=seed)
+
+
+def played(
+    policy: Any, environment: Any, horizon: int, repetitions: int, *, points: int = 1, seed: int = 7
+) -> dict[str, list[float]]:
+    """Play and return what `tracked` does."""
     from tacit.simulation import simulate
 
-    environment = _world(dominance, dominant, n_agents)
     result = simulate(
-        built(policy, environment, horizon),
+        policy,
         environment,
         horizon=horizon,
         repetitions=repetitions,
@@ -99,7 +108,7 @@ def beliefs(
     """Return every agent's belief in the dominant state in one run, round by round."""
     from tacit.simulation import simulate
 
-    environment = _world(dominance, dominant, None)
+    environment = _environment(dominance, dominant, None)
     result = simulate(
         built(policy, environment, horizon),
         environment,
@@ -124,7 +133,7 @@ def built(policy: Mapping[str, Any], environment: Any, horizon: int) -> Any:
     return build(policy_named(spec.pop("name")), environment.public_parameters(horizon), spec)
 
 
-def _world(dominance: float, dominant: int | None, n_agents: int | None) -> Any:
+def _environment(dominance: float, dominant: int | None, n_agents: int | None) -> Any:
     from tacit.diffusion import ChangingTruth
     from tacit.networks import barabasi_albert
 

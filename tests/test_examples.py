@@ -1,0 +1,51 @@
+"""The gallery runs: each script prints what its text promises."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tacit.compiled import INTERPRETED
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+SHOWN = {
+    "compare": (r"klucb .*regret", r"compare-example-regret\.png"),
+    "own_environment": (r"KLUCB\(", r"SWKLUCBCF\(.*epsilon=3\.0"),
+    "guarantee_and_audit": (
+        r"at most 2\.718",
+        r"100 rewards: epsilon 83\.5",
+        r"epsilon=1 is not refuted",
+        r"epsilon=0\.5 is refuted",
+    ),
+    "recommender": (r"shown at random", r"CoLin +epsilon 1: 0\.\d+"),
+    "population": (r"10,000,000 +0\.0\d+",),
+}
+
+
+def run(name, folder):
+    script = EXAMPLES / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_prints_what_it_promises(name, tmp_path):
+    printed = run(name, tmp_path)
+    for pattern in SHOWN[name]:
+        assert re.search(pattern, printed), printed
+
+
+@pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
+def test_sharing_and_less_privacy_help_the_recommender(tmp_path):
+    values = [float(v) for v in re.findall(r"([01]\.\d+) liked", run("recommender", tmp_path))]
+    at_random, alone, shared, mild, strict = values
+    assert at_random < strict < mild <= shared + 0.02
+    assert alone < shared
