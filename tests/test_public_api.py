@@ -11,13 +11,13 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Result __version__ register simulate
+        Comparison Result __version__ compare register simulate
     """,
     "tacit.arms": """
         AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF Learner
-        Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
-        edit_rewards
+        GAPU GraphFeedback KLUCB KLUCBCF Learner PythonPolicy Recorded RewardFunction Riser
+        Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform adopted
+        edit_rewards from_river
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError
@@ -60,7 +60,7 @@ PUBLIC = {
         draw_curves figure save_figure
     """,
     "tacit.simulation": """
-        CellResult Result Study StudyResult read run_study simulate
+        CellResult Comparison Result Study StudyResult compare read run_study simulate
     """,
     "tacit.papers": """
         Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings papers

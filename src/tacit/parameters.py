@@ -22,6 +22,7 @@ import inspect
 import math
 import numbers
 import re
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from tacit.checks import Rule, require
 
-__all__ = ["Parameter", "converter", "described", "parameters_of", "schema_of"]
+__all__ = ["Parameter", "converter", "described", "parameters_of", "schema_of", "written"]
 
 D = TypeVar("D")
 Converter = Callable[[Any, type[Any]], Any]
@@ -107,6 +108,56 @@ def _example(kind: Any, name: str, parameter: str) -> str:
     if _has_kind(kind):
         return f'{{kind="{kind.kind}",{parameter}=...}}'
     return f"{name}:{parameter}=..."
+
+
+def written(text: str) -> dict[str, Any]:
+    """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``.
+
+    Values are TOML, else plain words.
+
+    Examples
+    --------
+    >>> written("klucb-cf:epsilon=1")
+    {'name': 'klucb-cf', 'epsilon': 1}
+    >>> written("my_module:MyPolicy:window=log")
+    {'name': 'my_module:MyPolicy', 'window': 'log'}
+    """
+    name, _, rest = text.partition(":")
+    public, colon, parameters = rest.partition(":")
+    if public.isidentifier() and (public[0].isupper() or colon):  # something in a module
+        name, rest = f"{name}:{public}", parameters
+    spec: dict[str, Any] = {"name": name}
+    for part in _split(rest):
+        key, equals, value = part.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ValueError(f"{text!r}: expected NAME:parameter=value, got {part!r}")
+        if key in spec:
+            raise ValueError(f"{text!r}: {key} is written twice")
+        try:
+            spec[key] = tomllib.loads(f"v = {value}")["v"]
+        except tomllib.TOMLDecodeError:
+            if value.strip().startswith(("[", "{")):
+                raise ValueError(
+                    f"{text!r}: cannot read {value}; inside brackets words need quotes, as in "
+                    "'graph={name=\"ring\",n_nodes=5}'"
+                ) from None
+            spec[key] = value.strip()
+    return spec
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at the commas that are not inside brackets."""
+    depth, part = 0, ""
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += character
+    if part:
+        yield part
 
 
 @dataclass(frozen=True)

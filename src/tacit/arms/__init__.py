@@ -12,6 +12,7 @@ from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
 from tacit.arms.learner import Decision, Learner
+from tacit.arms.python import PythonPolicy, RewardFunction, adopted, from_river
 from tacit.arms.recorded import Recorded
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
@@ -44,11 +45,15 @@ __all__ = [
     "Drifting",
     "GraphFeedback",
     "Learner",
+    "PythonPolicy",
     "Recorded",
+    "RewardFunction",
     "Riser",
     "Rotating",
     "Switching",
     "TruncatedNormal",
     "Uniform",
+    "adopted",
     "edit_rewards",
+    "from_river",
 ]
