@@ -1,6 +1,6 @@
 """Diffusion bandits: the paper's setting, regret against epsilon, and scale.
 
-    python benchmarks/diffusion.py paper      # 1,000 runs of every algorithm on three agents
+    python benchmarks/diffusion.py [paper]    # 1,000 runs of every algorithm on three agents
     python benchmarks/diffusion.py epsilon    # regret against epsilon, and the T needed at epsilon 1
     python benchmarks/diffusion.py history    # what a whole history costs when shared seldom
     python benchmarks/diffusion.py scale      # one run on graphs of up to 326,186 agents
@@ -39,7 +39,9 @@ def paper() -> None:
     b = math.log(400) / 0.1
     policies = {
         "3": DiffusionBandit(n_states=M),
-        "1 published": OutsiderPrivateDiffusion(n_states=M, epsilon=0.1, variant="published"),
+        "1 published": OutsiderPrivateDiffusion(
+            n_states=M, epsilon=0.1, variant="published", horizon=500
+        ),
         "2 published": SpyPrivateDiffusion(
             n_states=M, epsilon=0.1, variant="published", noise_bound=b
         ),
@@ -56,8 +58,11 @@ def paper() -> None:
             regret, done = result.final("regret"), result.final("converged") > 0
             at = result.final("convergence_time")[done].mean() if done.any() else math.nan
             error = regret.std(ddof=1) / math.sqrt(regret.size)
-            print(f"{label:22s} {q:4.1f} {regret.mean():8.2f} {error:6.2f} {done.mean():9.1%} "
-                  f"{at:9.0f} {seconds:8.2f}", flush=True)  # fmt: skip
+            print(
+                f"{label:22s} {q:4.1f} {regret.mean():8.2f} {error:6.2f} {done.mean():9.1%} "
+                f"{at:9.0f} {seconds:8.2f}",
+                flush=True,
+            )
 
 
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -137,8 +142,11 @@ def history() -> None:
             band = _runs(policy, horizon=5000, repetitions=30).band("regret")
             spent = policy.history_guarantee(5000).epsilon
             half = band.high[-1] - band.mean[-1]
-            print(f"{spent:15.0f} {block:16d} {report:15.3f} {policy.epsilon:9.4f} "
-                  f"{band.mean[-1]:9.0f} ± {half:4.0f}", flush=True)  # fmt: skip
+            print(
+                f"{spent:15.0f} {block:16d} {report:15.3f} {policy.epsilon:9.4f} "
+                f"{band.mean[-1]:9.0f} ± {half:4.0f}",
+                flush=True,
+            )
 
 
 def scale() -> None:
@@ -168,20 +176,28 @@ def _one_run(label, graph, horizon=500):
     taken, used = time.perf_counter() - begin, time.process_time() - processor
     arcs = environment.combination.weights.size
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{label:22s} {environment.n_agents:7d} agents {arcs:8d} weights {horizon} rounds: "
-          f"{taken:6.2f} s, {used:6.2f} s of processor, {memory:5.2f} GB at most so far, "
-          f"regret {result.final('regret')[0]:.1f}", flush=True)  # fmt: skip
+    print(
+        f"{label:22s} {environment.n_agents:7d} agents {arcs:8d} weights {horizon} rounds: "
+        f"{taken:6.2f} s, {used:6.2f} s of processor, {memory:5.2f} GB at most so far, "
+        f"regret {result.final('regret')[0]:.1f}",
+        flush=True,
+    )
     return arcs, used
 
 
 def _runs(policy, *, q=0.8, horizon=500, repetitions=1000, checkpoints=1):
     environment = ChangingTruth(n_states=M, dominance=q)
     return tacit.simulate(
-        policy, environment, horizon=horizon, repetitions=repetitions, seed=7,
-        checkpoints=checkpoints, threads=1,
-    )  # fmt: skip
+        policy,
+        environment,
+        horizon=horizon,
+        repetitions=repetitions,
+        seed=7,
+        checkpoints=checkpoints,
+        threads=1,
+    )
 
 
 if __name__ == "__main__":
     modes = (paper, epsilon, history, scale, pictures)
-    {mode.__name__: mode for mode in modes}[sys.argv[1]]()
+    {mode.__name__: mode for mode in modes}[sys.argv[1] if len(sys.argv) > 1 else "paper"]()

@@ -145,9 +145,13 @@ def loss():
         cells = []
         for value in values:
             policy = LearningDynamics(
-                n_options=10, n_agents=10**5, epsilon=1.0, engine="crowd", tokens=10**5,
+                n_options=10,
+                n_agents=10**5,
+                epsilon=1.0,
+                engine="crowd",
+                tokens=10**5,
                 **{name: value},
-            )  # fmt: skip
+            )
             regret = regret_of(policy, WIDE, horizon=2_000, repetitions=8)
             cells.append(f"{value:g}: {regret.mean():.3f}")
         print(f"{name:>9}  " + "  ".join(cells))
@@ -173,9 +177,16 @@ def map_():
 
 
 SECTIONS = {
-    "speed": speed, "scale": scale, "learn": learn, "table": table, "facebook": facebook,
-    "loss": loss, "memo": memo, "map": map_, "walk": walk,
-}  # fmt: skip
+    "speed": speed,
+    "scale": scale,
+    "learn": learn,
+    "table": table,
+    "facebook": facebook,
+    "loss": loss,
+    "memo": memo,
+    "map": map_,
+    "walk": walk,
+}
 
 
 def main():
@@ -186,6 +197,8 @@ def main():
 
 
 if __name__ == "__main__":
-    print("recommended at N = 10^4, M = 10, epsilon = 1:", recommend(
-        n_agents=10**4, n_options=10, epsilon=1.0))  # fmt: skip
+    print(
+        "recommended at N = 10^4, M = 10, epsilon = 1:",
+        recommend(n_agents=10**4, n_options=10, epsilon=1.0),
+    )
     main()

@@ -2,13 +2,13 @@
 
 from battery.arms_setting import ArmsSetting
 from battery.cases import Setting
-from battery.populations_setting import AgentsSetting
+from battery.diffusion_setting import DiffusionSetting
+from battery.dynamics_setting import DynamicsSetting
 from battery.users_setting import UsersSetting
 
-_POPULATIONS = AgentsSetting()
 SETTINGS: dict[str, Setting] = {
     "arms": ArmsSetting(),
     "users": UsersSetting(),
-    "diffusion": _POPULATIONS,
-    "dynamics": _POPULATIONS,
+    "diffusion": DiffusionSetting(),
+    "dynamics": DynamicsSetting(),
 }

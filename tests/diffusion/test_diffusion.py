@@ -27,8 +27,10 @@ POLICIES = {
     "3": DiffusionBandit(n_states=M),
     "3 theory": DiffusionBandit(n_states=M, rates="theory", horizon=60, independence_number=2),
     "3 adaptive": DiffusionBandit(n_states=M, rates="adaptive"),
-    "1 published": OutsiderPrivateDiffusion(n_states=M, epsilon=0.7, variant="published"),
-    "2 published": SpyPrivateDiffusion(n_states=M, epsilon=0.7, variant="published"),
+    "1 published": OutsiderPrivateDiffusion(
+        n_states=M, epsilon=0.7, variant="published", horizon=60
+    ),
+    "2 published": SpyPrivateDiffusion(n_states=M, epsilon=0.7, variant="published", horizon=60),
     "1 corrected": OutsiderPrivateDiffusion(n_states=M, epsilon=1.5),
     "1 corrected, block": OutsiderPrivateDiffusion(n_states=M, epsilon=0.5),
     "1 corrected, Laplace": OutsiderPrivateDiffusion(
@@ -40,8 +42,8 @@ POLICIES = {
 EXPECTED = {
     "3": {"eta": 0.1},
     "3 theory": {"eta": math.sqrt(math.log(4) / 120), "gamma": 0.5},
-    "1 published": {"eta": 0.1, "epsilon": 0.7, "b": math.log(500) / 0.7},
-    "2 published": {"eta": 0.1, "epsilon": 0.7, "b": math.log(500) / 0.7, "b_message": 1.0},
+    "1 published": {"eta": 0.1, "epsilon": 0.7, "b": math.log(60) / 0.7},
+    "2 published": {"eta": 0.1, "epsilon": 0.7, "b": math.log(60) / 0.7, "b_message": 1.0},
     "3 adaptive": {},
     "1 corrected": {"epsilon": 1.5},
     "1 corrected, block": {"epsilon": 0.5, "block": 3},
@@ -85,9 +87,13 @@ def by_purpose(tape, N):
 
 def recorded_world(data):
     return RecordedTruth(
-        states=data["states"], n_states=M, signals=data["signals"], losses=data["losses"],
-        network=data["A"], signal_std=1.3,
-    )  # fmt: skip
+        states=data["states"],
+        n_states=M,
+        signals=data["signals"],
+        losses=data["losses"],
+        network=data["A"],
+        signal_std=1.3,
+    )
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -197,8 +203,11 @@ def test_an_estimate_never_moves_a_belief_by_more_than_e():
 def test_three_agents_are_the_papers():
     np.testing.assert_allclose(np.sum(THREE_AGENTS, axis=0), 1.0)
     assert ChangingTruth().public_parameters(10) == {
-        "n_agents": 3, "n_states": 5, "horizon": 10, "independence_number": 1
-    }  # fmt: skip
+        "n_agents": 3,
+        "n_states": 5,
+        "horizon": 10,
+        "independence_number": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -212,6 +221,11 @@ def test_three_agents_are_the_papers():
         (OutsiderPrivateDiffusion, {"n_states": 5, "epsilon": -1.0}, "expected epsilon > 0"),
         (OutsiderPrivateDiffusion, {"n_states": 5, "epsilon": math.nan}, "expected epsilon > 0"),
         (OutsiderPrivateDiffusion, {"n_states": 5, "epsilon": 1.0, "block": 0}, "block >= 1"),
+        (
+            OutsiderPrivateDiffusion,
+            {"n_states": 5, "epsilon": 1.0, "variant": "published"},
+            "expected noise_bound given, or a horizon T",
+        ),
         (OutsiderPrivateDiffusion, {"n_states": 5, "epsilon": 1.0, "variant": "x"}, "variant"),
         (OutsiderPrivateDiffusion, {"n_states": 5, "epsilon": 1.0, "mechanism": "x"}, "'x'"),
         (SpyPrivateDiffusion, {"n_states": 5, "epsilon": 1.0, "signal_epsilon": -1.0}, "-1.0"),

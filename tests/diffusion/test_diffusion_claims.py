@@ -21,7 +21,7 @@ from tacit.diffusion import (
 
 RUNS = 400
 THIRD = DiffusionBandit(n_states=5)
-FIRST = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published")
+FIRST = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published", horizon=500)
 SECOND = SpyPrivateDiffusion(
     n_states=5, epsilon=0.1, variant="published", noise_bound=math.log(400) / 0.1
 )
@@ -29,9 +29,13 @@ SECOND = SpyPrivateDiffusion(
 
 def runs(policy, q, *, horizon=500, repetitions=RUNS, **environment):
     return tacit.simulate(
-        policy, ChangingTruth(dominance=q, **environment), horizon=horizon, repetitions=repetitions,
-        seed=23, checkpoints=1,
-    )  # fmt: skip
+        policy,
+        ChangingTruth(dominance=q, **environment),
+        horizon=horizon,
+        repetitions=repetitions,
+        seed=23,
+        checkpoints=1,
+    )
 
 
 def agrees(sample, known, digit):
@@ -73,9 +77,11 @@ def test_the_corrected_ones_do(kind):
     assert result.band("choice_regret").high[-1] < 0.2 * uniform
     assert result.final("converged").all()
     published = runs(
-        kind(n_states=5, epsilon=1.0, variant="published", horizon=5000), 0.8,
-        horizon=5000, repetitions=40,
-    )  # fmt: skip
+        kind(n_states=5, epsilon=1.0, variant="published", horizon=5000),
+        0.8,
+        horizon=5000,
+        repetitions=40,
+    )
     assert published.band("regret").low[-1] > 5 * result.band("regret").high[-1]
 
 

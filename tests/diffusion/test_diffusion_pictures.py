@@ -19,9 +19,12 @@ from tacit.simulation.bands import Band
 def simulated(network=None, *, record=True):
     settings = {} if network is None else {"network": network}
     return tacit.simulate(
-        DiffusionBandit(n_states=3), ChangingTruth(n_states=3, **settings), horizon=20,
-        checkpoints=20, record=record,
-    )  # fmt: skip
+        DiffusionBandit(n_states=3),
+        ChangingTruth(n_states=3, **settings),
+        horizon=20,
+        checkpoints=20,
+        record=record,
+    )
 
 
 def sizes(files):

@@ -42,7 +42,7 @@ def test_the_published_noise_has_a_delta(b, delta):
 
 
 def test_published_messages_protect_nothing():
-    policy = SpyPrivateDiffusion(n_states=5, epsilon=0.1, variant="published")
+    policy = SpyPrivateDiffusion(n_states=5, epsilon=0.1, variant="published", horizon=500)
     guarantee = policy.guarantee(500)
     assert not guarantee.private
     assert "90.5%" in guarantee.note
@@ -82,7 +82,7 @@ def test_the_corrected_guarantee_is_pure_for_the_whole_run(mechanism):
     for horizon in (10, 5000):
         guarantee = policy.guarantee(horizon)
         assert (guarantee.epsilon, guarantee.delta) == (pytest.approx(0.1), 0.0)
-        assert (guarantee.unit, guarantee.trust, guarantee.span) == ("reward", "local", "run")
+        assert (guarantee.unit, guarantee.trust, guarantee.span) == ("loss", "local", "run")
     with pytest.raises(ValueError, match="releases"):
         guarantee.for_user(rounds=100)
 
@@ -95,7 +95,7 @@ def test_sharing_seldom_spends_less(mechanism):
     seldom = SpyPrivateDiffusion.sharing_seldom(block=50, **settings)
     assert often.history_guarantee(500).epsilon == pytest.approx(500 * 0.9)
     assert seldom.history_guarantee(500).epsilon == pytest.approx(10 * 0.9)
-    assert seldom.history_guarantee(500).unit == "user"
+    assert seldom.history_guarantee(500).unit == "agent"
     assert seldom.guarantee(500).epsilon < often.guarantee(500).epsilon
     delta = 1e-6
     often, seldom = (p.history_guarantee(500, delta=delta).epsilon for p in (often, seldom))
@@ -112,8 +112,9 @@ def test_a_longer_block_at_the_same_epsilon_tells_more_in_one_report():
 
 
 def test_500_published_rounds_show_some_loss_to_73_percent():
-    policy = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published",
-                                      noise_bound=math.log(400) / 0.1)  # fmt: skip
+    policy = OutsiderPrivateDiffusion(
+        n_states=5, epsilon=0.1, variant="published", noise_bound=math.log(400) / 0.1
+    )
     at_larger = policy.loss_release.delta(5.0)
     assert 1 - (1 - at_larger) ** 500 == pytest.approx(0.73, abs=0.01)
 
@@ -185,3 +186,17 @@ def test_answers_about_signals_have_the_odds_promised():
 
     assert fits(1.2)
     assert not fits(0.6)
+
+
+def test_a_guarantee_names_one_agents_share_of_a_round_and_what_is_sent_openly():
+    outsiders = OutsiderPrivateDiffusion(n_states=5, epsilon=1.0)
+    spies = SpyPrivateDiffusion(n_states=5, epsilon=1.0)
+    sentence = outsiders.guarantee(10).sentence()
+    assert "one agent's loss in one round" in sentence
+    assert "Not protected:" in sentence
+    assert "signals, and the beliefs that show them" in sentence
+    assert "signals" not in spies.guarantee(10).not_protected
+    assert spies.guarantee(10).unit == "message"
+    for policy in (outsiders, spies):
+        assert "graph" in policy.guarantee(10).not_protected
+        assert policy.history_guarantee(10).unit == "agent"

@@ -96,10 +96,11 @@ def test_recorded_losses_may_be_shared_or_own():
     results = [
         tacit.simulate(
             DiffusionBandit(n_states=4),
-            RecordedTruth(states=states, n_states=4, losses=losses), horizon=20,
+            RecordedTruth(states=states, n_states=4, losses=losses),
+            horizon=20,
         ).measures["regret"]
         for losses in (shared, own)
-    ]  # fmt: skip
+    ]
     np.testing.assert_allclose(*results)
 
 
@@ -120,11 +121,16 @@ def test_sending_agents_do_not_know_who_receives():
     policy = DiffusionBandit(n_states=5)
     paths = [
         tacit.simulate(
-            policy, ChangingTruth(network=network, connectivity="weak"), horizon=200,
-            checkpoints=200, record=True,
-        ).traces[0].beliefs
+            policy,
+            ChangingTruth(network=network, connectivity="weak"),
+            horizon=200,
+            checkpoints=200,
+            record=True,
+        )
+        .traces[0]
+        .beliefs
         for network in (ONE_WAY, alone)
-    ]  # fmt: skip
+    ]
     np.testing.assert_array_equal(paths[0][:, :4], paths[1][:, :4])
     assert np.abs(paths[0][:, 4:] - paths[1][:, 4:]).max() > 0.01
 
@@ -132,9 +138,13 @@ def test_sending_agents_do_not_know_who_receives():
 def test_receivers_of_two_truths_believe_a_mixture():
     """Two sending pairs are certain of different states; receivers without news repeat both."""
     environment = ChangingTruth(
-        n_states=2, network=ONE_WAY, connectivity="weak", groups=(0, 0, 1, 1, 0, 0),
-        dominant=(0, 1), dominance=1.0,
-    )  # fmt: skip
+        n_states=2,
+        network=ONE_WAY,
+        connectivity="weak",
+        groups=(0, 0, 1, 1, 0, 0),
+        dominant=(0, 1),
+        dominance=1.0,
+    )
     table = environment.table(1, 0, 300)
     # A signal of 1/2 is equally far from both states and says nothing.
     signals = np.full((300, 6), 0.5)
@@ -179,7 +189,7 @@ def test_groups_converge_to_their_own_truths():
         ({"signal_std": 0.0}, "expected signal_std > 0"),
         ({"threshold": 1.0}, "expected threshold"),
         ({"switches": -1}, "expected switches >= 0"),
-        ({"connectivity": "some"}, "strong or weak"),
+        ({"connectivity": "some"}, "one of strong, weak"),
     ],
 )
 def test_bad_worlds_name_what_is_wrong(settings, message):

@@ -63,10 +63,11 @@ def by_the_oracle(table, *, runs, seed=5, **changes):
     near = [NETWORK.neighbours(a).tolist() for a in range(N)]
     good = signals_of(table)
     kept = [
-        oracle.simulate(near, good, keep_one=keep_one, keep_zero=keep_zero, length=length, rng=rng,
-                        **setting)
+        oracle.simulate(
+            near, good, keep_one=keep_one, keep_zero=keep_zero, length=length, rng=rng, **setting
+        )
         for _ in range(runs)
-    ]  # fmt: skip
+    ]
     return np.array([[[-1 if x is None else x for x in row] for row in run] for run in kept])
 
 
@@ -218,13 +219,26 @@ def test_every_perturbed_bit_is_counted(engine):
         assert tape.reads[1] == M * speakers
 
 
-@pytest.mark.parametrize("engine", ["tokens", "endpoints", "mixed", "crowd"])
+@pytest.mark.parametrize("engine", ["tokens", "endpoints", "mixed"])
 def test_a_secure_tape_plays_too(engine):
     place = environment()
     table, trace = place.table(0, 0, 5), place.trace(5, np.array([5]))
     chosen = policy(engine, tokens=100)
     chosen.play(chosen.start(table), table, secure_tape(), trace, 0, 5)
     assert 0 < trace.measures[0, 0] < 0.9
+
+
+@pytest.mark.parametrize(("engine", "size"), [("crowd", 5), ("mixed", 1001)])
+def test_noise_on_counts_is_not_secure_and_says_so(engine, size):
+    """Binomials of floating-point numbers are no exact sampler of the bits they stand for."""
+    place = environment(None, size)
+    chosen = policy(engine, n_agents=size, tokens=100)
+    table, trace = place.table(0, 0, 1), place.trace(1, np.array([1]))
+    assert not chosen.secure
+    assert policy("mixed", n_agents=1000, tokens=100).secure
+    with pytest.raises(ValueError, match="no exact sampler on a secure tape"):
+        chosen.play(chosen.start(table), table, secure_tape(), trace, 0, 1)
+    chosen.play(chosen.start(table), table, seeded_tape(0), trace, 0, 1)
 
 
 def test_regret_popularity_and_traffic_are_what_they_say():

@@ -75,7 +75,7 @@ def test_composition_over_rounds(rounds, about):
     run = policy(delta=1e-6).guarantee(rounds)
     assert run.epsilon == pytest.approx(exact_epsilon(rounds, 1e-6), rel=1e-6)
     assert run.epsilon == pytest.approx(about, rel=0.006)
-    assert (run.unit, run.trust, run.span) == ("user", "local", "run")
+    assert (run.unit, run.trust, run.span) == ("agent", "local", "run")
     assert policy().guarantee(rounds).epsilon == pytest.approx(rounds)
 
 

@@ -18,11 +18,19 @@ slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled
 
 # Regret after 10,000 rounds at the paper's constants, means of 20 runs.
 TABLE = {
-    (3_000, 0.5): 0.496, (6_000, 0.5): 0.495, (10_000, 0.5): 0.494,
-    (3_000, 1.0): 0.493, (6_000, 1.0): 0.490, (10_000, 1.0): 0.484,
-    (3_000, 2.0): 0.481, (6_000, 2.0): 0.468, (10_000, 2.0): 0.452,
-    (3_000, math.inf): 0.042, (6_000, math.inf): 0.036, (10_000, math.inf): 0.018,
-}  # fmt: skip
+    (3_000, 0.5): 0.496,
+    (6_000, 0.5): 0.495,
+    (10_000, 0.5): 0.494,
+    (3_000, 1.0): 0.493,
+    (6_000, 1.0): 0.490,
+    (10_000, 1.0): 0.484,
+    (3_000, 2.0): 0.481,
+    (6_000, 2.0): 0.468,
+    (10_000, 2.0): 0.452,
+    (3_000, math.inf): 0.042,
+    (6_000, math.inf): 0.036,
+    (10_000, math.inf): 0.018,
+}
 
 
 @slow
@@ -41,10 +49,12 @@ def test_mixed_and_crowd_give_the_same_regret():
     regret = {
         engine: regret_of(
             LearningDynamics(engine=engine, tokens=2000, **setting),
-            np.linspace(0.9, 0.1, 10).tolist(), horizon=300, repetitions=40,
+            np.linspace(0.9, 0.1, 10).tolist(),
+            horizon=300,
+            repetitions=40,
         )
         for engine in ("mixed", "crowd")
-    }  # fmt: skip
+    }
     # The runs are paired: same signals.
     gap = regret["mixed"] - regret["crowd"]
     assert abs(gap.mean()) < 5 * gap.std(ddof=1) / math.sqrt(gap.size)
@@ -110,8 +120,22 @@ def estimates(tape, crowd, v, x, out):
     source = source_of(tape)
     for i in range(out.shape[0]):
         inner = crowd.numbers[2] * draw_normals(source, 0, i, crowd.tilt, x)
-        receive(1.0, -1.0, crowd.shares, crowd.base, crowd.reach, crowd.tilt,
-                v, x, inner, 1.0, source, 0, i, out[i])  # fmt: skip
+        receive(
+            1.0,
+            -1.0,
+            crowd.shares,
+            crowd.base,
+            crowd.reach,
+            crowd.tilt,
+            v,
+            x,
+            inner,
+            1.0,
+            source,
+            0,
+            i,
+            out[i],
+        )
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])

@@ -19,8 +19,12 @@ def bayes(mu, signal, sigma):
 
 
 def chosen(P, u):
-    return np.array([min(np.searchsorted(np.cumsum(row), x, side="right"), row.size - 1)
-                     for row, x in zip(P, u, strict=True)])  # fmt: skip
+    return np.array(
+        [
+            min(np.searchsorted(np.cumsum(row), x, side="right"), row.size - 1)
+            for row, x in zip(P, u, strict=True)
+        ]
+    )
 
 
 def bounded_laplace(u, epsilon, b):
@@ -65,8 +69,19 @@ def bandit(A, signals, losses, tape, *, eta, gamma, sigma, epsilon=None, b=None,
     return np.array(beliefs), np.array(choices)
 
 
-def sound(A, signals, losses, tape, *, gamma, sigma, epsilon=None, block=1, laplace=False,
-          signal_epsilon=None):  # fmt: skip
+def sound(
+    A,
+    signals,
+    losses,
+    tape,
+    *,
+    gamma,
+    sigma,
+    epsilon=None,
+    block=1,
+    laplace=False,
+    signal_epsilon=None,
+):
     """The corrected step, with adaptive rates; without `epsilon` it is open."""
     T, N, M = losses.shape
     mu, total, V = np.full((N, M), 1 / M), np.zeros((N, M)), np.zeros(N)

@@ -35,7 +35,10 @@ USERS = Synthetic(n_users=3, dimension=2)
         (Uniform(n_arms=2), ENVIRONMENT),
         (CoLin(n_users=3, dimension=2, epsilon=1.0), USERS),
         (OutsiderPrivateDiffusion(n_states=5, epsilon=1.0), TRUTH),
-        (OutsiderPrivateDiffusion(n_states=5, epsilon=1.0, variant="published"), TRUTH),
+        (
+            OutsiderPrivateDiffusion(n_states=5, epsilon=1.0, variant="published", horizon=500),
+            TRUTH,
+        ),
         (LearningDynamics(**AGENTS), OPTIONS),
         (LearningDynamics(engine="crowd", **AGENTS), OPTIONS),
     ],
@@ -86,8 +89,9 @@ def test_a_private_policy_stands_and_its_twin_with_half_the_noise_falls():
 @slow_if_interpreted
 def test_paper_000_falls_as_published_by_its_point_mass_and_stands_corrected():
     environment = ChangingTruth(dominance=0.8)
-    question = {"horizon": 2, "runs": 20_000, "released": 2, "decisions": False}
-    published = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published")
+    question = {"horizon": 1, "runs": 20_000, "released": 1, "decisions": False}
+    question["neighbours"] = environment.neighbours("loss", 1, limit=1)
+    published = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published", horizon=500)
     found = audit_policy(published, environment, epsilon=0.1, **question)
     assert found.result.verdict == "refuted"
     corrected = OutsiderPrivateDiffusion(n_states=5, epsilon=1.0)

@@ -11,11 +11,12 @@ agent's own p, as other steps print, is biased. With adaptive rates the sound st
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.checks import one_of
 from tacit.compiled import kernel
 from tacit.diffusion import sound as diffusion_sound
 from tacit.diffusion.policy import BanditPolicy
@@ -33,12 +34,20 @@ class State(NamedTuple):
 
     mu: NDArray[np.float64]
     """Shape (N, M): beliefs."""
+    log_mu: NDArray[np.float64]
+    """Shape (N, M): their logarithms, 0 for the largest."""
     p: NDArray[np.float64]
     """Shape (N, M): what agents send, intermediate probabilities."""
     P: NDArray[np.float64]
     """Shape (N, M): consensus probabilities."""
     choices: NDArray[np.int64]
     """Shape (N,): the states named."""
+
+    @classmethod
+    def of(cls, mu: NDArray[np.float64]) -> State:
+        """Return the state in which every agent believes in all states alike."""
+        choices = np.zeros(mu.shape[0], np.int64)
+        return cls(mu, np.zeros_like(mu), mu.copy(), mu.copy(), choices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,18 +87,18 @@ class DiffusionBandit(BanditPolicy):
     summary: ClassVar[str] = "agents track a changing truth from their own losses, not private"
     paper: ClassVar[str] = "000 Algorithm 3"
 
-    rates: str = "constant"
+    rates: Annotated[str, one_of("constant", "theory", "adaptive")] = "constant"
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return that nothing is protected."""
-        return Guarantee.none("Beliefs depend on every loss and signal without noise", unit="round")
+        return Guarantee.none("Beliefs depend on every loss and signal without noise", unit="loss")
 
     def start(self, table: Table) -> Any:
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.rates == "adaptive":
             return diffusion_sound.start(mu, table, self._sound_rule())
-        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
+        return State.of(mu)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
@@ -107,14 +116,14 @@ def run(
     eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
 ) -> None:
     """Play rounds first to last - 1."""
-    mu, p, P, choices = state
+    mu, log_mu, p, P, choices = state
     N = mu.shape[0]
     truth = trace.truth
     for t in range(first, last):
         truth_at(table, t, truth)
         for k in range(N):
             S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(mu, k, S, table.signal_std, p)
+            intermediate(log_mu, k, S, table.signal_std, p)
             mix(mu, k, gamma, p)
         for k in range(N):
             consensus(table.indptr, table.senders, table.weights, p, k, P[k])
@@ -123,5 +132,5 @@ def run(
         for k in range(N):
             theta = choices[k]
             loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            reweigh(mu, k, theta, eta * loss / P[k, theta])
+            reweigh(mu, log_mu, k, theta, eta * loss / P[k, theta])
         note(table, trace, t, mu)

@@ -11,17 +11,19 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.checks import Count, Positive, Probability, Rule, Whole, check, one_of, require
+from tacit.diffusion.neighbours import pairs_of
 from tacit.diffusion.tables import DISTANCE, MATCH, MEASURES, RECORDED, Table, Trace, new_trace
 from tacit.generator import key_of
 from tacit.networks import Graph, independence_number
 from tacit.networks.combination import Combination
 from tacit.policy import Environment
+from tacit.privacy import Neighbours
 
 __all__ = ["THREE_AGENTS", "ChangingTruth", "RecordedTruth"]
 
@@ -39,28 +41,24 @@ class _TruthEnvironment(Environment[Table, Trace]):
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
     network: Graph | Any = THREE_AGENTS
-    weights: str = "uniform"
-    connectivity: str = "strong"
+    weights: Annotated[str, one_of("uniform", "metropolis", "laplacian", "from_weights")] = (
+        "uniform"
+    )
+    connectivity: Annotated[str, one_of("strong", "weak")] = "strong"
     groups: Sequence[int] | None = None
-    signal_std: float = 1.0
+    signal_std: Positive = 1.0
     losses: Any = "match"
-    flip_prob: float = 0.0
-    threshold: float = 0.99
+    flip_prob: Probability = 0.0
+    threshold: Annotated[float, Rule("in [1/2, 1)", lambda v: 0.5 <= v < 1)] = 0.99
 
     def __post_init__(self) -> None:
+        check(self)
         if not isinstance(self.network, (Graph, Combination, tuple)):
             object.__setattr__(self, "network", Combination.from_matrix(self.network))
         if self.groups is not None:
             object.__setattr__(self, "groups", tuple(self.groups))
-        rules = ("uniform", "metropolis", "laplacian", "from_weights")
-        require(self, "weights", f"one of {', '.join(rules)}", self.weights in rules, self.weights)
-        known = self.connectivity in ("strong", "weak")
-        require(self, "connectivity", "strong or weak", known, self.connectivity)
         if self.connectivity == "strong":
             self.combination.require_strongly_connected(type(self).__name__)
-        require(self, "signal_std", "> 0", 0 < self.signal_std < np.inf, self.signal_std)
-        require(self, "flip_prob", "in [0, 1]", 0 <= self.flip_prob <= 1, self.flip_prob)
-        require(self, "threshold", "in [1/2, 1)", 0.5 <= self.threshold < 1, self.threshold)
         n = self.combination.n_agents
         group = self.group
         fits = group.shape == (n,) and set(group.tolist()) == set(range(int(group.max()) + 1))
@@ -120,6 +118,23 @@ class _TruthEnvironment(Environment[Table, Trace]):
             graph = self.combination.graph().undirected()
             public["independence_number"] = independence_number(graph).upper
         return public
+
+    def neighbours(
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+    ) -> list[Neighbours]:
+        """Return pairs of tables that differ in one agent's loss, message or history.
+
+        Parameters
+        ----------
+        unit : {"loss", "message", "agent"}
+            The loss of a round; the loss and the signal of a round; all losses and signals.
+        horizon : int
+        seed : int
+            Chooses the table.
+        limit : int
+            At most so many pairs, the most telling ones first.
+        """
+        return pairs_of(self.table(seed, 0, horizon), unit, horizon, limit)
 
     def _table(self, seed: int, repetition: int, **changes: Any) -> Table:
         key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
@@ -197,18 +212,15 @@ class ChangingTruth(_TruthEnvironment):
     name: ClassVar[str] = "changing-truth"
     summary: ClassVar[str] = "a true state that changes every round while one state dominates"
 
-    n_states: int = 5
-    dominance: float = 0.8
+    n_states: Count = 5
+    dominance: Probability = 0.8
     dominant: int | Sequence[int] | None = None
-    switches: int = 0
+    switches: Whole = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
         known = self.losses in tuple(_KINDS)
         require(self, "losses", f"one of {', '.join(_KINDS)}", known, self.losses)
-        require(self, "n_states", ">= 1", self.n_states >= 1, self.n_states)
-        require(self, "dominance", "in [0, 1]", 0 <= self.dominance <= 1, self.dominance)
-        require(self, "switches", ">= 0", self.switches >= 0, self.switches)
         if self.dominant is not None:
             chosen = np.atleast_1d(self.dominant)
             fits = chosen.shape == (self.n_groups,)
@@ -270,7 +282,7 @@ class RecordedTruth(_TruthEnvironment):
     summary: ClassVar[str] = "true states, signals and losses from arrays"
 
     states: Any
-    n_states: int | None = None
+    n_states: Count | None = None
     signals: Any = None
 
     def __post_init__(self) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 from tacit.diffusion.policy import DiffusionPolicy
-from tacit.diffusion.steps import consensus, intermediate
+from tacit.diffusion.steps import log_consensus, log_intermediate, normalise, shares
 from tacit.diffusion.tables import Table, Trace, charge, note, signal_at, truth_at
 from tacit.policy import Program
 from tacit.privacy import Guarantee
@@ -30,10 +30,10 @@ class State(NamedTuple):
 
     mu: NDArray[np.float64]
     """Shape (N, M): beliefs."""
-    psi: NDArray[np.float64]
-    """Shape (N, M): beliefs after the signal, before the neighbours."""
-    combined: NDArray[np.float64]
-    """Shape (M,): room to work."""
+    log_mu: NDArray[np.float64]
+    """Shape (N, M): their logarithms."""
+    log_psi: NDArray[np.float64]
+    """Shape (N, M): logarithms of beliefs after the signal, before the neighbours."""
     choices: NDArray[np.int64]
     """Shape (N,): the states named."""
 
@@ -69,12 +69,12 @@ class DiffusionLearning(DiffusionPolicy):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return that nothing is protected."""
-        return Guarantee.none("Agents exchange beliefs that show their signals", unit="round")
+        return Guarantee.none("Agents exchange beliefs that show their signals", unit="message")
 
     def start(self, table: Table) -> State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
-        return State(mu, mu.copy(), np.zeros(self.n_states), np.zeros(mu.shape[0], np.int64))
+        return State(mu, np.log(mu), np.log(mu), np.zeros(mu.shape[0], np.int64))
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
@@ -84,7 +84,7 @@ class DiffusionLearning(DiffusionPolicy):
 @kernel
 def run(state: Any, table: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
-    mu, psi, combined, choices = state
+    mu, log_mu, log_psi, choices = state
     N, M = mu.shape
     truth = trace.truth
     for t in range(first, last):
@@ -97,9 +97,9 @@ def run(state: Any, table: Any, trace: Any, first: Any, last: Any) -> None:
         charge(table, trace, t, mu, choices)
         for k in range(N):
             S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(mu, k, S, table.signal_std, psi)
+            log_intermediate(log_mu, k, S, table.signal_std, log_psi)
+            normalise(log_psi, k)
         for k in range(N):
-            consensus(table.indptr, table.senders, table.weights, psi, k, combined)
-            for theta in range(M):
-                mu[k, theta] = combined[theta]
+            log_consensus(table.indptr, table.senders, table.weights, log_psi, k, log_mu)
+            shares(log_mu, k, mu)
         note(table, trace, t, mu)

@@ -52,7 +52,7 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         B, the rounds between two reports of the corrected variant; by default the best for
         `epsilon`, 2 / (e^epsilon - 1).
     noise_bound : float, optional
-        b of the published variant; by default ln T / epsilon.
+        b of the published variant; by default ln T / epsilon, for which `horizon` must be given.
     rates, learning_rate, exploration_prob, horizon, independence_number
         As in :class:`BanditPolicy`; the published variant has no adaptive rates and takes the
         paper's constants unless told "theory".
@@ -78,6 +78,7 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
     summary: ClassVar[str] = "agents track a changing truth, losses hidden from outsiders"
     protects: ClassVar[str] = "each loss, from outsiders (published: not as claimed)"
     paper: ClassVar[str] = "000 Algorithm 1"
+    open_to_all: ClassVar[tuple[str, ...]] = ("signals", "graph")
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected: one loss of one agent."""
@@ -87,7 +88,12 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         """Return what is guaranteed to all losses of one agent together."""
         reports = horizon // self.rounds_per_report
         return compose(
-            [(self.block_release, reports)], delta=delta, unit="user", trust="local", span="run"
+            [(self.block_release, reports)],
+            delta=delta,
+            unit="agent",
+            trust="local",
+            span="run",
+            not_protected=("sending", *self.open_to_all),
         )
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
@@ -112,14 +118,14 @@ def run(
     last: Any,
 ) -> None:
     """Play rounds first to last - 1 of the published box."""
-    mu, p, P, choices = state
+    mu, log_mu, p, P, choices = state
     truth = trace.truth
     N = mu.shape[0]
     for t in range(first, last):
         truth_at(table, t, truth)
         for k in range(N):
             S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(mu, k, S, table.signal_std, p)
+            intermediate(log_mu, k, S, table.signal_std, p)
             mix(mu, k, gamma, p)
         for k in range(N):
             consensus(table.indptr, table.senders, table.weights, p, k, P[k])
@@ -130,5 +136,5 @@ def run(
             loss = loss_at(table, t, k, theta, truth[table.group[k]])
             noisy = release_bounded(tape, t, k, NOISE, loss, 1.0, epsilon, b)  # steps 4, 5
             scaled = (noisy + b) / (2.0 * b + 1.0)  # step 6
-            reweigh(mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
+            reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
         note(table, trace, t, mu)

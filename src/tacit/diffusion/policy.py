@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.checks import Count, Positive, Rule, check, one_of, require
 from tacit.diffusion.tables import Table, Trace
 from tacit.policy import Policy
 
 __all__ = ["BanditPolicy", "DiffusionPolicy"]
+
+_Exploration = Annotated[
+    float, Rule("in [0, 1/2]", lambda v: 0 <= v <= 0.5, {"minimum": 0, "maximum": 0.5})
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,10 +33,10 @@ class DiffusionPolicy(Policy[Table, Any, Trace]):
     setting: ClassVar[str] = "diffusion"
     example_environment: ClassVar[str] = "changing-truth"
 
-    n_states: int
+    n_states: Count
 
     def __post_init__(self) -> None:
-        require(self, "n_states", ">= 1", self.n_states >= 1, self.n_states)
+        check(self)
 
     @property
     def secure(self) -> bool:
@@ -65,23 +69,17 @@ class BanditPolicy(DiffusionPolicy):
         alpha, the size of the largest set of agents of whom no two are linked, for theory.
     """
 
-    rates: str = "adaptive"
-    learning_rate: float = 0.1
-    exploration_prob: float = 0.1
-    horizon: int | None = None
-    independence_number: int | None = None
+    rates: Annotated[str, one_of("constant", "theory", "adaptive")] = "adaptive"
+    learning_rate: Positive = 0.1
+    exploration_prob: _Exploration = 0.1
+    horizon: Count | None = None
+    independence_number: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = self.rates in ("constant", "theory", "adaptive")
-        require(self, "rates", "one of constant, theory, adaptive", known, self.rates)
-        require(self, "learning_rate", "> 0", self.learning_rate > 0, self.learning_rate)
-        inside = 0 <= self.exploration_prob <= 0.5
-        require(self, "exploration_prob", "in [0, 1/2]", inside, self.exploration_prob)
         for name in ("horizon", "independence_number"):
-            value = getattr(self, name)
-            if value is not None or self.rates == "theory":
-                require(self, name, ">= 1", value is not None and value >= 1, value)
+            given = getattr(self, name) is not None
+            require(self, name, ">= 1", given or self.rates != "theory", None)
 
     @property
     def eta_and_gamma(self) -> tuple[float, float]:

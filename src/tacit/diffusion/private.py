@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
-import numpy as np
-
-from tacit.checks import require
+from tacit.checks import Count, Positive, one_of, require
 from tacit.diffusion import sound as diffusion_sound
 from tacit.diffusion.bandit import State
 from tacit.diffusion.policy import BanditPolicy
@@ -38,23 +36,17 @@ _WHY = (
 class PrivateBanditPolicy(BanditPolicy):
     """What the two private policies share: a channel for losses."""
 
-    epsilon: float
-    variant: str = "corrected"
-    mechanism: str = "response"
-    block: int | None = None
-    noise_bound: float | None = None
+    epsilon: Positive
+    variant: Annotated[str, one_of("corrected", "published")] = "corrected"
+    mechanism: Annotated[str, one_of("response", "laplace")] = "response"
+    block: Count | None = None
+    noise_bound: Positive | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
-        known = self.variant in ("published", "corrected")
-        require(self, "variant", "published or corrected", known, self.variant)
-        known = self.mechanism in ("response", "laplace")
-        require(self, "mechanism", "response or laplace", known, self.mechanism)
-        if self.block is not None:
-            require(self, "block", ">= 1", self.block >= 1, self.block)
-        if self.noise_bound is not None:
-            require(self, "noise_bound", "> 0", self.noise_bound > 0, self.noise_bound)
+        known = self.corrected or self.noise_bound is not None or self.horizon is not None
+        rule = "given, or a horizon T for the paper's ln T / epsilon, if published"
+        require(self, "noise_bound", rule, known, None)
 
     @classmethod
     def sharing_seldom(
@@ -79,6 +71,9 @@ class PrivateBanditPolicy(BanditPolicy):
             epsilon = math.log1p(math.expm1(report_epsilon) / block)
         return cls(epsilon=epsilon, block=block, mechanism=mechanism, **settings)
 
+    #: What its guarantees leave open, beside what all of them do.
+    open_to_all: ClassVar[tuple[str, ...]] = ("graph",)
+
     @property
     def corrected(self) -> bool:
         """Whether the sound step is taken."""
@@ -93,8 +88,8 @@ class PrivateBanditPolicy(BanditPolicy):
 
     @property
     def bound(self) -> float:
-        """The published b: ln T / epsilon, the paper's T = 500 unless told."""
-        return self.noise_bound or math.log(max(2, self.horizon or 500)) / self.epsilon
+        """The published b: `noise_bound`, else ln T / epsilon."""
+        return self.noise_bound or math.log(max(2, self.horizon or 1)) / self.epsilon
 
     @property
     def loss_release(self) -> Release:
@@ -123,25 +118,26 @@ class PrivateBanditPolicy(BanditPolicy):
     @property
     def loss_guarantee(self) -> Guarantee:
         """What is guaranteed to one loss of one agent over the whole run."""
-        scope: dict[str, Any] = {"unit": "reward", "trust": "local", "span": "run"}
+        scope: dict[str, Any] = {"unit": "loss", "trust": "local", "span": "run"}
+        left_open = ("sending", "others", *self.open_to_all)
         release, B = self.loss_release, self.rounds_per_report
         if not self.corrected:
             return compose(
                 [(release, 1)],
                 delta=release.delta(self.epsilon),
                 claim=Claim(epsilon=self.epsilon, holds=False, why=_WHY, **scope),
-                note="One loss of one agent.",
+                not_protected=left_open,
                 **scope,
             )
-        note = (
-            "One loss of one agent; where one event changes the losses of n agents, n times that."
-        )
+        note = "Where one event changes the losses of n agents, n times that."
         if B == 1:
-            return compose([(release, 1)], note=note, **scope)
+            return compose([(release, 1)], note=note, not_protected=left_open, **scope)
         # Without releases: the losses of a block meet in one release, which Guarantee.for_user,
         # where every record has its own, would undercount.
         note += f" Reported every {B} rounds; for an agent's whole history see history_guarantee."
-        return Guarantee(epsilon=release.epsilon, basis="theorem", note=note, **scope)
+        return Guarantee(
+            epsilon=release.epsilon, basis="theorem", note=note, not_protected=left_open, **scope
+        )
 
     @property
     def keep_signal(self) -> float:
@@ -168,7 +164,7 @@ class PrivateBanditPolicy(BanditPolicy):
         mu = self._uniform(table)
         if self.corrected:
             return diffusion_sound.start(mu, table, self.rule)
-        return State(mu, mu.copy(), mu.copy(), np.zeros(mu.shape[0], np.int64))
+        return State.of(mu)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel of the corrected variant and its arguments."""

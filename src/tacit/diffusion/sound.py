@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.diffusion.steps import consensus, draw, intermediate, mix
+from tacit.diffusion.steps import centre, consensus, draw, intermediate, mix, shares
 from tacit.diffusion.tables import Table, charge, loss_at, note, signal_at, truth_at
 from tacit.privacy.samplers import happens, release_clamped, release_option
 from tacit.tapes import CHOICE, NOISE, SIGNAL, released, uniform
@@ -86,6 +86,8 @@ class State(NamedTuple):
 
     mu: NDArray[np.float64]
     """Shape (N, M): beliefs."""
+    log_mu: NDArray[np.float64]
+    """Shape (N, M): their logarithms, 0 for the largest."""
     losses: NDArray[np.float64]
     """Shape (N, M): sums of estimated losses."""
     spread: NDArray[np.float64]
@@ -147,6 +149,7 @@ def start(mu: NDArray[np.float64], table: Table, rule: Rule) -> State:
     return State(
         mu,
         np.zeros((N, M)),
+        np.zeros((N, M)),
         np.zeros(N),
         np.full(N, min(cap, rule.eta) if rule.eta > 0 else cap),
         mu.copy(),
@@ -174,7 +177,7 @@ def _likelihood(M: int, sigma: float, keep: float) -> NDArray[np.float64]:
 @kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
-    mu, p, P = state.mu, state.p, state.P
+    mu, log_mu, p, P = state.mu, state.log_mu, state.p, state.P
     choices, suffered = state.choices, state.suffered
     truth = trace.truth
     N, M = mu.shape
@@ -188,7 +191,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
                     z = _told(tape, t, k, S, M, rule.keep_signal)
                     _update_by(mu, k, state.likelihood, z, p)
                 else:
-                    intermediate(mu, k, S, table.signal_std, p)
+                    intermediate(log_mu, k, S, table.signal_std, p)
                 mix(mu, k, rule.gamma, p)
             for k in range(N):
                 consensus(table.indptr, table.senders, table.weights, p, k, P)
@@ -212,7 +215,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
                     state.eta[k] = min(
                         1.0 / (2.0 * M * r), math.sqrt(math.log(M) / state.spread[k])
                     )
-                _believe(mu, k, state.losses, state.eta[k])
+                _believe(mu, log_mu, k, state.losses, state.eta[k])
         note(table, trace, t, mu)
 
 
@@ -248,15 +251,9 @@ def _update_by(mu: Any, k: Any, likelihood: Any, z: Any, psi: Any) -> None:
 
 
 @kernel
-def _believe(mu: Any, k: Any, losses: Any, eta: Any) -> None:
+def _believe(mu: Any, log_mu: Any, k: Any, losses: Any, eta: Any) -> None:
     """Write mu_k, proportional to exp(-eta times the estimated losses)."""
-    M = mu.shape[1]
-    least = losses[k, 0]
-    for theta in range(1, M):
-        least = min(least, losses[k, theta])
-    total = 0.0
-    for theta in range(M):
-        mu[k, theta] = math.exp(-eta * (losses[k, theta] - least))
-        total += mu[k, theta]
-    for theta in range(M):
-        mu[k, theta] /= total
+    for theta in range(mu.shape[1]):
+        log_mu[k, theta] = -eta * losses[k, theta]
+    centre(log_mu, k)
+    shares(log_mu, k, mu)

@@ -18,7 +18,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tacit.checks import require
+from tacit.checks import NonNegative, Positive
 from tacit.compiled import kernel
 from tacit.diffusion import sound as diffusion_sound
 from tacit.diffusion.private import PrivateBanditPolicy
@@ -80,14 +80,8 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
     protects: ClassVar[str] = "each loss and signal, from neighbours too (published: nothing)"
     paper: ClassVar[str] = "000 Algorithm 2"
 
-    signal_epsilon: float | None = None
-    message_bound: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.signal_epsilon is not None:
-            require(self, "signal_epsilon", ">= 0", self.signal_epsilon >= 0, self.signal_epsilon)
-        require(self, "message_bound", "> 0", self.message_bound > 0, self.message_bound)
+    signal_epsilon: NonNegative | None = None
+    message_bound: Positive = 1.0
 
     @property
     def signal_release(self) -> Release:
@@ -102,12 +96,13 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected: the loss and the signal of one agent in one round."""
-        scope: dict[str, Any] = {"unit": "round", "trust": "local", "span": "run"}
+        scope: dict[str, Any] = {"unit": "message", "trust": "local", "span": "run"}
         if not self.corrected:
             return self._published_guarantee(scope)
+        scope["not_protected"] = ("sending", "others", *self.open_to_all)
         releases = [(self.loss_release, 1), (self.signal_release, 1)]
         note = (
-            "The loss and the signal of one agent in one round; where one event changes those of n "
+            "That is its loss and its signal in one round; where one event changes those of n "
             "agents, n times that."
         )
         if self.rounds_per_report == 1:
@@ -146,9 +141,10 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
                 (self.signal_release, signals),
             ],
             delta=delta,
-            unit="user",
+            unit="agent",
             trust="local",
             span="run",
+            not_protected=("sending", *self.open_to_all),
         )
 
     @property
@@ -179,7 +175,7 @@ def run(
     last: Any,
 ) -> None:
     """Play rounds first to last - 1 of the published box."""
-    mu, p, P, choices = state
+    mu, log_mu, p, P, choices = state
     b, b_message = bounds
     truth = trace.truth
     N, M = mu.shape
@@ -187,7 +183,7 @@ def run(
         truth_at(table, t, truth)
         for k in range(N):
             S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(mu, k, S, table.signal_std, p)
+            intermediate(log_mu, k, S, table.signal_std, p)
             mix(mu, k, gamma, p)
             for theta in range(M):  # steps 2 to 4
                 noisy = release_bounded(
@@ -208,5 +204,5 @@ def run(
             loss = loss_at(table, t, k, theta, truth[table.group[k]])
             noisy = release_bounded(tape, t, k, NOISE, loss, 1.0, epsilon, b)  # steps 7, 8
             scaled = (noisy + b) / (2.0 * b + 1.0)  # step 9
-            reweigh(mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
+            reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
         note(table, trace, t, mu)

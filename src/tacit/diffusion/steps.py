@@ -11,24 +11,70 @@ from typing import Any
 
 from tacit.compiled import kernel
 
-__all__ = ["consensus", "draw", "intermediate", "mix", "reweigh"]
+__all__ = [
+    "centre",
+    "consensus",
+    "draw",
+    "intermediate",
+    "log_consensus",
+    "log_intermediate",
+    "mix",
+    "normalise",
+    "reweigh",
+    "shares",
+]
+
+# Beliefs stay above e^-700 over M, so that none is ever zero.
+_SMALLEST = -700.0
 
 
 @kernel
-def intermediate(mu: Any, k: Any, S: Any, sigma: Any, psi: Any) -> None:
+def intermediate(log_mu: Any, k: Any, S: Any, sigma: Any, psi: Any) -> None:
     """Write psi_k, the belief mu_k after Bayes' rule on the signal S (eqs. 3 and 4)."""
-    M = mu.shape[1]
-    nearest = min(max(S, 0.0), M - 1.0)
-    nearest = math.floor(nearest + 0.5)
+    log_intermediate(log_mu, k, S, sigma, psi)
+    shares(psi, k, psi)
+
+
+@kernel
+def log_intermediate(log_mu: Any, k: Any, S: Any, sigma: Any, log_psi: Any) -> None:
+    """Write ln psi_k, but for a constant."""
+    for theta in range(log_mu.shape[1]):
+        far = (S - theta) / sigma
+        log_psi[k, theta] = log_mu[k, theta] - 0.5 * far * far
+    centre(log_psi, k)
+
+
+@kernel
+def centre(logs: Any, k: Any) -> None:
+    """Take the largest of row k from all of them."""
+    most = logs[k, 0]
+    for theta in range(1, logs.shape[1]):
+        most = max(most, logs[k, theta])
+    for theta in range(logs.shape[1]):
+        logs[k, theta] -= most
+
+
+@kernel
+def shares(logs: Any, k: Any, out: Any) -> None:
+    """Write what the logarithms of row k, of which the largest is 0, stand for."""
+    M = logs.shape[1]
     total = 0.0
     for theta in range(M):
-        # Relative to the likeliest state, so that a wild signal does not make all of them zero.
-        near, far = S - nearest, S - theta
-        exponent = near * near - far * far
-        psi[k, theta] = mu[k, theta] * math.exp(exponent / (2.0 * sigma * sigma))
-        total += psi[k, theta]
+        out[k, theta] = math.exp(max(logs[k, theta], _SMALLEST))
+        total += out[k, theta]
     for theta in range(M):
-        psi[k, theta] = psi[k, theta] / total if total > 0.0 else mu[k, theta]
+        out[k, theta] /= total
+
+
+@kernel
+def normalise(logs: Any, k: Any) -> None:
+    """Take from row k what makes the sum of what it stands for 1."""
+    total = 0.0
+    for theta in range(logs.shape[1]):
+        total += math.exp(logs[k, theta])
+    shift = math.log(total)
+    for theta in range(logs.shape[1]):
+        logs[k, theta] -= shift
 
 
 @kernel
@@ -51,6 +97,23 @@ def consensus(indptr: Any, senders: Any, weights: Any, p: Any, k: Any, P: Any) -
 
 
 @kernel
+def log_consensus(
+    indptr: Any, senders: Any, weights: Any, log_psi: Any, k: Any, log_mu: Any
+) -> None:
+    """Write ln mu_k, but for a constant, the weighted sum of the beliefs agent k hears (eq. 5)."""
+    M = log_psi.shape[1]
+    for theta in range(M):
+        most = -math.inf
+        for i in range(indptr[k], indptr[k + 1]):
+            most = max(most, log_psi[senders[i], theta])
+        total = 0.0
+        for i in range(indptr[k], indptr[k + 1]):
+            total += weights[i] * math.exp(log_psi[senders[i], theta] - most)
+        log_mu[k, theta] = most + math.log(total)
+    centre(log_mu, k)
+
+
+@kernel
 def draw(P: Any, u: Any) -> Any:
     """Return the state at quantile u of P, which need not be normalised."""
     total = 0.0
@@ -67,11 +130,11 @@ def draw(P: Any, u: Any) -> Any:
 
 
 @kernel
-def reweigh(mu: Any, k: Any, theta: Any, exponent: Any) -> None:
-    """Multiply mu_k(theta) by exp(-exponent) and normalise (step 8)."""
-    mu[k, theta] *= math.exp(-exponent)
-    total = 0.0
-    for state in range(mu.shape[1]):
-        total += mu[k, state]
-    for state in range(mu.shape[1]):
-        mu[k, state] /= total
+def reweigh(mu: Any, log_mu: Any, k: Any, theta: Any, exponent: Any) -> None:
+    """Multiply mu_k(theta) by exp(-exponent) and normalise (step 8), in logarithms.
+
+    A belief too small for a float still has its logarithm, and comes back when others lose.
+    """
+    log_mu[k, theta] -= exponent
+    centre(log_mu, k)
+    shares(log_mu, k, mu)

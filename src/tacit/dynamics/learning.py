@@ -18,12 +18,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.checks import Count, Probability, Rule, Whole, check, one_of, require
 from tacit.dynamics.rounds import (
     CROWD,
     DEALT,
@@ -33,14 +33,14 @@ from tacit.dynamics.rounds import (
     run_agents,
     run_crowd,
 )
-from tacit.dynamics.stages import Rule, State
+from tacit.dynamics.stages import Numbers, State
 from tacit.dynamics.tables import Table, Trace
 from tacit.dynamics.tuning import recommend, release_of
 from tacit.networks import Graph
 from tacit.networks.walks import Walk
-from tacit.policy import Policy, Program
-from tacit.privacy import Claim, Guarantee, UnaryRelease, compose
-from tacit.tapes import RECORDED, Tape
+from tacit.policy import Policy, Program, require_secure
+from tacit.privacy import Claim, Guarantee, Mechanism, UnaryEncoding, UnaryRelease, compose
+from tacit.tapes import RECORDED, SECURE, Tape
 
 __all__ = ["LearningDynamics"]
 
@@ -49,6 +49,21 @@ _ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd":
 _FEW = 64
 #: Up to so many agents, `mixed` perturbs them one by one, so that an audit sees their messages.
 _FACES = 1000
+
+_Options = Annotated[int, Rule("in 1..63", lambda v: 1 <= v <= 63, {"minimum": 1, "maximum": 63})]
+_Hops = Annotated[
+    int, Rule("in 1..65535", lambda v: 1 <= v <= 65535, {"minimum": 1, "maximum": 65535})
+]
+_Level = Annotated[float, Rule("> 0", lambda v: v > 0, {"exclusiveMinimum": 0})]
+_Beta = Annotated[
+    float, Rule("in [0.5, 1]", lambda v: 0.5 <= v <= 1, {"minimum": 0.5, "maximum": 1})
+]
+_Below1 = Annotated[
+    float, Rule("in [0, 1)", lambda v: 0 <= v < 1, {"minimum": 0, "exclusiveMaximum": 1})
+]
+_Above0 = Annotated[
+    float, Rule("in (0, 1]", lambda v: 0 < v <= 1, {"exclusiveMinimum": 0, "maximum": 1})
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,51 +137,38 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     protects: ClassVar[str] = "each message; a history composes (published: nothing)"
     paper: ClassVar[str] = "001, Section 4"
 
-    n_options: int
-    n_agents: int
-    epsilon: float
-    beta: float | None = None
-    mu: float | None = None
-    tokens: int | None = None
-    delta: float = 0.0
-    walk_length: int | None = None
-    engine: str = "mixed"
-    variant: str = "corrected"
-    encoding: str = "plain"
+    n_options: _Options
+    n_agents: Count
+    epsilon: _Level
+    beta: _Beta | None = None
+    mu: Probability | None = None
+    tokens: Count | None = None
+    delta: _Below1 = 0.0
+    walk_length: _Hops | None = None
+    engine: Annotated[str, one_of(*_ENGINES)] = "mixed"
+    variant: Annotated[str, one_of("corrected", "published")] = "corrected"
+    encoding: Annotated[str, one_of("plain", "optimised")] = "plain"
     memoised: bool = False
-    wake_prob: float = 1.0
-    loss: float = 0.0
-    delay: int = 0
-    sample_pairs: int = 64
+    wake_prob: _Above0 = 1.0
+    loss: _Below1 = 0.0
+    delay: Whole = 0
+    sample_pairs: Count = 64
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """What perturbs an adoption."""
+        if math.isinf(self.epsilon):
+            return ()
+        optimised = self.encoding == "optimised"
+        return (UnaryEncoding(epsilon=self.epsilon, options=self.n_options, optimised=optimised),)
 
     @property
     def secure(self) -> bool:
-        """Whether all its noise has an exact sampler."""
-        return True
+        """Whether all its noise has an exact sampler: not where only counts are perturbed."""
+        return super().secure and self.rule.each
 
     def __post_init__(self) -> None:
-        require(self, "n_options", "in 1..63", 1 <= self.n_options <= 63, self.n_options)
-        require(self, "n_agents", ">= 1", self.n_agents >= 1, self.n_agents)
-        require(self, "epsilon", "> 0", self.epsilon > 0, self.epsilon)
-        require(self, "delta", "in [0, 1)", 0 <= self.delta < 1, self.delta)
-        rules = self.beta is None or 0.5 <= self.beta <= 1
-        require(self, "beta", "in [0.5, 1]", rules, self.beta)
-        require(self, "mu", "in [0, 1]", self.mu is None or 0 <= self.mu <= 1, self.mu)
-        require(self, "tokens", ">= 1", self.tokens is None or self.tokens >= 1, self.tokens)
-        length = self.walk_length
-        good = length is None or 1 <= length < 1 << 16
-        require(self, "walk_length", "in 1..65535", good, length)
-        for parameter, known in (
-            ("engine", tuple(_ENGINES)),
-            ("variant", ("corrected", "published")),
-            ("encoding", ("plain", "optimised")),
-        ):
-            value = getattr(self, parameter)
-            require(self, parameter, f"in {known}", value in known, value)
-        require(self, "wake_prob", "in (0, 1]", 0 < self.wake_prob <= 1, self.wake_prob)
-        require(self, "loss", "in [0, 1)", 0 <= self.loss < 1, self.loss)
-        require(self, "delay", ">= 0", self.delay >= 0, self.delay)
-        require(self, "sample_pairs", ">= 1", self.sample_pairs >= 1, self.sample_pairs)
+        check(self)
         faceless = self.engine == "crowd" and self.memoised
         require(self, "memoised", "False for a crowd, which has no members", not faceless, True)
 
@@ -179,10 +181,10 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         """Return what is protected of one adoption: it is told once, in one message."""
         silent = self.variant == "published"
         if math.isinf(self.epsilon):
-            return Guarantee.none("Nothing is perturbed.", unit="round", trust="local")
+            return Guarantee.none("Nothing is perturbed.", unit="message", trust="local")
         claim = Claim(
             epsilon=self.epsilon,
-            unit="round",
+            unit="message",
             trust="local",
             span="message",
             holds=not silent,
@@ -191,16 +193,17 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             else "agents without an adoption perturb and send zeros, and a bit more or less "
             "costs at most epsilon",
         )
-        scope: dict[str, Any] = {"unit": "round", "trust": "local", "claim": claim}
+        scope: dict[str, Any] = {"unit": "message", "trust": "local", "claim": claim}
         if silent:
             why = "Silence and speech are told apart with certainty: delta is 1 at every epsilon."
             return Guarantee.none(why, span="message", **scope)
+        scope["not_protected"] = ("sending", "others", "graph")
         return compose([(self.release, 1)], span="message", basis="theorem", **scope)
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected of an agent's whole history of `horizon` rounds."""
         one = self.message_guarantee()
-        scope: dict[str, Any] = {"unit": "user", "trust": "local", "span": "run"}
+        scope: dict[str, Any] = {"unit": "agent", "trust": "local", "span": "run"}
         if not one.private:
             return Guarantee.none(one.note, claim=one.claim, **scope)
         if self.memoised:
@@ -209,6 +212,7 @@ class LearningDynamics(Policy[Table, Any, Trace]):
                 "protected: see value_guarantee."
             )
             return Guarantee.none(why, claim=one.claim, **scope)
+        scope["not_protected"] = ("sending", "graph")
         return compose([(self.release, horizon)], delta=self.delta, claim=one.claim, **scope)
 
     def value_guarantee(self, changes: int) -> Guarantee:
@@ -226,9 +230,14 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             return self.guarantee(changes)
         return compose(
             [(self.release, changes)],
-            delta=self.delta, unit="user", trust="local", span="run", note=note,
+            delta=self.delta,
+            unit="agent",
+            trust="local",
+            span="run",
+            note=note,
+            not_protected=("sending", "graph", "the times at which the adoption changes"),
             claim=self.message_guarantee().claim,
-        )  # fmt: skip
+        )
 
     @property
     def hops(self) -> int:
@@ -236,7 +245,7 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         return self.walk_length or max(1, math.ceil(3 * math.log(self.n_agents)))
 
     @cached_property
-    def rule(self) -> Rule:
+    def rule(self) -> Numbers:
         """The numbers the kernels need."""
         release = self.release
         p, q = release.keep_one, 1.0 - release.keep_zero
@@ -245,13 +254,16 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             beta, mu = 0.505, 6.7e-5
         else:
             beta, mu, _ = recommend(
-                n_agents=self.n_agents, n_options=self.n_options, epsilon=self.epsilon,
-                tokens=tokens, encoding=self.encoding,
-            )  # fmt: skip
+                n_agents=self.n_agents,
+                n_options=self.n_options,
+                epsilon=self.epsilon,
+                tokens=tokens,
+                encoding=self.encoding,
+            )
         engine = _ENGINES[self.engine]
         if engine == MOMENTS and tokens <= _FEW:
             engine = DEALT
-        return Rule(
+        return Numbers(
             engine=engine,
             each=engine <= DEALT
             or self.memoised
@@ -290,12 +302,13 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             if self.engine == "endpoints":
                 rows = _walk_matrix_power(psi, self.hops)
         counts = np.array([N // M + (j < N % M) for j in range(M)] + [0])
-        for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
-            counts[agent % M] -= 1
-            counts[option] += 1
         adoption = np.arange(N if self.engine != "crowd" else 0) % M
-        if self.engine != "crowd":
-            adoption[table.edit_agents] = table.edit_options
+        if self.engine == "crowd":
+            later = bool(np.any(table.edit_rounds > 0))
+            require(self, "engine", "not crowd where later adoptions are given", not later, "crowd")
+            for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
+                counts[agent % M] -= 1
+                counts[option] += 1
         return State(
             adoption=adoption.astype(np.int16),
             counts=counts.astype(np.int64),
@@ -313,6 +326,8 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     def program(self, state: State, table: Table, tape: Tape, trace: Any) -> Program:
         """Return the kernel and its arguments."""
         require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
+        if tape.kind == SECURE:
+            require_secure(self)
         run = run_crowd if self.engine == "crowd" else run_agents
         return run, (self.rule, state, table, tape, trace)
 

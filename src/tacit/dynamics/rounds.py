@@ -24,7 +24,7 @@ from tacit.dynamics.engines import (
     walk,
 )
 from tacit.dynamics.stages import awake, choose, perturb_counts, perturb_each
-from tacit.dynamics.tables import note, signal, watch
+from tacit.dynamics.tables import note, replace_adoptions, signal, watch
 from tacit.generator import to_unit
 from tacit.tapes import ADOPT, EXPLORE, PICK, WAKE
 from tacit.variates import binomial, block, multinomial, source_of
@@ -52,6 +52,7 @@ def run_agents(
     adopt = np.zeros(M)
     bits = M + math.ceil(math.log2(rule.walk + 1.0))
     for t in range(first, last):
+        replace_adoptions(table, t, state.adoption, state.counts)
         watch(table.qualities, trace, state.counts)
         slot = t % W
         if rule.each:

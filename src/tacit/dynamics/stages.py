@@ -17,13 +17,13 @@ from tacit.privacy.samplers import release_bit
 from tacit.tapes import NOISE, WAKE, drawn
 from tacit.variates import binomial, block
 
-__all__ = ["Rule", "State", "awake", "choose", "perturb_counts", "perturb_each"]
+__all__ = ["Numbers", "State", "awake", "choose", "perturb_counts", "perturb_each"]
 
 _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)
 
 
-class Rule(NamedTuple):
+class Numbers(NamedTuple):
     """What the kernels need."""
 
     engine: int

@@ -14,11 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.checks import Whole, check, require
 from tacit.compiled import kernel
 from tacit.generator import key_of, philox, to_unit
 from tacit.networks import Graph
 from tacit.policy import Environment
+from tacit.privacy import Neighbours
 
 __all__ = ["SocialOptions", "Table", "Trace", "edit_adoption", "signal"]
 
@@ -38,9 +39,11 @@ class Table(NamedTuple):
     """Shape (N + 1,): where each agent's neighbours begin; (0,) without a network."""
     indices: NDArray[np.int32]
     """Shape (2 E,): the neighbours."""
+    edit_rounds: NDArray[np.int64]
     edit_agents: NDArray[np.int64]
     edit_options: NDArray[np.int64]
-    """Shape (X,) each: agents that begin with another option than their number modulo M."""
+    """Shape (X,) each: adoptions that are replaced before a round; in round 0 the first ones, which
+    are else an agent's number modulo M."""
 
 
 class Trace(NamedTuple):
@@ -88,10 +91,11 @@ class SocialOptions(Environment[Table, Trace]):
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
     qualities: tuple[float, ...]
-    n_agents: int = 0
+    n_agents: Whole = 0
     network: Graph | None = None
 
     def __post_init__(self) -> None:
+        check(self)
         object.__setattr__(self, "qualities", tuple(float(x) for x in self.qualities))
         require(self, "qualities", "not empty", len(self.qualities) > 0, self.qualities)
         inside = all(0.0 <= x <= 1.0 for x in self.qualities)
@@ -117,6 +121,7 @@ class SocialOptions(Environment[Table, Trace]):
             n_agents=self.n_agents,
             indptr=indptr,
             indices=indices,
+            edit_rounds=np.empty(0, np.int64),
             edit_agents=np.empty(0, np.int64),
             edit_options=np.empty(0, np.int64),
         )
@@ -138,17 +143,80 @@ class SocialOptions(Environment[Table, Trace]):
         """The numbers of options and of agents."""
         return {"n_options": len(self.qualities), "n_agents": self.n_agents}
 
+    def neighbours(
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+    ) -> list[Neighbours]:
+        """Return pairs of tables that differ in what one agent adopts.
 
-def edit_adoption(table: Table, agent: int, option: int) -> Table:
-    """Return the neighbouring table in which `agent` begins with `option`, or with none (-1)."""
+        Parameters
+        ----------
+        unit : {"message", "agent"}
+            The adoption that one message tells, or those of all rounds.
+        horizon : int
+        seed : int
+            Chooses the table.
+        limit : int
+            At most so many pairs, the most telling ones first.
+        """
+        unit = {"round": "message", "user": "agent"}.get(unit, unit)
+        require(self, "unit", "one of message, agent", unit in ("message", "agent"), unit)
+        table = self.table(seed, 0, horizon)
+        last, rounds = len(self.qualities) - 1, range(horizon)
+        spans = [rounds] if unit == "agent" else [range(t, t + 1) for t in rounds]
+        pairs = []
+        for span in spans:
+            when = f"rounds 0 to {span[-1]}" if unit == "agent" else f"round {span[0]}"
+            for agent in sorted({0, self.n_agents - 1}):
+                for left, right in ((0, last), (0, -1), (last, -1))[0 if last > 0 else 1 :]:
+                    ends = [_adopting(table, agent, option, span) for option in (left, right)]
+                    other = "none" if right < 0 else f"option {right}"
+                    words = f"{when}, agent {agent} adopts option {left} against {other}"
+                    pairs.append(Neighbours(ends[0], ends[1], words))
+        return pairs[:limit]
+
+
+def _adopting(table: Table, agent: int, option: int, rounds: range) -> Table:
+    for t in rounds:
+        table = edit_adoption(table, agent, option, before=t)
+    return table
+
+
+def edit_adoption(table: Table, agent: int, option: int, *, before: int = 0) -> Table:
+    """Return the neighbouring table in which `agent` enters a round with another adoption.
+
+    Parameters
+    ----------
+    table : Table
+    agent : int
+    option : int
+        What it adopts, or -1 for nothing.
+    before : int, default 0
+        The round; 0 changes what the agent begins with.
+    """
     M = table.qualities.size
-    require("edit_adoption", "agent", "a new agent", agent not in table.edit_agents, agent)
-    require("edit_adoption", "agent", f"below {table.n_agents}", agent < table.n_agents, agent)
+    place = (before, agent)
+    edited = set(zip(table.edit_rounds.tolist(), table.edit_agents.tolist(), strict=True))
+    require("edit_adoption", "agent", "edited once a round", place not in edited, agent)
+    inside = 0 <= agent < table.n_agents
+    require("edit_adoption", "agent", f"in 0..{table.n_agents - 1}", inside, agent)
     require("edit_adoption", "option", f"in -1..{M - 1}", -1 <= option < M, option)
+    require("edit_adoption", "before", ">= 0", before >= 0, before)
     return table._replace(
+        edit_rounds=np.append(table.edit_rounds, np.int64(before)),
         edit_agents=np.append(table.edit_agents, np.int64(agent)),
         edit_options=np.append(table.edit_options, np.int64(option)),
     )
+
+
+@kernel
+def replace_adoptions(table: Any, t: Any, adoption: Any, counts: Any) -> None:
+    """Give agents the adoptions that the table wants before round t."""
+    for e in range(table.edit_rounds.size):
+        if table.edit_rounds[e] == t:
+            a, option = table.edit_agents[e], table.edit_options[e]
+            counts[adoption[a]] -= 1
+            counts[option] += 1
+            adoption[a] = option
 
 
 @kernel

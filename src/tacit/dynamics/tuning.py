@@ -110,9 +110,13 @@ def recommend(
     require("recommend", "n_options", ">= 1", n_options >= 1, n_options)
     require("recommend", "epsilon", "> 0", epsilon > 0, epsilon)
     noise = popularity_noise(
-        n_agents=n_agents, n_options=n_options, epsilon=epsilon,
-        tokens=tokens, variant=variant, encoding=encoding,
-    )  # fmt: skip
+        n_agents=n_agents,
+        n_options=n_options,
+        epsilon=epsilon,
+        tokens=tokens,
+        variant=variant,
+        encoding=encoding,
+    )
     strength = min(_STRONGEST, _STRENGTH * (n_options * noise) ** 0.25)
     beta = (1.0 + strength) / 2.0
     log_odds = math.log(beta / (1.0 - beta))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tacit.checks import require
 from tacit.compiled import address_of, call, kernel
-from tacit.policy import AnyEnvironment, AnyPolicy, require_secure
+from tacit.policy import AnyEnvironment, AnyPolicy, Environment, require_secure
 from tacit.privacy import Neighbours, SearchResult, search
 from tacit.simulation.run import require_match
 from tacit.tapes import SECURE, SEEDED, Tape
@@ -221,6 +221,8 @@ def neighbours_of(
     limit : int
         At most so many pairs.
     """
+    if type(environment).neighbours is not Environment.neighbours:
+        return environment.neighbours(unit, horizon, seed=seed, limit=limit)
     table = environment.table(seed, 0, horizon)
     if unit == "user" and hasattr(table, "edit_options"):
         return _adoptions(table)

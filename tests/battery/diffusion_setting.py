@@ -1,0 +1,106 @@
+"""The diffusion setting: agents who track a changing truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from battery.cases import MUTE, Audited, Case, Setting, Silent, fields_of
+from tacit.diffusion import ChangingTruth, DiffusionBandit
+from tacit.policy import Environment, Policy
+from tacit.tapes import seeded_tape
+
+APART = ((1.0, 0.0), (0.0, 1.0))
+STATES = 4
+
+
+class DiffusionSetting(Setting):
+    name = "diffusion"
+
+    def rounds(self, kind: type[Policy]) -> int:
+        return 60
+
+    def reading(self, kind: type[Policy]) -> int:
+        return 600
+
+    def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
+        if kind is DiffusionBandit:
+            return [{"rates": rates} for rates in ("constant", "theory", "adaptive")]
+        if "epsilon" not in fields_of(kind):
+            return [{}]
+        return [
+            {"epsilon": 1.0, "variant": "published"},
+            {"epsilon": 1.0, "variant": "corrected"},
+            {"epsilon": 1.0, "variant": "corrected", "mechanism": "laplace", "block": 4},
+        ]
+
+    def easy(self, kind: type[Policy]) -> Environment:
+        return ChangingTruth(n_states=STATES, dominance=1.0)
+
+    def corners(self, kind: type[Policy]) -> dict[str, tuple[Environment, int]]:
+        return {
+            "one agent": (ChangingTruth(network=((1.0,),)), 20),
+            "one state": (ChangingTruth(n_states=1), 20),
+            "one round": (ChangingTruth(), 1),
+            "nobody hears anybody": (ChangingTruth(network=APART, connectivity="weak"), 20),
+        }
+
+    def relabelled(self, kind: type[Policy]) -> tuple[Environment, Environment]:
+        # Signals order the states, so the labels may only be turned round.
+        first, last = 0, STATES - 1
+        return (
+            ChangingTruth(n_states=STATES, dominant=first),
+            ChangingTruth(n_states=STATES, dominant=last),
+        )
+
+    def learned(self, case: Case, final: Mapping[str, np.ndarray]) -> bool:
+        uniform = self.reading(case.kind) * (1 - 1 / STATES)
+        share = final["regret"].mean() / uniform
+        if case.parameters.get("variant") == "published":
+            # Known of the paper: scaled losses leave the published boxes near where they began.
+            return bool(share < 1.0)
+        return bool(share < 0.5)
+
+    def noise_draws(self, case: Case, policy: Any, environment: Environment, horizon: int) -> int:
+        if "epsilon" not in case.parameters:
+            return 0
+        B, N = policy.rounds_per_report, environment.n_agents
+        draws = N * (horizon // B)
+        if hasattr(policy, "signal_epsilon"):
+            draws += N * math.ceil(horizon / B) * (1 if policy.corrected else STATES)
+        return draws
+
+    def silent(self, case: Case) -> Iterator[Silent]:
+        # The published boxes scale losses even without noise: no plain policy is their twin.
+        if case.parameters.get("variant") == "corrected" and "mechanism" not in case.parameters:
+            environment = self.easy(case.kind)
+            # Spies are told a state, never the signal itself; unweighted signals make them twins.
+            hidden = "signal_epsilon" in fields_of(case.kind)
+            settings = {"exploration_prob": 0.0} if hidden else {}
+            mute = case.build(environment, case.rounds, epsilon=MUTE, **settings)
+            plain = Case(DiffusionBandit, {"rates": "adaptive", **settings}).build(
+                environment, case.rounds
+            )
+            yield Silent(environment, mute, plain, seeded_tape(3), seeded_tape(3))
+
+    def audited(self, case: Case) -> Iterator[Audited]:
+        environment = self.easy(case.kind)
+        policy: Any = case.build(environment, case.rounds)
+        guarantee = policy.guarantee(case.rounds)
+        if guarantee.basis == "none":
+            return
+        rounds = policy.rounds_per_report
+        pair = environment.neighbours(guarantee.unit, rounds, limit=1)[0]
+        yield Audited(
+            left=pair.left,
+            right=pair.right,
+            policy=policy,
+            half_noise=case.build(
+                environment, case.rounds, epsilon=2 * policy.epsilon, block=rounds
+            ),
+            rounds=rounds,
+            released=self.noise_draws(case, policy, environment, rounds),
+        )
