@@ -96,6 +96,10 @@ def write_atomically(path: Path, write: Any) -> None:
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)
         os.replace(temporary, path)
+    except OSError as error:
+        if error.filename is None:  # a full disk names no file
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -43,7 +43,11 @@ def run(
     """
     from tacit.simulation import Study
 
-    _run_study(Study.from_toml(study), out, workers, engine, as_json)
+    written = Study.from_toml(study)
+    try:
+        _run_study(written, out, workers, engine, as_json)
+    except ValueError as error:
+        raise ValueError(f"{study}: {error}") from None
 
 
 @app.command()
