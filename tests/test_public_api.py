@@ -11,13 +11,12 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Comparison Result __version__ compare register simulate
+        Comparison Learner Result __version__ compare register simulate
     """,
     "tacit.arms": """
-        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF Learner PythonPolicy Recorded RewardFunction Riser
-        Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform adopted
-        edit_rewards from_river
+        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Drifting EXP3 GAP GAPU
+        GraphFeedback KLUCB KLUCBCF PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF
+        SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform adopted edit_rewards from_river
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError
@@ -58,6 +57,10 @@ PUBLIC = {
     """,
     "tacit.report": """
         draw_curves figure save_figure
+    """,
+    "tacit.serving": """
+        Allowance Core Decision Event Experiment Learner MemoryStore Receipt RefusedError SQLiteStore
+        Store StoreError Terms
     """,
     "tacit.simulation": """
         CellResult Comparison Result Study StudyResult compare read run_study simulate

@@ -11,7 +11,6 @@ from tacit.arms.gapu import GAPU
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
-from tacit.arms.learner import Decision, Learner
 from tacit.arms.python import PythonPolicy, RewardFunction, adopted, from_river
 from tacit.arms.recorded import Recorded
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
@@ -41,10 +40,8 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Corruption",
-    "Decision",
     "Drifting",
     "GraphFeedback",
-    "Learner",
     "PythonPolicy",
     "Recorded",
     "RewardFunction",
