@@ -178,14 +178,9 @@ def parameters_of(kind: type[Any]) -> list[Parameter]:
 
     Examples
     --------
-    >>> from dataclasses import dataclass
-    >>> from tacit.checks import Count, Positive
-    >>> @dataclass(frozen=True)
-    ... class Coin:
-    ...     tosses: Count
-    ...     bias: Positive | None = None
-    >>> [(each.name, each.takes, each.default) for each in parameters_of(Coin)]
-    [('tosses', 'a whole number, >= 1', ''), ('bias', 'a number, > 0 and finite, or none', 'None')]
+    >>> from tacit.arms import UCB1
+    >>> [(each.name, each.takes, each.default) for each in parameters_of(UCB1)]
+    [('n_arms', 'a whole number, >= 1', ''), ('exploration', 'a number, >= 0 and finite', '2.0')]
     """
     hints, meanings = _hints(typing.cast(Any, kind)), _meanings(kind)
     return [
@@ -199,13 +194,9 @@ def schema_of(kind: type[Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from dataclasses import dataclass
-    >>> from tacit.checks import Count
-    >>> @dataclass(frozen=True)
-    ... class Coin:
-    ...     tosses: Count
-    >>> schema_of(Coin)["properties"]
-    {'tosses': {'type': 'integer', 'minimum': 1}}
+    >>> from tacit.arms import UCB1
+    >>> schema_of(UCB1)["properties"]["n_arms"]
+    {'type': 'integer', 'minimum': 1, 'description': 'Number of arms K.'}
     """
     hints, meanings, fields = _hints(typing.cast(Any, kind)), _meanings(kind), _fields(kind)
     properties: dict[str, Any] = {}

@@ -230,7 +230,7 @@ class RewardFunction(ArmsEnvironment):
     function : callable
         ``function(t, arm, rng)`` returns a reward in [0, 1]; `rng` is a NumPy generator, its own in
         every repetition.
-    n_arms : int
+    n_arms : int, default 2
         Number of arms K.
 
     Examples
@@ -250,7 +250,7 @@ class RewardFunction(ArmsEnvironment):
     spread: ClassVar[float] = 1.0
 
     function: Callable[[int, int, np.random.Generator], float]
-    n_arms: Count = 0  # must be given; a field without default cannot stand for a property
+    n_arms: Count = 2
 
     def __post_init__(self) -> None:
         check(self)
