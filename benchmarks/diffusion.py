@@ -29,7 +29,7 @@ from tacit.diffusion import (
 )
 from tacit.networks import Combination, barabasi_albert, read_edges
 from tacit.report.beliefs import draw_beliefs, draw_network_beliefs, draw_privacy_cost
-from tacit.simulation.result import Band
+from tacit.simulation.bands import Band
 
 M = 5
 

@@ -11,13 +11,13 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Learner Result __version__ register simulate
+        Comparison Learner Result __version__ compare register simulate
     """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample Bernoulli Beta Corruption DPIMED DPKLUCB DPSE
-        Drifting EXP3 GAP GAPU GraphFeedback KLUCB KLUCBCF LazyDPTS
-        Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
-        asymptotic_regret edit_rewards
+        Drifting EXP3 GAP GAPU GraphFeedback KLUCB KLUCBCF LazyDPTS PythonPolicy Recorded
+        RewardFunction Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN
+        Uniform adopted asymptotic_regret edit_rewards from_river
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError
@@ -72,7 +72,7 @@ PUBLIC = {
         Host Tokens make_app open_service serve
     """,
     "tacit.simulation": """
-        CellResult Result Study StudyResult read run_study simulate
+        CellResult Comparison Result Study StudyResult compare read run_study simulate
     """,
     "tacit.papers": """
         Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings papers

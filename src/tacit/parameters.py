@@ -22,6 +22,7 @@ import inspect
 import math
 import numbers
 import re
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +33,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from tacit.checks import Rule, require
 
-__all__ = ["Parameter", "converter", "described", "parameters_of", "schema_of"]
+__all__ = ["Parameter", "converter", "described", "parameters_of", "schema_of", "written"]
 
 D = TypeVar("D")
 Converter = Callable[[Any, type[Any]], Any]
@@ -109,6 +110,56 @@ def _example(kind: Any, name: str, parameter: str) -> str:
     return f"{name}:{parameter}=..."
 
 
+def written(text: str) -> dict[str, Any]:
+    """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``.
+
+    Values are TOML, else plain words.
+
+    Examples
+    --------
+    >>> written("klucb-cf:epsilon=1")
+    {'name': 'klucb-cf', 'epsilon': 1}
+    >>> written("my_module:MyPolicy:window=log")
+    {'name': 'my_module:MyPolicy', 'window': 'log'}
+    """
+    name, _, rest = text.partition(":")
+    public, colon, parameters = rest.partition(":")
+    if public.isidentifier() and (public[0].isupper() or colon):  # something in a module
+        name, rest = f"{name}:{public}", parameters
+    spec: dict[str, Any] = {"name": name}
+    for part in _split(rest):
+        key, equals, value = part.partition("=")
+        key = key.strip()
+        if not equals or not key:
+            raise ValueError(f"{text!r}: expected NAME:parameter=value, got {part!r}")
+        if key in spec:
+            raise ValueError(f"{text!r}: {key} is written twice")
+        try:
+            spec[key] = tomllib.loads(f"v = {value}")["v"]
+        except tomllib.TOMLDecodeError:
+            if value.strip().startswith(("[", "{")):
+                raise ValueError(
+                    f"{text!r}: cannot read {value}; inside brackets words need quotes, as in "
+                    "'graph={name=\"ring\",n_nodes=5}'"
+                ) from None
+            spec[key] = value.strip()
+    return spec
+
+
+def _split(text: str) -> Iterator[str]:
+    """Split at the commas that are not inside brackets."""
+    depth, part = 0, ""
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += character
+    if part:
+        yield part
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One parameter, for people."""
@@ -127,14 +178,9 @@ def parameters_of(kind: type[Any]) -> list[Parameter]:
 
     Examples
     --------
-    >>> from dataclasses import dataclass
-    >>> from tacit.checks import Count, Positive
-    >>> @dataclass(frozen=True)
-    ... class Coin:
-    ...     tosses: Count
-    ...     bias: Positive | None = None
-    >>> [(each.name, each.takes, each.default) for each in parameters_of(Coin)]
-    [('tosses', 'a whole number, >= 1', ''), ('bias', 'a number, > 0 and finite, or none', 'None')]
+    >>> from tacit.arms import UCB1
+    >>> [(each.name, each.takes, each.default) for each in parameters_of(UCB1)]
+    [('n_arms', 'a whole number, >= 1', ''), ('exploration', 'a number, >= 0 and finite', '2.0')]
     """
     hints, meanings = _hints(typing.cast(Any, kind)), _meanings(kind)
     return [
@@ -148,13 +194,9 @@ def schema_of(kind: type[Any]) -> dict[str, Any]:
 
     Examples
     --------
-    >>> from dataclasses import dataclass
-    >>> from tacit.checks import Count
-    >>> @dataclass(frozen=True)
-    ... class Coin:
-    ...     tosses: Count
-    >>> schema_of(Coin)["properties"]
-    {'tosses': {'type': 'integer', 'minimum': 1}}
+    >>> from tacit.arms import UCB1
+    >>> schema_of(UCB1)["properties"]["n_arms"]
+    {'type': 'integer', 'minimum': 1, 'description': 'Number of arms K.'}
     """
     hints, meanings, fields = _hints(typing.cast(Any, kind)), _meanings(kind), _fields(kind)
     properties: dict[str, Any] = {}

@@ -10,18 +10,19 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tacit.parameters import converter, described
+from tacit.parameters import converter, described, written
 from tacit.policy import AnyEnvironment, AnyPolicy, Environment, Policy
 
 __all__ = [
     "build",
     "build_both",
+    "build_named",
     "environment_named",
     "environments",
     "policies",
@@ -99,13 +100,20 @@ def _installed(what: str) -> dict[str, type[Any]]:
     return found
 
 
-def policy_named(name: str) -> type[AnyPolicy]:
-    """Return the policy called `name`, or ``module:Name``, or say which ones there are."""
+def policy_named(name: Any) -> type[AnyPolicy]:
+    """Return the policy called `name`, or ``module:Name``, or say which ones there are.
+
+    A class is taken as it is; one in plain Python, with ``select`` and ``update``, is made a policy by the
+    setting that it suits.
+    """
     return _named(policies(), "policy", name)
 
 
-def environment_named(name: str) -> type[AnyEnvironment]:
-    """Return the environment called `name`, or ``module:Name``, or say which ones there are."""
+def environment_named(name: Any) -> type[AnyEnvironment]:
+    """Return the environment called `name`, or ``module:Name``, or say which ones there are.
+
+    A class is taken as it is; a plain function is made an environment by the setting that it suits.
+    """
     return _named(environments(), "environment", name)
 
 
@@ -118,6 +126,9 @@ def _named(known: Mapping[str, type[D]], what: str, name: Any) -> type[D]:
         if ":" in name:
             kind: type[D] = _imported(what, name)
             return kind
+    elif (adopted := _adopted(what, name)) is not None:
+        taken: type[D] = adopted
+        return taken
     near = difflib.get_close_matches(str(name), known, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
     raise ValueError(f"no {what} is called {name!r}; {hint}")
@@ -136,12 +147,42 @@ def _imported(what: str, name: str) -> Any:
     except Exception as error:
         fault = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name}: {module_name} fails when imported ({fault})") from error
-    kind = getattr(module, public, None)
-    if _what(kind) == what:
+    kind = _adopted(what, getattr(module, public, None))
+    if kind is not None:
         return kind
     own = [key for key, value in vars(module).items() if _what(value) == what]
     hint = f"it has {', '.join(own)}" if own else f"it has no {what}"
     raise ValueError(f"{name}: expected a {what} class in {module_name}; {hint}")
+
+
+def _adopted(what: str, thing: Any) -> Any:
+    """Return `thing` if it is a class of the kind wanted, else what a setting makes of it."""
+    if _what(thing) == what:
+        return thing
+    if thing is None or _what(thing) is not None:
+        return None
+    for point in entry_points(group=GROUP):
+        adopt = getattr(point.load(), "adopted", None)
+        made = None if adopt is None else adopt(what, thing)
+        if made is not None:
+            return made
+    return None
+
+
+def build_named(
+    given: str | Mapping[str, Any],
+    named: Callable[[Any], type[D]],
+    public: Mapping[str, Any] | None = None,
+) -> D:
+    """Return what is written as ``name:parameter=value`` or as a mapping with a name.
+
+    Examples
+    --------
+    >>> build_named("bernoulli:means=[0.3,0.7]", environment_named)
+    Bernoulli(means=(0.3, 0.7))
+    """
+    spec = written(given) if isinstance(given, str) else dict(given)
+    return build(named(spec.pop("name", None)), public or {}, spec)
 
 
 def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any]) -> D:

@@ -101,6 +101,10 @@ def write_atomically(path: Path, write: Any, *, mode: int | None = None) -> None
             mode = 0o666 & ~umask
         temporary.chmod(mode)
         os.replace(temporary, path)
+    except OSError as error:
+        if error.filename is None:  # a full disk names no file
+            error.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -7,7 +7,6 @@ differs between settings (an easy environment, who is a neighbour, what plain me
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,22 +14,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.battery import arrays, play
+from tacit.battery import digest as fingerprint
 from tacit.policy import Environment, Policy
 from tacit.registry import build, policies
 from tacit.registry import environments as registered
-from tacit.simulation.run import checkpoints_of
-from tacit.tapes import CHOICE, NOISE, RADIUS, ROUNDING, Tape, recorded_tape, seeded_tape
+from tacit.tapes import CHOICE, NOISE, RADIUS, ROUNDING, Tape, recorded_tape
 
 MUTE = 60.0  # at this epsilon the noise is below the last bit of a float
 FAINT = 30.0  # the largest epsilon of a mechanism, where a bit is flipped once in 10^13
-
-
-class Run(NamedTuple):
-    """What one repetition left behind."""
-
-    state: Any
-    trace: Any
-    tape: Tape
 
 
 class Silent(NamedTuple):
@@ -154,37 +146,6 @@ def environments() -> list[type[Environment]]:
     return list(registered().values())
 
 
-def play(
-    policy: Policy,
-    environment: Environment,
-    horizon: int,
-    *,
-    table: Any = None,
-    tape: Tape | None = None,
-    seed: int = 5,
-    chunk: int | None = None,
-) -> Run:
-    """Play one repetition, recording everything, `chunk` rounds at a time."""
-    table = environment.table(seed, 0, horizon) if table is None else table
-    tape = seeded_tape(seed, 0) if tape is None else tape
-    state = policy.start(table)
-    trace = environment.trace(horizon, checkpoints_of(horizon, 10), record=True)
-    for first in range(0, horizon, chunk or horizon):
-        last = min(first + (chunk or horizon), horizon)
-        policy.play(state, table, tape, trace, first, last)
-    return Run(state, trace, tape)
-
-
-def arrays(value: Any, name: str = "") -> dict[str, np.ndarray]:
-    """Return every array of a nested ``NamedTuple`` by its dotted name."""
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        found: dict[str, np.ndarray] = {}
-        for part in value._fields:
-            found |= arrays(getattr(value, part), f"{name}.{part}")
-        return found
-    return {name: np.array(value)}
-
-
 def assert_same(one: Any, other: Any) -> None:
     """Assert that two tuples of arrays are equal bit for bit, naming the first that is not."""
     left, right = arrays(one), arrays(other)
@@ -199,12 +160,7 @@ def assert_same(one: Any, other: Any) -> None:
 def digest(case: Case) -> str:
     """Return a fingerprint of everything a short run leaves behind."""
     environment, policy = case.easy()
-    run = play(policy, environment, case.rounds)
-    total = hashlib.sha256()
-    for name, array in (arrays(run.state) | arrays(run.trace, "trace")).items():
-        total.update(name.encode() + array.tobytes())
-    total.update(run.tape.reads.tobytes())
-    return total.hexdigest()
+    return fingerprint(play(policy, environment, case.rounds))
 
 
 def half_tape(horizon: int, draws: int) -> Tape:

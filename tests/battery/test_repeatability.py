@@ -13,8 +13,6 @@ import pytest
 
 import tacit
 from battery.cases import arrays, assert_same, cases, digest, play
-from tacit.simulation.run import checkpoints_of
-from tacit.state import load, save
 from tacit.tapes import secure_tape, seeded_tape
 
 CASES = cases()
@@ -27,12 +25,6 @@ def test_there_are_cases_of_every_policy():
 
     assert {case.kind for case in CASES} == set(policies().values())
     assert len({case.name for case in CASES}) == len(CASES)
-
-
-@every_case
-def test_same_seed_same_run(case):
-    environment, policy = case.easy()
-    assert_same(play(policy, environment, case.rounds), play(policy, environment, case.rounds))
 
 
 @every_case
@@ -51,36 +43,6 @@ def test_a_new_tape_leaves_the_table_alone(case):
             if array.tobytes() != arrays(second.state)[name].tobytes()
         ]
         assert differs, "a private policy does not depend on its tape"
-
-
-@every_case
-def test_chunked_equals_whole(case):
-    environment, policy = case.easy()
-    whole = play(policy, environment, case.rounds)
-    for chunk in (1, 7, case.rounds - 1):
-        assert_same(whole, play(policy, environment, case.rounds, chunk=chunk))
-
-
-@every_case
-def test_saved_and_restored_mid_run_continues_the_same(case, tmp_path):
-    environment, policy = case.easy()
-    whole = play(policy, environment, case.rounds)
-    table, half = environment.table(5, 0, case.rounds), case.rounds // 2 + 1
-    state, trace = (
-        policy.start(table),
-        environment.trace(case.rounds, checkpoints_of(case.rounds, 10), record=True),
-    )
-    policy.play(state, table, seeded_tape(5), trace, 0, half)
-    save(tmp_path / "state.npz", state, {"rounds": half})
-    restored, about = load(tmp_path / "state.npz", policy.start(table))
-    assert about["rounds"] == half
-    for array in arrays(state).values():
-        assert array.dtype != object
-    policy.play(
-        restored, environment.table(5, 0, case.rounds), seeded_tape(5), trace, half, case.rounds
-    )
-    assert_same(restored, whole.state)
-    assert_same(trace, whole.trace)
 
 
 def positions(run, limit):
@@ -144,16 +106,3 @@ def interpreted() -> dict[str, str]:
 @every_case
 def test_compiled_equals_interpreted(case, interpreted):
     assert digest(case) == interpreted[case.name]
-
-
-@every_case
-def test_the_fingerprint_notices_another_seed(case):
-    environment, policy = case.easy()
-    one, two = (
-        play(policy, environment, case.rounds, seed=5),
-        play(policy, environment, case.rounds, seed=6),
-    )
-    assert any(
-        not np.array_equal(array, arrays(two.trace)[name], equal_nan=True)
-        for name, array in arrays(one.trace).items()
-    )

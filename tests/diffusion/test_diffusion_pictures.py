@@ -13,7 +13,7 @@ from tacit.networks import erdos_renyi, ring
 
 pytest.importorskip("matplotlib")
 from tacit.report.beliefs import draw_beliefs, draw_network_beliefs, draw_privacy_cost
-from tacit.simulation.result import Band
+from tacit.simulation.bands import Band
 
 
 def simulated(network=None, *, record=True):

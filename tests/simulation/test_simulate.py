@@ -5,7 +5,7 @@ import pytest
 
 import tacit
 from tacit.arms import KLUCBCF, UCB1, Bernoulli, Recorded
-from tacit.simulation.result import band_of
+from tacit.simulation.bands import band_of
 
 ENVIRONMENT = Bernoulli(means=(0.3, 0.7))
 POLICY = KLUCBCF(n_arms=2, epsilon=1.0)

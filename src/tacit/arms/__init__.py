@@ -16,6 +16,7 @@ from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
 from tacit.arms.lazy_dp_ts import LazyDPTS
 from tacit.arms.lower_bounds import asymptotic_regret
+from tacit.arms.python import PythonPolicy, RewardFunction, adopted, from_river
 from tacit.arms.recorded import Recorded
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
@@ -50,12 +51,16 @@ __all__ = [
     "Drifting",
     "GraphFeedback",
     "LazyDPTS",
+    "PythonPolicy",
     "Recorded",
+    "RewardFunction",
     "Riser",
     "Rotating",
     "Switching",
     "TruncatedNormal",
     "Uniform",
     "asymptotic_regret",
+    "adopted",
     "edit_rewards",
+    "from_river",
 ]

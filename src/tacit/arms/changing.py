@@ -13,7 +13,15 @@ from tacit.checks import Count, NonNegative, Positive, Probability, Rule, Share,
 
 __all__ = ["Adversarial", "Drifting", "Riser", "Rotating", "Switching"]
 
-_Several = Annotated[int, Rule(">= 2", lambda n: n >= 2, {"minimum": 2})]
+_MOST = 1_000_000
+_Arms = Annotated[
+    int,
+    Rule(f"in 1..{_MOST:,}", lambda n: 1 <= n <= _MOST, {"minimum": 1, "maximum": _MOST}),
+]
+_Several = Annotated[
+    int,
+    Rule(f"in 2..{_MOST:,}", lambda n: 2 <= n <= _MOST, {"minimum": 2, "maximum": _MOST}),
+]
 _Growth = Annotated[float, Rule("> 1 and finite", lambda g: 1 < g < inf, {"exclusiveMinimum": 1})]
 
 
@@ -107,7 +115,7 @@ class Rotating(Switching):
     summary: ClassVar[str] = "the best arm moves on in every segment"
 
     means: tuple[tuple[float, ...], ...] = field(init=False, repr=False)
-    n_arms: Count = 2
+    n_arms: _Arms = 2
     segments: Count = 10
     high: Probability = 0.9
     low: Probability = 0.1
@@ -177,7 +185,7 @@ class Drifting(ArmsEnvironment):
     name: ClassVar[str] = "drifting"
     summary: ClassVar[str] = "means that drift smoothly within a variation budget"
 
-    n_arms: Count = 2
+    n_arms: _Arms = 2
     variation: NonNegative = 3.0
     knots: Count = 30
     rewards: Rewards = "bernoulli"
@@ -225,7 +233,7 @@ class Adversarial(ArmsEnvironment):
     rewards: ClassVar[str] = "bernoulli"
     spread: ClassVar[float] = 1.0
 
-    n_arms: Count = 2
+    n_arms: _Arms = 2
     gap: Share = 0.1
     growth: _Growth = 1.6
 

@@ -25,8 +25,8 @@ class Recorded(ArmsEnvironment):
     ----------
     data : array of shape (rounds, arms), optional
     file : path, optional
-        A ``.csv`` file with one column an arm (a header line is allowed), a ``.parquet`` file or a
-        ``.npy`` file. Give `data` or `file`.
+        A ``.csv`` file with one column an arm (a first line without any number is a header), a
+        ``.parquet`` file or a ``.npy`` file. Give `data` or `file`.
 
     Raises
     ------
@@ -110,29 +110,70 @@ def read_rewards(file: Path) -> NDArray[np.float64]:
     """Read rounds x arms from a CSV, Parquet or NPY file; an NPY file is mapped, not loaded."""
     if not file.is_file():
         raise ValueError(f"Recorded: expected file to exist, got {str(file)!r}")
-    if file.suffix == ".npy":
-        return check_rewards(np.load(file, mmap_mode="r", allow_pickle=False), file.name)
-    if file.suffix == ".parquet":
-        return check_rewards(_read_parquet(file), file.name)
-    if file.suffix == ".csv":
-        return check_rewards(_read_csv(file), file.name)
-    raise ValueError(f"Recorded: expected a .csv, .parquet or .npy file, got {file.name!r}")
+    readers = {".npy": _read_npy, ".parquet": _read_parquet, ".csv": _read_csv}
+    if file.suffix not in readers:
+        raise ValueError(f"Recorded: expected a .csv, .parquet or .npy file, got {file.name!r}")
+    return check_rewards(readers[file.suffix](file), file.name)
+
+
+def _read_npy(file: Path) -> NDArray[np.float64]:
+    try:
+        array: NDArray[Any] = np.load(file, mmap_mode="r", allow_pickle=False)
+    except (ValueError, EOFError, OSError) as error:
+        raise ValueError(f"{file.name}: not a NumPy file ({error})") from None
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"{file.name}: expected numbers, got {array.dtype}")
+    return array
 
 
 def _read_csv(file: Path) -> NDArray[np.float64]:
-    with file.open(encoding="utf-8") as lines:
-        header = not _is_row(lines.readline())
+    """Read numbers; a first line none of whose cells is a number is a header."""
     try:
-        return np.loadtxt(file, delimiter=",", skiprows=int(header), ndmin=2)
+        with file.open(encoding="utf-8-sig") as lines:
+            first = lines.readline().rstrip("\r\n")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file.name}: not a text file in UTF-8") from None
+    cells = first.split(",")
+    numbers = [_is_number(cell) for cell in cells]
+    header = first.strip() != "" and not any(numbers)
+    if not header and not all(numbers):
+        cell = cells[numbers.index(False)].strip()
+        raise ValueError(f"{file.name}, line 1: expected numbers or a header, got {cell!r}")
+    try:
+        with file.open(encoding="utf-8-sig") as lines:
+            if header:
+                lines.readline()
+            return np.loadtxt(lines, delimiter=",", ndmin=2, comments=None)
+    except UnicodeDecodeError:
+        raise ValueError(f"{file.name}: not a text file in UTF-8") from None
     except ValueError as error:
-        raise ValueError(f"{file.name}: {error}") from None
+        raise ValueError(_fault(file, header) or f"{file.name}: {error}") from None
 
 
-def _is_row(line: str) -> bool:
+def _fault(file: Path, header: bool) -> str:
+    """Return the first line of a CSV file that is not like the others."""
+    width = None
+    with file.open(encoding="utf-8-sig") as lines:
+        for number, line in enumerate(lines, 1):
+            cells = line.rstrip("\r\n").split(",")
+            if (header and number == 1) or not line.strip():
+                continue
+            width = width or len(cells)
+            if len(cells) != width:
+                return f"{file.name}, line {number}: expected {width} cells, got {len(cells)}"
+            for cell in cells:
+                if not _is_number(cell):
+                    what = cell.strip() or "nothing"
+                    return f"{file.name}, line {number}: expected a number, got {what!r}"
+    return ""
+
+
+def _is_number(cell: str) -> bool:
     try:
-        return bool([float(cell) for cell in line.split(",")])
+        float(cell)
     except ValueError:
         return False
+    return True
 
 
 def _read_parquet(file: Path) -> NDArray[np.float64]:
@@ -140,13 +181,20 @@ def _read_parquet(file: Path) -> NDArray[np.float64]:
         import pyarrow.parquet as pq
     except ImportError:
         raise ValueError("Recorded: Parquet needs pyarrow; pip install 'tacit[cli]'") from None
-    source = pq.ParquetFile(file)
+    try:
+        source = pq.ParquetFile(file)
+    except (ValueError, OSError) as error:
+        raise ValueError(f"{file.name}: not a Parquet file ({error})") from None
     columns = len(source.schema_arrow)
     rewards = np.empty((source.metadata.num_rows, columns))
     first = 0
     for batch in source.iter_batches():
         for arm in range(columns):
-            column = batch.column(arm).cast("float64")
+            try:
+                column = batch.column(arm).cast("float64")
+            except (ValueError, NotImplementedError):
+                name = source.schema_arrow.names[arm]
+                raise ValueError(f"{file.name}: expected numbers in column {name!r}") from None
             rewards[first : first + len(batch), arm] = column.to_numpy(zero_copy_only=False)
         first += len(batch)
     return rewards

@@ -7,8 +7,10 @@ is a file of this package with an ``app`` of its own, joined to the others below
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
+from typing import NoReturn
 
 try:
     import typer
@@ -35,24 +37,40 @@ for group in (listing, runs, evaluations, privacy, reproductions, service):
 def main() -> None:
     """Run the command line: 2 and one line for a mistake, 130 if it was stopped."""
     stop_once()
+    if sys.stdout is None:
+        _exit("standard output is closed")
     try:
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _quiet_output()
         code = 1
     except Exception as error:
         complaint = _complaint(error)
         if complaint is None:
             raise
-        print(f"tacit: {complaint}", file=sys.stderr)
-        code = 2
+        _quiet_output()
+        _exit(complaint)
     except KeyboardInterrupt:
         code = 130
     if code == 130:
         stopped()
         print("tacit: stopped; what was finished is kept", file=sys.stderr)
     raise SystemExit(code)
+
+
+def _exit(complaint: str) -> NoReturn:
+    if sys.stderr is not None:
+        print(f"tacit: {complaint}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _quiet_output() -> None:
+    """Let what is still to be printed go nowhere, so that the end of the process says nothing of it."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complaint(error: Exception) -> str | None:
@@ -62,6 +80,8 @@ def _complaint(error: Exception) -> str | None:
         text = f"{error.format_message()} (see {command} --help)"
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {(error.strerror or 'cannot be used').lower()}"
+    elif isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        text = "standard output: no space left on device"
     elif isinstance(error, MemoryError):
         text = f"not enough memory for this size ({error})"
     elif isinstance(error, ValueError | OSError):

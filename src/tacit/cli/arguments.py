@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,32 +37,10 @@ Horizon = Annotated[int, typer.Option(min=1, max=10**15, help="Rounds.")]
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``.
+    """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``."""
+    from tacit.parameters import written
 
-    Values are TOML, else plain words.
-    """
-    name, _, rest = text.partition(":")
-    public, _, parameters = rest.partition(":")
-    if public.isidentifier() and public[0].isupper():  # a class in a module
-        name, rest = f"{name}:{public}", parameters
-    spec: dict[str, Any] = {"name": name}
-    for part in _split(rest):
-        key, equals, value = part.partition("=")
-        key = key.strip()
-        if not equals or not key:
-            raise ValueError(f"{text!r}: expected NAME:parameter=value, got {part!r}")
-        if key in spec:
-            raise ValueError(f"{text!r}: {key} is written twice")
-        try:
-            spec[key] = tomllib.loads(f"v = {value}")["v"]
-        except tomllib.TOMLDecodeError:
-            if value.strip().startswith(("[", "{")):
-                raise ValueError(
-                    f"{text!r}: cannot read {value}; inside brackets words need quotes, as in "
-                    "'graph={name=\"ring\",n_nodes=5}'"
-                ) from None
-            spec[key] = value.strip()
-    return spec
+    return written(text)
 
 
 def policy_and_environment(policy: str, environment: str | None, horizon: int) -> tuple[Any, Any]:
@@ -88,17 +64,3 @@ def require_picture(path: Path | None) -> None:
         if path.suffix not in (".png", ".svg", ".pdf"):
             raise ValueError(f"--picture: expected a .png, .svg or .pdf file, got '{path}'")
         require_writable(path.parent)
-
-
-def _split(text: str) -> Iterator[str]:
-    """Split at the commas that are not inside brackets."""
-    depth, part = 0, ""
-    for character in text:
-        depth += (character in "[{") - (character in "]}")
-        if character == "," and depth == 0:
-            yield part
-            part = ""
-        else:
-            part += character
-    if part:
-        yield part

@@ -10,7 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.arguments import EngineName, Horizon, Json, Out, Seed, Workers, parsed
+from tacit.cli.arguments import (
+    EngineName,
+    Horizon,
+    Json,
+    Out,
+    Seed,
+    Workers,
+    parsed,
+    policy_and_environment,
+)
 from tacit.cli.output import as_text, progress_bar, show
 
 __all__ = ["app"]
@@ -34,7 +43,11 @@ def run(
     """
     from tacit.simulation import Study
 
-    _run_study(Study.from_toml(study), out, workers, engine, as_json)
+    written = Study.from_toml(study)
+    try:
+        _run_study(written, out, workers, engine, as_json)
+    except ValueError as error:
+        raise ValueError(f"{study}: {error}") from None
 
 
 @app.command()
@@ -79,6 +92,33 @@ def compare(
         grid={"policy.epsilon": list(epsilon)} if epsilon else {},
     )
     _run_study(study, out, workers, engine, as_json)
+
+
+@app.command()
+def check(
+    policy: Annotated[str, typer.Argument(help="NAME or module:Name, with :parameter=value,...")],
+    environment: Annotated[
+        str | None, typer.Option(help="Where it is checked; by default its own example.")
+    ] = None,
+    horizon: Horizon = 60,
+    runs: Annotated[int, typer.Option(min=100, help="Repetitions of the audit.")] = 4000,
+    as_json: Json = False,
+) -> None:
+    """Check a policy, of one's own or built in, as Tacit's tests check theirs.
+
+    Exits with 1 if a check fails.
+
+    Example: `tacit check klucb-cf:epsilon=1`
+    """
+    from tacit.battery import Subject, check_policy
+
+    chosen, place = policy_and_environment(policy, environment, horizon)
+    subject = Subject(policy=chosen, environment=place, horizon=horizon, runs=runs)
+    with progress_bar(f"check of {chosen.name}"):
+        rows = [finding._asdict() for finding in check_policy(subject)]
+    show(rows, as_json)
+    if any(row["verdict"] == "failed" for row in rows):
+        raise typer.Exit(1)
 
 
 def _run_study(

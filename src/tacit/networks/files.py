@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+import zlib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,9 +73,14 @@ def read_edges(
     if delimiter is None and ".csv" in Path(path).suffixes[-2:]:
         delimiter = ","
     content = Path(path).read_bytes()
-    if content[:2] == _GZIP:
-        content = gzip.decompress(content)
-    lines = content.decode("utf-8-sig").splitlines()
+    try:
+        if content[:2] == _GZIP:
+            content = gzip.decompress(content)
+        lines = content.decode("utf-8-sig").splitlines()
+    except (EOFError, OSError, zlib.error):
+        raise ValueError(f"{path}: a compressed file that is cut short or broken") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{path}: not a text file in UTF-8") from None
     numbers = [i for i, line in enumerate(lines) if line.strip() and line.lstrip()[0] not in "#%"]
     numbers = numbers[1:] if header else numbers
     rows = [lines[i] for i in numbers]

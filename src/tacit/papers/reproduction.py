@@ -99,7 +99,7 @@ class Summary:
 
 def summarise(values: Sequence[float]) -> Summary:
     """Summarise independent repetitions."""
-    from tacit.simulation.result import band_of
+    from tacit.simulation.bands import band_of
 
     array = np.asarray(values, float)
     band = band_of(array[:, None])

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.checks import require
 from tacit.report.style import figure, looks, save_figure
 from tacit.simulation import Result
-from tacit.simulation.result import Band
+from tacit.simulation.bands import Band
 
 __all__ = ["draw_beliefs", "draw_network_beliefs", "draw_privacy_cost"]
 

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from tacit.report.style import figure, looks, save_figure
-from tacit.simulation.files import CellResult, StudyResult
+from tacit.simulation.tables import CellResult, Tabular
 
-__all__ = ["draw_curves"]
+__all__ = ["draw_curves", "plot_curves"]
 
 _PER_PANEL = 8
 
 
-def draw_curves(result: StudyResult, folder: str | Path, measure: str | None = None) -> list[Path]:
+def draw_curves(result: Tabular, folder: str | Path, measure: str | None = None) -> list[Path]:
     """Draw a measure (by default the first) of every cell and return the files written."""
-    name = measure or next(iter(result.cells[0].measures))
-    panels = _panels(result.cells)
+    name = _measure(result, measure)
+    return save_figure(plot_curves(result, name), Path(folder) / f"{result.title}-{name}")
+
+
+def plot_curves(result: Tabular, measure: str | None = None) -> Any:
+    """Return a figure of a measure (by default the first) of every cell."""
+    name = _measure(result, measure)
+    panels = _panels(result.shown)
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
     size = (7.0, 4.4) if columns == 1 else (11.0, 4.0 * rows)
@@ -41,10 +48,18 @@ def draw_curves(result: StudyResult, folder: str | Path, measure: str | None = N
             axes.xaxis.set_major_formatter(lambda v, _: f"{v:,.0f}")
             axes.yaxis.set_major_formatter(lambda v, _: f"{v:,.0f}")
             axes.legend(fontsize=8)
-        n = len(result.cells[0].measures[name])
-        note = f"{result.name}: mean of {n} repetitions, 95% bands; research numerics"
+        n = len(result.shown[0].measures[name])
+        note = f"{result.title}: mean of {n} repetitions, 95% bands; research numerics"
         drawn.supxlabel(note, fontsize=8, color="0.35")
-        return save_figure(drawn, Path(folder) / f"{result.name}-{name}")
+    return drawn
+
+
+def _measure(result: Tabular, measure: str | None) -> str:
+    known = result.shown[0].measures
+    name = measure or next(iter(known))
+    if name not in known:
+        raise ValueError(f"no measure is called {name!r}; there are {', '.join(known)}")
+    return name
 
 
 def _panels(cells: tuple[CellResult, ...]) -> list[tuple[str, list[CellResult]]]:

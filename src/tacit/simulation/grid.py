@@ -15,9 +15,10 @@ from typing import Any
 
 from tacit.engines import ARRAYS, Engine, Here, Store, engine_named, only_run, run_jobs
 from tacit.engines.jobs import Progress
-from tacit.simulation.files import StudyResult, read, require_parquet, write
+from tacit.simulation.files import StudyResult, read, write
 from tacit.simulation.run import require_match, simulate
 from tacit.simulation.study import Cell, Study, blocks
+from tacit.simulation.tables import require_arrow
 from tacit.state import require_writable
 
 __all__ = ["run_study"]
@@ -50,7 +51,7 @@ def run_study(
     -------
     StudyResult
     """
-    require_parquet()
+    require_arrow()
     folder = Path(folder)
     require_writable(folder)
     target = folder / f"{study.name}.parquet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,55 +12,17 @@ from numpy.typing import NDArray
 
 from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.privacy import Guarantee
+from tacit.simulation.bands import Band, band_of
+from tacit.simulation.tables import CellResult, Tabular
 
-__all__ = ["Band", "Result", "band_of"]
-
-
-@dataclass(frozen=True)
-class Band:
-    """A mean with a confidence band, checkpoint by checkpoint."""
-
-    mean: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-
-
-def band_of(values: NDArray[np.float64]) -> Band:
-    """Return the mean of rows and its 95% band (Student's t, over repetitions).
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> band = band_of(np.array([[1.0], [3.0]]))
-    >>> float(band.mean[0]), round(float(band.high[0] - band.mean[0]), 2)
-    (2.0, 12.71)
-    """
-    n = len(values)
-    mean = values.mean(axis=0)
-    if n < 2:
-        return Band(mean, mean, mean)
-    half = _student_95(n - 1) * values.std(axis=0, ddof=1) / np.sqrt(n)
-    return Band(mean, mean - half, mean + half)
-
-
-# 97.5% points of Student's t for 1 to 30 degrees of freedom; beyond, a series that is within 1e-4.
-_T975 = (
-    12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281,
-    2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199, 2.1098, 2.1009, 2.0930, 2.0860,
-    2.0796, 2.0739, 2.0687, 2.0639, 2.0595, 2.0555, 2.0518, 2.0484, 2.0452, 2.0423,
-)  # fmt: skip
-
-
-def _student_95(freedom: int) -> float:
-    if freedom <= len(_T975):
-        return _T975[freedom - 1]
-    z = 1.959963985
-    return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+__all__ = ["Result", "cell_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Result:
+class Result(Tabular):
     """The repetitions of one policy in one environment.
+
+    It has a table form (`frame`, `table`), a picture (`plot`) and shows itself in a notebook.
 
     Parameters
     ----------
@@ -101,3 +64,29 @@ class Result:
     def band(self, measure: str) -> Band:
         """Return mean and 95% band of `measure` at every checkpoint."""
         return band_of(self.measures[measure])
+
+    @property
+    def title(self) -> str:
+        """The policy in the environment."""
+        return f"{self.policy.name} in {self.environment.name}"
+
+    @property
+    def shown(self) -> tuple[CellResult, ...]:
+        """The one cell."""
+        return (cell_of(self.policy.name, self),)
+
+
+def cell_of(label: str, result: Result, varied: Mapping[str, Any] | None = None) -> CellResult:
+    """Return a result as a cell of a comparison."""
+    return CellResult(
+        label=label,
+        name=result.policy.name,
+        policy=repr(result.policy),
+        environment=repr(result.environment),
+        horizon=result.horizon,
+        varied=varied or {},
+        guarantee=json.loads(result.guarantee.to_json()),
+        numerics=result.numerics,
+        checkpoints=result.checkpoints,
+        measures=result.measures,
+    )
