@@ -59,8 +59,8 @@ __all__ = [
     "Switching",
     "TruncatedNormal",
     "Uniform",
-    "asymptotic_regret",
     "adopted",
+    "asymptotic_regret",
     "edit_rewards",
     "from_river",
 ]
