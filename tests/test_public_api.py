@@ -15,7 +15,7 @@ PUBLIC = {
     """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample Bernoulli Beta Corruption DPIMED DPKLUCB DPSE
-        Decision Drifting EXP3 GAP GAPU GraphFeedback KLUCB KLUCBCF LazyDPTS Learner
+        Decision Drifting EXP3 GAP GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS Learner PIMEDCF
         Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
         asymptotic_regret edit_rewards
     """,
