@@ -15,9 +15,9 @@ PUBLIC = {
     """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample Bernoulli Beta Corruption DPIMED DPKLUCB DPSE
-        Drifting EXP3 GAP GAPU GraphFeedback KLUCB KLUCBCF LazyDPTS PythonPolicy Recorded
-        RewardFunction Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN
-        Uniform adopted asymptotic_regret edit_rewards from_river
+        Drifting EXP3 GAP GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF
+        PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB Switching TSN
+        TruncatedNormal UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError

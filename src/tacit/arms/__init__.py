@@ -11,11 +11,13 @@ from tacit.arms.dpse import DPSE
 from tacit.arms.exp3 import EXP3
 from tacit.arms.gap import GAP
 from tacit.arms.gapu import GAPU
+from tacit.arms.glr_klucb_cf import GLRKLUCBCF
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
 from tacit.arms.lazy_dp_ts import LazyDPTS
 from tacit.arms.lower_bounds import asymptotic_regret
+from tacit.arms.p_imed_cf import PIMEDCF
 from tacit.arms.python import PythonPolicy, RewardFunction, adopted, from_river
 from tacit.arms.recorded import Recorded
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
@@ -35,8 +37,10 @@ __all__ = [
     "EXP3",
     "GAP",
     "GAPU",
+    "GLRKLUCBCF",
     "KLUCB",
     "KLUCBCF",
+    "PIMEDCF",
     "SWKLUCBCF",
     "SWUCB",
     "TSN",

@@ -1,0 +1,125 @@
+"""P-IMED-CF and GLR-klUCB-CF: against the box, in bounded memory, with late feedback, by regret."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tacit
+from oracles import changing as oracle
+from tacit.arms import GLRKLUCBCF, PIMEDCF, SWKLUCBCF, Riser, Rotating, Switching
+from tacit.arms.change_test import largest_ratio, new_history, remember
+from tacit.arms.corruption import corrupted
+from tacit.arms.p_imed_cf import RESTART
+from tacit.arms.tables import reward
+from tacit.compiled import INTERPRETED
+from tacit.tapes import seeded_tape
+
+CHANGING = Switching(means=((0.8, 0.5, 0.2), (0.1, 0.3, 0.2), (0.1, 0.9, 0.2)))
+
+RISER = Riser(n_arms=3, segments=4)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=400))
+def test_buckets_hold_everything_and_the_test_is_its_definition(values):
+    history, buckets = new_history(1), []
+    for value in values:
+        remember(history, 0, value)
+        oracle.insert(buckets, value)
+    sizes = 2 ** np.arange(history.held.shape[1])
+    assert (history.held[0] * sizes).sum() == len(values)
+    assert history.held.max() <= 8
+    found = largest_ratio(history, 0, len(values), sum(values))
+    assert found == pytest.approx(oracle.largest_ratio(buckets), rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("epsilon", [None, 2.0])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("environment", [CHANGING, RISER], ids=["switching", "riser"])
+def test_p_imed_cf_is_its_box(epsilon, seed, environment):
+    T, policy = 2500, PIMEDCF(n_arms=3, epsilon=epsilon)
+    table, trace = environment.table(seed, 0, T), environment.trace(T, np.array([T]), record=True)
+    policy.play(policy.start(table), table, seeded_tape(seed), trace, 0, T)
+    tape = seeded_tape(seed)
+
+    def bit(t, a, r):
+        return r if epsilon is None else corrupted(policy.rule.ends, tape, t, a, r)
+
+    decisions, restarts = oracle.p_imed_cf(
+        3, T, lambda t, a: reward(table, t, a), bit, p=policy.rule.keep
+    )
+    assert trace.decisions.tolist() == decisions
+    assert restarts or (environment, seed) != (CHANGING, 0)
+
+
+def test_the_box_has_teeth():
+    table = RISER.table(0, 0, 2500)
+
+    def run(**changes):
+        return oracle.p_imed_cf(
+            3, 2500, lambda t, a: reward(table, t, a), lambda t, a, r: r, **changes
+        )[0]
+
+    right = run()
+    assert run(k0=0.2) != right
+    assert run(c1=1.5) != right
+    assert run(c2=-2.0) != right
+
+
+def test_memory_does_not_grow():
+    state = PIMEDCF(n_arms=2, epsilon=1.0).start()
+    parts = [np.asarray(part) for part in (*state.history, state.means, state.probe, state.now)]
+    assert sum(part.nbytes for part in parts) < 10_000
+
+
+@pytest.mark.parametrize("kind", [PIMEDCF, GLRKLUCBCF])
+def test_feedback_from_before_a_restart_is_dropped(kind):
+    policy = kind(n_arms=2, **({"horizon": 1000} if kind is GLRKLUCBCF else {}))
+    table = Switching(means=((0.9, 0.4), (0.2, 0.1))).table(0, 0, 1000)
+    state, tape = policy.start(), seeded_tape(0)
+    rounds = []
+    for t in range(1000):
+        rounds.append(policy.select(state, tape, t, np.arange(2)))
+        policy.update(state, tape, t, rounds[-1], reward(table, t, rounds[-1]))
+    restart = int(state.now[RESTART] if kind is PIMEDCF else state.now[0])
+    assert 500 < restart < 600
+    before = state.counts.copy()
+    kind.take(policy.rule, state, restart - 1, rounds[restart - 1], 1.0)
+    assert (state.counts == before).all()
+
+
+@pytest.mark.parametrize("kind", [PIMEDCF, GLRKLUCBCF])
+def test_late_feedback_delays_and_does_no_more(kind):
+    T, delay = 6000, 25
+    policy = kind(n_arms=2, **({"horizon": T} if kind is GLRKLUCBCF else {}))
+    table, tape = Rotating(n_arms=2, segments=2).table(0, 0, T), seeded_tape(0)
+    state, waiting, wrong = policy.start(), [], 0
+    for t in range(T):
+        arm = policy.select(state, tape, t, np.arange(2))
+        wrong += arm != (t >= T // 2)
+        waiting.append((t, arm))
+        if len(waiting) > delay:
+            when, a = waiting.pop(0)
+            policy.update(state, tape, when, a, reward(table, when, a))
+    assert wrong < 0.15 * T
+
+
+@pytest.mark.skipif(INTERPRETED, reason="millions of rounds need compiled kernels")
+@pytest.mark.parametrize(
+    ("environment", "times"),
+    [(Rotating(n_arms=2), 2.0), (Rotating(n_arms=10, segments=1), 2.0), (Riser(n_arms=5), 1.0)],
+    ids=["rotating", "no change", "riser"],
+)
+def test_told_nothing_it_beats_the_window(environment, times):
+    T, K = 50_000, environment.n_arms
+
+    def regret(policy):
+        result = tacit.simulate(policy, environment, horizon=T, repetitions=8, checkpoints=1)
+        return result.final("regret").mean()
+
+    window = SWKLUCBCF(n_arms=K, horizon=T, n_segments=environment.n_segments(T), epsilon=1.0)
+    assert times * regret(PIMEDCF(n_arms=K, epsilon=1.0)) < regret(window)
+    assert regret(GLRKLUCBCF(n_arms=K, horizon=T, epsilon=1.0)) < 1.2 * regret(window)
