@@ -32,6 +32,10 @@ PUBLIC = {
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend
     """,
+    "tacit.evaluation": """
+        Estimate Evaluation Log Replay doubly_robust evaluate importance_weighted open_bandit
+        read_log replay self_normalised
+    """,
     "tacit.engines": """
         ARRAYS Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
     """,
