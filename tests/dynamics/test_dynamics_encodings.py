@@ -30,7 +30,7 @@ def masses(symbols, size, epsilon, true):
 @pytest.mark.parametrize(("symbols", "size"), SIZES)
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0])
 def test_the_declared_loss_and_chances_are_those_of_the_definition(symbols, size, epsilon):
-    mechanism = SubsetSelection(epsilon=epsilon, symbols=symbols, size=size)
+    mechanism = SubsetSelection(epsilon=epsilon, options=symbols, size=size)
     subsets, left = masses(symbols, size, epsilon, 0)
     _, right = masses(symbols, size, epsilon, 1)
     assert mechanism.release.epsilon <= epsilon
@@ -50,7 +50,7 @@ def test_the_declared_loss_and_chances_are_those_of_the_definition(symbols, size
 def test_subsets_come_as_often_as_declared_and_half_the_noise_is_noticed(symbols, size, seed):
     runs = 2_000 if INTERPRETED else 40_000
     drawn = {
-        epsilon: SubsetSelection(epsilon=epsilon, symbols=symbols, size=size)
+        epsilon: SubsetSelection(epsilon=epsilon, options=symbols, size=size)
         .run(1.0, runs, seed)[:, 0]
         .astype(int)
         for epsilon in (1.0, 2.0)
@@ -71,17 +71,17 @@ def test_subsets_come_as_often_as_declared_and_half_the_noise_is_noticed(symbols
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"symbols": 1}, "symbols in 2..64"),
-        ({"symbols": 65}, "symbols in 2..64"),
-        ({"symbols": 4, "size": 4}, "size below 4 symbols"),
-        ({"symbols": 4, "size": 0}, "size >= 1"),
+        ({"options": 1}, "options in 2..64"),
+        ({"options": 65}, "options in 2..64"),
+        ({"options": 4, "size": 4}, "size below 4 options"),
+        ({"options": 4, "size": 0}, "size >= 1"),
     ],
 )
 def test_a_bad_subset_names_itself(changes, words):
     with pytest.raises(ValueError, match=f"SubsetSelection: expected {words}"):
         SubsetSelection(epsilon=1.0, **changes)
     with pytest.raises(ValueError, match=r"a symbol in 0\.\.3"):
-        SubsetSelection(epsilon=1.0, symbols=4).run(4.0, 1)
+        SubsetSelection(epsilon=1.0, options=4).run(4.0, 1)
 
 
 def test_the_least_variance_is_chosen():
@@ -99,7 +99,7 @@ def test_the_least_variance_is_chosen():
 
 def test_what_is_known_of_two_and_eleven_symbols():
     """One of two symbols is randomized response; of eleven, subsets of 3, then of 1."""
-    assert SubsetSelection(epsilon=1.0, symbols=2).chances[0] == pytest.approx(
+    assert SubsetSelection(epsilon=1.0, options=2).chances[0] == pytest.approx(
         1 / (1 + math.exp(-1))
     )
     assert encoder(1.0, 10, "least").size == 3

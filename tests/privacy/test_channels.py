@@ -57,7 +57,6 @@ LEAST: dict[str, Any] = {
     "bound": 6.0,
     "keep_one": 0.6,
     "keep_zero": 0.85,
-    "symbols": 5,
 }
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tacit.checks import require
 from tacit.privacy import Mechanism, UnaryEncoding
-from tacit.privacy.mechanisms.subset_selection import SubsetSelection
+from tacit.privacy.mechanisms import SubsetSelection
 
 __all__ = ["ENCODINGS", "Encoder", "Recommendation", "encoder", "popularity_noise", "recommend"]
 
@@ -71,7 +71,7 @@ def encoder(epsilon: float, n_options: int, encoding: str) -> Encoder:
     Examples
     --------
     >>> encoder(1.0, 10, "least").mechanism
-    SubsetSelection(epsilon=1.0, symbols=11, size=None)
+    SubsetSelection(epsilon=1.0, options=11, size=None)
     """
     if math.isinf(epsilon):
         return Encoder(None, 1.0, 0.0)
@@ -79,7 +79,7 @@ def encoder(epsilon: float, n_options: int, encoding: str) -> Encoder:
         told = [encoder(epsilon, n_options, each) for each in ENCODINGS[:-1]]
         return min(told, key=lambda each: float(_variance(each, 0.5 / n_options)))
     if encoding == "subset":
-        subset = SubsetSelection(epsilon=epsilon, symbols=n_options + 1)
+        subset = SubsetSelection(epsilon=epsilon, options=n_options + 1)
         return Encoder(subset, *subset.chances, subset.best_size, *subset.joint_chances)
     unary = UnaryEncoding(epsilon=epsilon, options=n_options, optimised=encoding == "optimised")
     return Encoder(unary, unary.release.keep_one, 1.0 - unary.release.keep_zero)

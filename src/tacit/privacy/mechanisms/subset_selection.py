@@ -25,7 +25,7 @@ from tacit.tapes import NOISE, Tape, noise_word, released
 
 __all__ = ["SubsetRelease", "SubsetSelection", "release_subset"]
 
-_Symbols = Annotated[int, Rule("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})]
+_Options = Annotated[int, Rule("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})]
 _TWO53, _U1, _U11 = 2.0**53, np.uint64(1), np.uint64(11)
 _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 
@@ -36,7 +36,7 @@ class SubsetRelease(Release):
 
     Parameters
     ----------
-    symbols : int
+    options : int
         D.
     size : int
         w.
@@ -45,19 +45,19 @@ class SubsetRelease(Release):
     """
 
     mechanism: ClassVar[str] = "subset selection"
-    symbols: Count
+    options: Count
     size: Count
     keep: float
 
     def __post_init__(self) -> None:
         check(self)
-        require(self, "size", f"below {self.symbols} symbols", self.size < self.symbols, self.size)
+        require(self, "size", f"below {self.options} options", self.size < self.options, self.size)
         require(self, "keep", "in (0, 1)", 0 < self.keep < 1, self.keep)
 
     @property
     def _masses(self) -> tuple[float, float]:
         # Of the subsets that hold one of two symbols: the true one alone, the other one alone.
-        D, w = self.symbols, self.size
+        D, w = self.options, self.size
         return self.keep * (D - w) / (D - 1), (1 - self.keep) * w / (D - 1)
 
     @property
@@ -86,57 +86,57 @@ class SubsetSelection(Mechanism):
     Parameters
     ----------
     epsilon : float
-    symbols : int
+    options : int
         How many symbols D there are, from 2 to 64.
     size : int, optional
         How many of them a subset holds; by default the best, near D / (e^epsilon + 1).
 
     Examples
     --------
-    >>> SubsetSelection(epsilon=1.0, symbols=11).best_size
+    >>> SubsetSelection(epsilon=1.0, options=11).best_size
     3
-    >>> SubsetSelection(epsilon=2.0, symbols=11).best_size
+    >>> SubsetSelection(epsilon=2.0, options=11).best_size
     1
-    >>> round(SubsetSelection(epsilon=1.0, symbols=11).release.epsilon, 9)
+    >>> round(SubsetSelection(epsilon=1.0, options=11).release.epsilon, 9)
     1.0
     """
 
     name: ClassVar[str] = "subset-selection"
     summary: ClassVar[str] = "one of several symbols, as a random subset that often holds it"
 
-    symbols: _Symbols
+    options: _Options
     size: Count | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        fits = self.best_size < self.symbols
-        require(self, "size", f"below {self.symbols} symbols", fits, self.size)
+        fits = self.best_size < self.options
+        require(self, "size", f"below {self.options} options", fits, self.size)
 
     @property
     def best_size(self) -> int:
         """w, the one given or the best."""
         if self.size is not None:
             return self.size
-        return max(1, round(self.symbols / (math.exp(self.epsilon) + 1)))
+        return max(1, round(self.options / (math.exp(self.epsilon) + 1)))
 
     @property
     def release(self) -> SubsetRelease:
         """The subset as a record; its epsilon is never above the one asked for."""
-        D, w = self.symbols, self.best_size
+        D, w = self.options, self.best_size
         a, b = weights_of(self.epsilon, w, D - w)
         keep = float((w * a << BITS) // (w * a + (D - w) * b)) * 2.0**-BITS
-        return SubsetRelease(symbols=D, size=w, keep=keep)
+        return SubsetRelease(options=D, size=w, keep=keep)
 
     @property
     def chances(self) -> tuple[float, float]:
         """Probabilities that a subset holds the true symbol, and any other one."""
-        D, w, p = self.symbols, self.best_size, self.release.keep
+        D, w, p = self.options, self.best_size, self.release.keep
         return p, (w - p) / (D - 1)
 
     @property
     def joint_chances(self) -> tuple[float, float]:
         """Probabilities that it holds two given symbols, one of them the true one, or neither."""
-        D, w, p = self.symbols, self.best_size, self.release.keep
+        D, w, p = self.options, self.best_size, self.release.keep
         if D == 2:
             return 0.0, 0.0
         return p * (w - 1) / (D - 1), (w - 1) * (w - 2 * p) / ((D - 1) * (D - 2))
@@ -149,16 +149,16 @@ class SubsetSelection(Mechanism):
 
     def worst_pairs(self) -> list[Pair]:
         """Return one symbol against another; all are alike."""
-        return [Pair(0.0, self.symbols - 1.0, "the first symbol against the last")]
+        return [Pair(0.0, self.options - 1.0, "the first symbol against the last")]
 
     def _check(self, values: Array) -> None:
         symbol = values[0] if values.size == 1 else -1.0
-        inside = symbol == int(symbol) and 0 <= symbol < self.symbols
-        require(self, "value", f"a symbol in 0..{self.symbols - 1}", inside, values.tolist())
+        inside = symbol == int(symbol) and 0 <= symbol < self.options
+        require(self, "value", f"a symbol in 0..{self.options - 1}", inside, values.tolist())
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
         release = self.release
-        _run_subsets(tape, int(values[0]), self.symbols, release.size, release.keep, out)
+        _run_subsets(tape, int(values[0]), self.options, release.size, release.keep, out)
 
 
 @kernel
