@@ -16,7 +16,6 @@ from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
 from tacit.arms.lazy_dp_ts import LazyDPTS
-from tacit.arms.learner import Decision, Learner
 from tacit.arms.lower_bounds import asymptotic_regret
 from tacit.arms.p_imed_cf import PIMEDCF
 from tacit.arms.recorded import Recorded
@@ -52,11 +51,9 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Corruption",
-    "Decision",
     "Drifting",
     "GraphFeedback",
     "LazyDPTS",
-    "Learner",
     "Recorded",
     "Riser",
     "Rotating",

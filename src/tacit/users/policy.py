@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,9 @@ from tacit.users.collaborative import (
 from tacit.users.noise import NONE
 from tacit.users.privacy import Channel, NoisySums, PerReward, Privacy, Published, Sizes
 from tacit.users.tables import RECORDED, Rows, Table, Trace, as_matrix
+
+if TYPE_CHECKING:
+    from tacit.deciding import Decider
 
 __all__ = ["CollaborativePolicy", "Theory"]
 
@@ -278,6 +281,12 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
         require(self, "reward", "a number", math.isfinite(reward), reward)
         learn(self.rule, state, tape, t, user, x, float(reward))
+
+    def decider(self, *, explore: float = 0.0, graph: Any = None, weights: Any = None) -> Decider:
+        """Return this policy at work, for :mod:`tacit.serving`."""
+        from tacit.users.deciding import UsersDecider
+
+        return UsersDecider(self, explore=explore, graph=graph, weights=weights)
 
     def _context(self, context: ArrayLike) -> NDArray[np.float64]:
         x = np.ascontiguousarray(context, np.float64)

@@ -254,7 +254,7 @@ def as_matrix(owner: Any, name: str, value: Any) -> Any:
     from tacit.networks import Graph, to_scipy
 
     if isinstance(value, Graph):
-        matrix = csr_array(to_scipy(value))
+        matrix = csr_array(to_scipy(value), copy=True)
     elif isinstance(value, Rows):
         matrix = matrix_of(value)
     else:
