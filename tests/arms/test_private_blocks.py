@@ -20,7 +20,6 @@ from tacit.arms import (
     Bernoulli,
     GraphFeedback,
     LazyDPTS,
-    Learner,
     Recorded,
     TruncatedNormal,
     asymptotic_regret,
@@ -223,11 +222,10 @@ def test_a_forgotten_block_is_never_released():
 
 
 def test_only_neighbours_may_be_told():
-    learner = Learner(DPIMED(n_arms=3, epsilon=1.0, graph=path(3)), seed=0)
-    decision = learner.select(eligible=[0])
+    policy = DPIMED(n_arms=3, epsilon=1.0, graph=path(3))
     with pytest.raises(ValueError, match="expected seen rewards of arms shown with arm 0"):
-        learner.update(decision, 1.0, seen={2: 1.0})
-    learner.update(decision, 1.0, seen={1: 1.0})
+        policy.require_shown(0, [2])
+    policy.require_shown(0, [1])
 
 
 def outputs(policy, rounds, log):
