@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 # Repetitions and tests use the cores; threads inside small matrix products only get in their way.
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: run test lint docs bench clean
+.PHONY: soak run test lint docs bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/tacit reproduce all --quick --out results/reproduce
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+soak: $(VENV)/.dev
+	$(BIN)/python -m pytest -m soak
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -24,7 +24,7 @@ import numpy as np
 
 import peers
 import tacit
-from tacit.arms import KLUCB, SWKLUCBCF, UCB1, Bernoulli, Learner
+from tacit.arms import KLUCB, SWKLUCBCF, UCB1, Bernoulli
 from tacit.arms.tables import reward
 from tacit.compiled import kernel
 from tacit.policy import Policy
@@ -183,11 +183,12 @@ def steps() -> float:
     draws = np.random.default_rng(0).random(T).tolist()
 
     def play(rounds: int) -> float:
-        learner = Learner(UCB1(n_arms=K), seed=0)
+        learner = tacit.Learner(UCB1(n_arms=K), seed=0)
         begin = time.process_time()
         for t in range(rounds):
-            decision = learner.select()
-            learner.update(decision, 1.0 if draws[t] < MEANS[decision.arm] else 0.0)
+            decision = learner.decide()
+            value = 1.0 if draws[t] < MEANS[int(decision.option)] else 0.0
+            learner.learn({"v": 1, "id": decision.id, "value": value})
         return rounds / (time.process_time() - begin)
 
     play(100)

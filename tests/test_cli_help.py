@@ -66,6 +66,10 @@ def test_the_example_of_a_command_runs(name, tmp_path):
             small = re.sub(r"^(horizon|repetitions) = \S+$", r"\1 = 20", study, flags=re.MULTILINE)
             assert small.count("= 20\n") == 2
             (tmp_path / word).write_text(small, encoding="utf-8")
+        if word.endswith(".csv"):
+            rows = [f"{t % 2},{(t // 2) % 3 != 0:d},0.5" for t in range(200)]
+            text = "\n".join(["arm,reward,propensity", *rows])
+            (tmp_path / word).write_text(text, encoding="utf-8")
     done = run(words[1:], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

@@ -11,11 +11,11 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Result __version__ register simulate
+        Learner Result __version__ register simulate
     """,
     "tacit.arms": """
-        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Decision Drifting EXP3 GAP
-        GAPU GraphFeedback KLUCB KLUCBCF Learner
+        AAE Adversarial AlphaSample Bernoulli Beta Corruption DPSE Drifting EXP3 GAP
+        GAPU GraphFeedback KLUCB KLUCBCF
         Recorded Riser Rotating SWKLUCBCF SWUCB Switching TSN TruncatedNormal UCB1 UCBN Uniform
         edit_rewards
     """,
@@ -31,6 +31,10 @@ PUBLIC = {
     """,
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend
+    """,
+    "tacit.evaluation": """
+        Estimate Evaluation Log Replay doubly_robust evaluate importance_weighted open_bandit
+        read_log replay self_normalised
     """,
     "tacit.engines": """
         ARRAYS Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
@@ -59,6 +63,10 @@ PUBLIC = {
     """,
     "tacit.report": """
         draw_curves figure save_figure
+    """,
+    "tacit.serving": """
+        Allowance Core Decision Event Experiment Learner MemoryStore Receipt RefusedError SQLiteStore
+        Store StoreError Terms
     """,
     "tacit.simulation": """
         CellResult Result Study StudyResult read run_study simulate

@@ -7,9 +7,10 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tacit.registry import register
+    from tacit.serving import Learner
     from tacit.simulation import Result, simulate
 
-__all__ = ["Result", "__version__", "register", "simulate"]
+__all__ = ["Learner", "Result", "__version__", "register", "simulate"]
 
 __version__ = "0.2.0"
 
@@ -24,4 +25,8 @@ def __getattr__(name: str) -> Any:
         from tacit.registry import register
 
         return register
+    if name == "Learner":
+        from tacit.serving import Learner
+
+        return Learner
     raise AttributeError(f"module 'tacit' has no attribute {name!r}")

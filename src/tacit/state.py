@@ -84,17 +84,22 @@ def _rebuild(template: Any, name: str, arrays: Mapping[str, Any], path: str) -> 
     return array[()] if isinstance(template, np.generic) else type(template)(array[()])
 
 
-def write_atomically(path: Path, write: Any) -> None:
-    """Call ``write(temporary)`` and move the finished file to `path`, or leave nothing behind."""
+def write_atomically(path: Path, write: Any, *, mode: int | None = None) -> None:
+    """Call ``write(temporary)`` and move the finished file to `path`, or leave nothing behind.
+
+    `mode` says who may read it; what the umask allows unless given.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)
     os.close(handle)
     temporary = Path(name)
     try:
         write(temporary)
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
+        if mode is None:
+            umask = os.umask(0)
+            os.umask(umask)
+            mode = 0o666 & ~umask
+        temporary.chmod(mode)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)

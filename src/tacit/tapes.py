@@ -25,6 +25,7 @@ from tacit.generator import chacha20, key_of, philox, to_open_unit, to_unit
 
 __all__ = [
     "CHOICE",
+    "FLOOR",
     "MESSAGE",
     "NOISE",
     "RADIUS",
@@ -65,6 +66,8 @@ SIGNAL = np.int64(18)
 """The noise on a private signal."""
 SUBSET = np.int64(19)
 """Which set of arms is drawn."""
+FLOOR = np.int64(20)
+"""Whether a learner explores, and what."""
 
 SEEDED, SECURE, RECORDED = 0, 1, 2
 _TAPE_STREAM = 1

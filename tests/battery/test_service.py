@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tacit
 from battery.arms_setting import MEANS
 from battery.cases import assert_same, cases, play
-from tacit.arms import KLUCBCF, Bernoulli, Decision, Learner
+from tacit.arms import KLUCBCF, Bernoulli
 from tacit.arms.tables import reward
-from tacit.privacy import BudgetExceededError, Ledger
 from tacit.state import load, save
 from tacit.tapes import seeded_tape
 from tacit.users import tables as users
@@ -52,38 +52,61 @@ def test_one_step_at_a_time_equals_play(case):
     assert tape.reads.tolist() == whole.tape.reads.tolist()
 
 
+def told(case, policy, decision, value):
+    """Return the report of a reward: by the device's half where the policy is local."""
+    if decision.instructions["trust"] == "local":
+        return decision.device.report(value)
+    return {"v": 1, "id": decision.id, "value": float(value)}
+
+
 @every_case
 def test_a_learner_equals_play(case):
+    """A local policy's reports are those that the simulation's own device sent."""
     environment, policy = served(case)
-    whole, table = (
-        play(policy, environment, case.rounds, seed=5),
-        environment.table(5, 0, case.rounds),
-    )
-    learner = Learner(policy, seed=5)
-    for t in range(case.rounds):
-        decision = learner.select()
-        assert decision == Decision(t, whole.trace.decisions[t])
-        learner.update(decision, reward(table, t, decision.arm))
-    assert learner.noise_draws == whole.tape.reads[1]
+    rounds = case.rounds
+    whole = play(policy, environment, rounds, tape=seeded_tape(5, 0, log=rounds))
+    table, learner = environment.table(5, 0, rounds), tacit.Learner(policy, seed=5)
+    draws = 0
+    for t in range(rounds):
+        decision = learner.decide()
+        assert int(decision.option) == whole.trace.decisions[t]
+        value = float(reward(table, t, whole.trace.decisions[t]))
+        if learner.trust == "local":
+            value = int(whole.tape.log[t])
+        learner.learn({"v": 1, "id": decision.id, "value": value})
+        draws = learner.counts["releases"]
+    if learner.trust == "local":
+        assert whole.tape.reads[1] == rounds
+        assert draws == 0
+    else:
+        assert draws == whole.tape.reads[1]
+    assert_same(learner._core.decider.state, whole.state)
 
 
 @every_case
 def test_a_restored_learner_continues_the_same(case, tmp_path):
     environment, policy = served(case)
     table = environment.table(5, 0, case.rounds)
-    arms: dict[bool, list[int]] = {}
+    options: dict[bool, list[str]] = {}
     for restart in (False, True):
-        learner, waiting, arms[restart] = Learner(policy, seed=5), [], []
+        learner, waiting, options[restart] = tacit.Learner(policy, seed=5), [], []
         for t in range(case.rounds):
             if restart and t == case.rounds // 2:
-                learner.save(tmp_path / "learner.npz")
-                learner = Learner.load(tmp_path / "learner.npz", policy)
-            waiting.append(learner.select())
-            arms[restart].append(waiting[-1].arm)
+                learner.save(tmp_path / "state")
+                learner = tacit.Learner.load(tmp_path / "state", policy)
+            waiting.append((t, learner.decide()))
+            options[restart].append(waiting[-1][1].option)
             if t % 3 == 2:
-                learner.update_many([(d, reward(table, d.round, d.arm)) for d in waiting])
+                values = [reward(table, t, int(d.option)) for t, d in waiting]
+                local = learner.trust == "local"
+                learner.learn(
+                    [
+                        {"v": 1, "id": d.id, "value": int(v > 0.5) if local else float(v)}
+                        for (_, d), v in zip(waiting, values, strict=True)
+                    ]
+                )
                 waiting = []
-    assert arms[True] == arms[False]
+    assert options[True] == options[False]
 
 
 @every_case
@@ -91,14 +114,18 @@ def test_only_eligible_arms_are_chosen(case):
     environment, policy = served(case, 300)
     table, learner, rng = (
         environment.table(5, 0, 300),
-        Learner(policy, seed=5),
+        tacit.Learner(policy, seed=5),
         np.random.default_rng(0),
     )
     for t in range(300):
         eligible = np.flatnonzero(rng.random(3) < 0.6).tolist() or [2]
-        decision = learner.select(eligible)
-        assert decision.arm in eligible
-        learner.update(decision, reward(table, t, decision.arm))
+        decision = learner.decide(eligible=eligible)
+        assert int(decision.option) in eligible
+        assert 0.0 < decision.probability <= 1.0
+        learner.learn(told(case, policy, decision, reward(table, t, int(decision.option))))
+    for bad_set in ([], [3], [-1], ["x"], [0.5]):
+        with pytest.raises(ValueError, match="expected"):
+            learner.decide(eligible=bad_set)
 
 
 @every_case
@@ -107,49 +134,53 @@ def test_it_still_learns_when_rewards_come_late_and_in_batches(case):
     environment, policy = served(case, rounds)
     table, learner, waiting, regret = (
         environment.table(5, 0, rounds),
-        Learner(policy, seed=5),
+        tacit.Learner(policy, seed=5),
         [],
         0.0,
     )
     for t in range(rounds):
-        decision = learner.select()
-        regret += max(environment.means) - environment.means[decision.arm]
-        waiting.append((decision, reward(table, t, decision.arm)))
+        decision = learner.decide()
+        arm = int(decision.option)
+        regret += max(environment.means) - environment.means[arm]
+        waiting.append(told(case, policy, decision, reward(table, t, arm)))
         if t % 10 == 9:
-            learner.update_many(reversed(waiting))
+            learner.learn(waiting[::-1])
             waiting = []
     assert case.setting.learned(case, {"regret": np.array([regret])})
 
 
 @every_case
-def test_a_reward_counts_once_and_must_be_one(case):
+def test_without_a_seed_noise_is_secure(case):
     _, policy = served(case)
-    learner = Learner(policy, seed=1)
-    decision = learner.select()
-    for bad in (-0.1, 1.1, float("nan")):
-        with pytest.raises(ValueError, match=r"expected reward in \[0, 1\]"):
-            learner.update(decision, bad)
-    learner.update(decision, 1.0)
-    with pytest.raises(ValueError, match="not waiting"):
-        learner.update(decision, 1.0)
-    for bad_set in ([], [3], [-1]):
-        with pytest.raises(ValueError, match="eligible"):
-            learner.select(bad_set)
+    learners = [tacit.Learner(policy), tacit.Learner(policy)]
+    keys = [learner._core.tape.key.tobytes() for learner in learners]
+    assert keys[0] != keys[1]
+    for learner in learners:
+        assert learner.numerics == "secure"
+        for _ in range(20):
+            decision = learner.decide()
+            learner.learn(told(case, policy, decision, 1.0))
 
 
 @every_case
-def test_without_a_seed_two_learners_draw_their_own_noise(case):
-    environment, policy = served(case)
-    learners = [Learner(policy), Learner(policy)]
-    table = environment.table(0, 0, 200)
-    states = []
-    for learner in learners:
-        assert learner.numerics == "secure"
-        for t in range(200):
-            decision = learner.select()
-            learner.update(decision, reward(table, t, decision.arm))
-        states.append([learner.noise_draws, learner.rounds])
-    assert states[0] == states[1]
+def test_a_stored_learner_is_the_fold_of_its_log(case, tmp_path):
+    environment, policy = served(case, 640)
+    table = environment.table(5, 0, 640)
+    with tacit.Learner(policy, store=tmp_path / "x.db") as learner:
+        for first in range(0, 640, 64):
+            made = learner.decide_many([{}] * 64)
+            learner.learn_many(
+                [
+                    told(
+                        case,
+                        policy,
+                        d,
+                        reward(table, first + i, int(d.option)),
+                    )
+                    for i, d in enumerate(made)
+                ]
+            )
+        learner._experiment.verify()
 
 
 class Inexact(KLUCBCF):
@@ -160,31 +191,21 @@ class Inexact(KLUCBCF):
 
 def test_a_learner_without_a_seed_refuses_inexact_noise():
     with pytest.raises(ValueError, match=r"^Inexact: expected tape seeded.* secure tape"):
-        Learner(Inexact(n_arms=2, epsilon=1.0))
-    assert Learner(Inexact(n_arms=2, epsilon=1.0), seed=0).numerics == "research"
+        tacit.Learner(Inexact(n_arms=2, epsilon=1.0))
+    assert tacit.Learner(Inexact(n_arms=2, epsilon=1.0), seed=0).numerics == "research"
 
 
 @every_local_case
-def test_every_draw_of_noise_is_in_the_ledger(case, tmp_path):
-    environment, policy = served(case)
-    table, learner = environment.table(5, 0, 20), Learner(policy)
-    promise = policy.guarantee(20)
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        ledger.allow(case.parameters["epsilon"])
-
-        def give(person, t):
-            decision = learner.select()
-            ledger.spend(person, promise.epsilon, key=f"round {t}")
-            learner.update(decision, reward(table, t, decision.arm))
-
-        for t in range(20):
-            give(f"person {t}", t)
-        for t in range(20):
-            with pytest.raises(BudgetExceededError):
-                give(f"person {t}", 20 + t)
-        charged = len(ledger.entries())
-    releases = sum(count for _, count in promise.releases)
-    assert learner.noise_draws == charged * releases == 20 * releases > 0
+def test_every_report_is_charged_and_no_more(case, tmp_path):
+    _, policy = served(case)
+    epsilon = case.parameters["epsilon"]
+    with tacit.Learner(policy, store=tmp_path / "x.db", budget={"ever": epsilon}) as learner:
+        for person in range(20):
+            asked = learner.decide(person=f"person {person}")
+            assert asked.device.epsilon <= epsilon
+            learner.learn(asked.device.report(1.0))
+            assert learner.decide(person=f"person {person}").reason == "budget"
+        assert learner.counts["learned"] == 20
 
 
 def learned(state):

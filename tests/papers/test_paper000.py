@@ -174,6 +174,14 @@ def test_privacy_is_judged_by_the_audits(exact):
     assert verdict((0.09, 0.09, 0.1, 0.1), sound).verdict == UNDECIDED  # no power
     assert ", are not refuted" in verdict((3.0, 7.0, 0.9, 1.7)).because
     assert ", are refuted" in verdict((3.0, 7.0, 1.1, 1.7)).because
+    labels = [
+        row.label for row in verdict((3.0, 7.0, 0.9, 1.7)).rows if "delta of one loss" in row.label
+    ]
+    assert len(labels) == 3
+    assert all("b = ln" in label for label in labels)
+    said = verdict((3.0, 7.0, 0.9, 1.7)).privacy
+    assert "0.0021 a loss (b = ln 500 / epsilon" in said
+    assert "0.0026 at ln 400 / epsilon" in said
     known = [row for row in verdict((3.0, 7.0, 0.9, 1.7)).rows if row.expected]
     assert all(row.agrees for row in known if "is read exactly" not in row.label)
 

@@ -49,6 +49,18 @@ def test_more_agents():
     assert verdict(name, lambda key: 0.4 + 1e-6 * size(key) ** 0.5) == NOT_REPRODUCED
 
 
+def test_the_size_of_the_unprivate_crowd_is_said():
+    study = STUDIES["001-figure-2"]
+    found = study.judge(fabricate("001-figure-2", lambda key: 0.3), False)
+    anew = [row.label for row in found.rows if "flipped anew" in row.label]
+    played = {
+        job.arguments["environment"]["n_agents"] for job in study.jobs(False) if "anew" in job.key
+    }
+    assert played == {10**10}
+    assert len(anew) == 2
+    assert all("N = 10^10 agents" in label for label in anew)
+
+
 def test_more_options():
     def claimed(key):
         agents, options = map(int, key.split("-"))

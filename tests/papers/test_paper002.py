@@ -99,6 +99,18 @@ def test_the_table_is_reproduced_if_one_reading_gives_it():
     assert verdict(name, twins(printed, pairs=2)) == UNDECIDED
 
 
+def test_the_table_says_how_near_is_near():
+    outcomes = twins(lambda reading, _: 100.0 if reading == "shared" else 80.0, pairs=40)
+    found = STUDIES["002-table-1"].judge(outcomes, False)
+    assert "3 standard errors" in found.agreement
+    changes = [row for row in found.rows if row.label.startswith("change along")]
+    assert len(changes) == 6
+    for row in changes:
+        ours, theirs = float(row.measured.split()[0]), float(row.paper)
+        margin = float(row.within.removesuffix(" points"))
+        assert row.agrees == (abs(ours - theirs) <= margin + 0.1)
+
+
 def test_the_printed_table_is_the_papers():
     printed = paper002_table._PRINTED
     assert len(printed) == 27
@@ -155,9 +167,9 @@ def test_the_cost_of_a_round_is_counted_right():
 @slow
 def test_a_round_is_not_hidden_by_the_noise_of_a_reward():
     """Alpha is 0.001, and the seed is fixed."""
-    cheat = paper002_privacy._phase_audited("reward", "round", 3000)
+    cheat = paper002_privacy._phase_audited("reward", "round", 8000)
     assert cheat["verdict"] == "refuted"
-    honest = paper002_privacy._phase_audited("round", "round", 3000)
+    honest = paper002_privacy._phase_audited("round", "round", 8000)
     assert honest["verdict"] == "not refuted"
     assert honest["lower_bound"] > 0.4
 

@@ -1,12 +1,14 @@
 """Paper 004's studies: verdicts that flip with the numbers, and some of the jobs at reduced size."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
 from tacit.papers import reproductions
+from tacit.papers.p004.figure_2 import grouped
 from tacit.papers.p004.privacy import audited, densest
 from tacit.papers.p004.settings import (
     NAMES,
@@ -21,6 +23,7 @@ from tacit.papers.p004.settings import (
 )
 from tacit.papers.p004.table_1 import _EPSILONS, PRINTED, as_written
 from tacit.papers.reproduction import summarise
+from tacit.papers.runner import data_folder
 from tacit.users import Synthetic
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds")
@@ -215,3 +218,23 @@ def test_the_published_noise_is_refuted_and_the_corrected_is_not():
 
 def test_the_densest_change_costs_what_was_calculated():
     assert densest(100, 25, 14, 1e-6) == pytest.approx(2.42, abs=0.005)
+
+
+@slow
+def test_what_a_full_stream_leaves_out_is_said():
+    if data_folder() is None:
+        pytest.skip("the data sets are not here; TACIT_DATA names their folder")
+    study = reproductions()["004-figure-2-lastfm"]
+    small = {"dimension": 2, "n_groups": 100, "name": "lastfm"}
+    outcomes = {}
+    for job in study.jobs(True):
+        if job.function is played:
+            size = {"environment": small, "horizon": 600, "repetitions": 2}
+            outcomes[job.key] = played(**{**job.arguments, **size})
+    found = study.judge({**outcomes, "groups": grouped("lastfm", 2)}, True)
+    rows = {
+        row.label: float(row.measured.split()[0]) for row in found.rows if "left out" in row.label
+    }
+    assert set(rows) == {f"LDP-{a}: answers left out, of all" for a in ("CoLin", "GOBLin")}
+    assert all(0.05 < share < 0.35 for share in rows.values())
+    assert re.search(r"LDP-CoLin leaves out [123]?\d% of the answers", found.because)

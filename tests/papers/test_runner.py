@@ -29,6 +29,7 @@ def judged(outcomes, quick):
         verdict="reproduced" if total == 14 else "not reproduced",
         because=f"the sum is {total}",
         rows=[Row("sum", "14", str(total), agrees=total == 14)],
+        agreement="The sums are equal.",
     )
 
 
@@ -89,7 +90,7 @@ def test_findings_are_json_and_read_back_with_what_json_has_no_word_for(tmp_path
     given = Findings(verdict="partly", because="b", rows=[Row("r", "", "1")], figures=[figure])
 
     text = json.dumps(given.to_dict(), allow_nan=False)
-    assert json.loads(text)["figures"][0]["series"][0]["y"] == [1.0, None, "inf", "-inf"]
+    assert json.loads(text)["figures"][0]["series"][0]["y"] == [1.0, "nan", "inf", "-inf"]
     assert repr(Findings.from_dict(json.loads(text))) == repr(given)
     with pytest.raises(ValueError, match="not JSON compliant"):
         json.dumps(dataclasses.asdict(given), allow_nan=False)
@@ -97,6 +98,25 @@ def test_findings_are_json_and_read_back_with_what_json_has_no_word_for(tmp_path
     chosen = dataclasses.replace(study(1), judge=lambda *_: given)
     reproduce([chosen], tmp_path, workers=1)
     assert repr(last_findings(chosen, tmp_path).findings) == repr(given)
+
+
+def test_findings_say_what_agreement_means():
+    rows = [Row("plain", "", "1"), Row("change along epsilon", "-4.8", "+0.0", agrees=True)]
+    with pytest.raises(ValueError, match="what it means that 'change along epsilon' agrees"):
+        Findings(verdict="partly", because="b", rows=rows)
+    said = Findings(verdict="partly", because="b", rows=rows, agreement="Within 5 points.")
+    assert Findings.from_dict(said.to_dict()) == said
+    assert Findings(verdict="partly", because="b", rows=rows[:1]).agreement == ""
+
+
+def test_findings_of_the_first_version_are_still_read():
+    old = Findings(
+        verdict="partly", because="b", rows=[Row("r", "", "1", agrees=True)], agreement="x"
+    )
+    data = old.to_dict()
+    del data["agreement"]
+    data["rows"][0].pop("within")
+    assert Findings.from_dict(data).rows == old.rows
 
 
 def test_without_data_a_study_is_skipped_and_the_rest_runs(tmp_path, monkeypatch):

@@ -62,14 +62,19 @@ def study(
     privacy = words.pop("privacy", "")
     rows = [
         Row("a number", "1", "1.01 ± 0.2", "1.02", True),
-        Row("another", "", "7", agrees=False),
+        Row("another", "", "7", agrees=False, within="3 points"),
         Row("a third", "2", "2"),
     ]
     reproduction = Reproduction(
         name=name, paper=paper, jobs=lambda _: [], judge=lambda *_: None, own=own, **words
     )
     findings = Findings(
-        verdict=verdict, because=because, rows=rows, figures=list(figures), privacy=privacy
+        verdict=verdict,
+        because=because,
+        rows=rows,
+        figures=list(figures),
+        privacy=privacy,
+        agreement="Two numbers agree if they are the same.",
     )
     return Finished(reproduction, quick, findings, "9.8.7", skipped)
 
@@ -189,6 +194,8 @@ def test_every_study_stands_in_its_page_with_its_verdict(page):
             assert re.search(rf"[✓◐✗?◆] {verdict}\s*(The question|Not run)", said)
             assert "✓ agrees" in said
             assert "✗ differs" in said
+            assert "within 3 points" in said
+            assert "What agreement means here: Two numbers agree if they are the same." in said
             assert said in reader.sections[f"paper-{done.reproduction.paper}"]
             assert done.findings.because in reader.sections["overview"]
     assert "data set is missing" in reader.sections["004-data"]

@@ -11,7 +11,6 @@ from tacit.arms.gapu import GAPU
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
-from tacit.arms.learner import Decision, Learner
 from tacit.arms.recorded import Recorded
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
@@ -40,10 +39,8 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Corruption",
-    "Decision",
     "Drifting",
     "GraphFeedback",
-    "Learner",
     "Recorded",
     "Riser",
     "Rotating",

@@ -112,6 +112,18 @@ class AlphaSample(Elimination, PlainPolicy):
             np.ones(K, np.bool_), np.zeros(K, np.bool_), np.zeros(K), np.zeros(5, np.int64)
         )
 
+    def retire(self, state: State, arm: int) -> None:
+        """Drop the arm; a sample no longer waits for it."""
+        super().retire(state, arm)
+        if state.unseen[arm]:
+            state.unseen[arm] = False
+            state.now[UNSEEN] -= 1
+            state.now[SAMPLES] += state.now[UNSEEN] == 0
+
+    def carry_over(self, state: State, larger: State) -> None:
+        """Keep which arms were dropped; a new arm needs phases of its own."""
+        larger.active[: self.n_arms] = state.active
+
 
 @kernel(inlined=False)
 def next_phase(rule: Any, state: Any) -> None:
@@ -191,4 +203,21 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
                 learn(rule, state, tape, t, b, value if b == arm else reward(table, t, b))
 
 
+@kernel
+def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write the probability of every arm in the draw of round t."""
+    n = 0
+    for i in range(eligible.size):
+        n += state.unseen[eligible[i]]
+    for a in range(out.size):
+        out[a] = 0.0
+    for i in range(eligible.size):
+        a = eligible[i]
+        if n == 0:
+            out[a] = 1.0 / eligible.size
+        elif state.unseen[a]:
+            out[a] = 1.0 / n
+
+
+AlphaSample.chances = chances
 AlphaSample.act, AlphaSample.learn, AlphaSample.run = act, learn, run

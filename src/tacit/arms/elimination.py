@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from tacit.arms.graph_environments import Feedback, check_graph, closed_rows, undirected
 from tacit.arms.policy import ArmsPolicy
 from tacit.checks import Count, Positive, Share, check, one_of, require
+from tacit.deciding import Estimate
 from tacit.networks import Graph
 from tacit.privacy import Claim, Guarantee, Mechanism
 from tacit.privacy.block_sums import TrustedServer
@@ -37,6 +39,12 @@ class Elimination(ArmsPolicy):
     def confidence_loss(self) -> float:
         """The failure probability in force: 1/T unless given."""
         return 1.0 / self.horizon if self.failure_prob is None else float(self.failure_prob)
+
+    def retire(self, state: Any, arm: int) -> None:
+        """Drop the arm."""
+        others = state.active.sum() - state.active[arm]
+        require(self, "arms", "left that are not dropped", bool(others > 0), others)
+        state.active[arm] = False
 
 
 class Rule(NamedTuple):
@@ -146,6 +154,35 @@ class PrivateElimination(Elimination):
             state.counts[:] = 0
             state.sums[:] = 0.0
             state.now[LACKING], state.now[GRAPH], state.now[FIRST] = 1, -1, 1 << 62
+
+    def released_means(self, state: State) -> list[Estimate | None]:
+        """Return the noised means of the last complete phase, of the arms that were not dropped.
+
+        A phase of number tau asks for so many observations that sampling and noise together move a
+        mean by at most 2^-(2 + tau), in all phases but for `failure_prob`.
+        """
+        radius = 2.0 ** -(1.0 + float(state.now[PHASE]))
+        return [
+            Estimate(
+                min(1.0, max(0.0, mean)), max(0.0, mean - radius), min(1.0, max(0.0, mean + radius))
+            )
+            if active and state.now[PHASE] > 1 and not math.isnan(mean)
+            else None
+            for active, mean in zip(state.active.tolist(), state.means.tolist(), strict=True)
+        ]
+
+    def retire(self, state: State, arm: int) -> None:
+        """Drop the arm, and begin the open phase anew without it."""
+        super().retire(state, arm)
+        self.forget_unreleased(state)
+
+    def carry_over(self, state: State, larger: State) -> None:
+        """Keep which arms were dropped and how precise the phases are; begin the open one anew."""
+        K = self.n_arms
+        larger.active[:K], larger.means[:K] = state.active, state.means
+        larger.means[K:] = np.nan
+        larger.now[PHASE] = state.now[PHASE]
+        self.forget_unreleased(larger)
 
     def _empty(self, feedback: Feedback) -> State:
         K = self.n_arms

@@ -138,4 +138,17 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 
+@kernel
+def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write the probability of every arm in the draw of round t, whose weights are in the scratch."""
+    n, gamma, total = eligible.size, rule.exploration_prob, 0.0
+    for i in range(n):
+        total += state.scratch[i]
+    for a in range(out.size):
+        out[a] = 0.0
+    for i in range(n):
+        out[eligible[i]] = (1.0 - gamma) * state.scratch[i] / total + gamma / n
+
+
+EXP3.chances = chances
 EXP3.act, EXP3.learn, EXP3.run = act, learn, run

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,9 @@ from tacit.networks import Graph
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Guarantee, Mechanism
 from tacit.tapes import SECURE, Tape
+
+if TYPE_CHECKING:
+    from tacit.deciding import Decider, Estimate
 
 __all__ = ["ArmsPolicy", "PlainPolicy"]
 
@@ -70,6 +73,24 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
     def forget_unreleased(self, state: Any) -> None:
         """Drop rewards that no release has told of yet, so that they never enter one."""
 
+    def released_means(self, state: Any) -> list[Estimate | None] | None:
+        """Return what its releases say of each arm's mean reward; None if it releases nothing."""
+        return None
+
+    def retire(self, state: Any, arm: int) -> None:
+        """Prepare for never pulling an arm again."""
+
+    def carry_over(self, state: Any, larger: Any) -> None:
+        """Copy what was learned into the state of a policy with more arms: the leading slices."""
+        for old, new in zip(_arrays(state), _arrays(larger), strict=True):
+            new[tuple(slice(n) for n in old.shape)] = old
+
+    def decider(self, *, explore: float = 0.0) -> Decider:
+        """Return this policy at work, for :mod:`tacit.serving`."""
+        from tacit.arms.deciding import ArmsDecider
+
+        return ArmsDecider(self, explore=explore)
+
     def shown_with(self, arm: int) -> frozenset[int]:
         """Return the arms whose rewards a pull of `arm` may show, itself among them.
 
@@ -108,3 +129,11 @@ class PlainPolicy(ArmsPolicy):
     def guarantee(self, horizon: int) -> Guarantee:
         """Return that nothing is protected."""
         return Guarantee.none(f"{type(self).__name__} adds no noise")
+
+
+def _arrays(state: Any) -> list[NDArray[Any]]:
+    if isinstance(state, np.ndarray):
+        return [state]
+    return (
+        [array for value in state for array in _arrays(value)] if isinstance(state, tuple) else []
+    )

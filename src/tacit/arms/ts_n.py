@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import check_graph
+from tacit.arms.largest_normal import largest_chances
 from tacit.arms.policy import PlainPolicy
 from tacit.arms.tables import observe, piece_of, reward, row_of
 from tacit.checks import Count, Positive, check
@@ -137,4 +138,20 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
             learn(rule, state, tape, t, b, value if b == arm else reward(table, t, b))
 
 
+@kernel(allocates=True)
+def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write the probability that each arm has the largest draw."""
+    means, deviations = np.empty(eligible.size), np.empty(eligible.size)
+    for i in range(eligible.size):
+        n = state.counts[eligible[i]] + 1.0
+        means[i], deviations[i] = state.sums[eligible[i]] / n, rule.spread / math.sqrt(n)
+    best = np.empty(eligible.size)
+    largest_chances(means, deviations, best)
+    for a in range(out.size):
+        out[a] = 0.0
+    for i in range(eligible.size):
+        out[eligible[i]] = best[i]
+
+
+TSN.chances = chances
 TSN.act, TSN.learn, TSN.run = act, learn, run

@@ -106,4 +106,14 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 
+@kernel
+def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write the probability of every arm in the draw of round t."""
+    for a in range(out.size):
+        out[a] = 0.0
+    for i in range(eligible.size):
+        out[eligible[i]] = 1.0 / eligible.size
+
+
+Uniform.chances = chances
 Uniform.act, Uniform.learn, Uniform.run = act, learn, run

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from tacit import jsonable
 
 __all__ = [
     "Figure",
@@ -117,6 +119,8 @@ class Row:
     """What an independent calculation expects, or an empty string."""
     agrees: bool | None = None
     """Whether measured and paper (or expected) agree; None where that is not the question."""
+    within: str = ""
+    """How far apart they may be to agree, where the numbers alone do not show it."""
 
 
 @dataclass(frozen=True)
@@ -180,12 +184,21 @@ class Findings:
     """One or two sentences with the numbers that decided."""
     rows: list[Row] = field(default_factory=list)
     figures: list[Figure] = field(default_factory=list)
+    agreement: str = ""
+    """What it means that a row agrees; needed as soon as one says so, or says that it does not."""
     privacy: str = ""
     """The privacy finding, if the study has one."""
 
+    def __post_init__(self) -> None:
+        marked = [row.label for row in self.rows if row.agrees is not None]
+        if marked and not self.agreement:
+            raise ValueError(
+                f"Findings: expected agreement to say what it means that {marked[0]!r} agrees"
+            )
+
     def to_dict(self) -> dict[str, Any]:
-        """Return plain data for JSON, which knows neither NaN (None here) nor infinity (a string)."""
-        data: dict[str, Any] = _written(asdict(self))
+        """Return plain data for JSON."""
+        data: dict[str, Any] = jsonable.plain(self)
         return data
 
     @classmethod
@@ -202,21 +215,13 @@ class Findings:
             for figure in data["figures"]
         ]
         rows = [Row(**row) for row in data["rows"]]
-        return cls(**{**data, "rows": rows, "figures": figures})
-
-
-def _written(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _written(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_written(each) for each in value]
-    if not isinstance(value, float) or math.isfinite(value):
-        return value
-    return None if math.isnan(value) else str(value)
+        agreement = data.get("agreement", "As the version that measured it decided.")
+        return cls(**{**data, "rows": rows, "figures": figures, "agreement": agreement})
 
 
 def _read(values: Sequence[Any]) -> list[float]:
-    return [math.nan if value is None else float(value) for value in values]
+    # Version 0.1 wrote None for what is no number.
+    return [math.nan if value is None else jsonable.number(value) for value in values]
 
 
 def _series(data: Mapping[str, Any]) -> Series:

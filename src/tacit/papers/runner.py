@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import tacit
+from tacit import jsonable
 from tacit.engines import Codec, Store, code_stamp, engine_named, only_run, run_jobs
 from tacit.papers.reproduction import UNDECIDED, Findings, Job, Reproduction
 from tacit.state import write_atomically
@@ -151,6 +152,6 @@ def _keep(folder: Path, done: Finished) -> None:
         "skipped": done.skipped,
         "findings": done.findings.to_dict(),
     }
-    text = json.dumps(record, indent=1, allow_nan=False)
+    text = jsonable.dumps(record, indent=1)
     path = _path(folder, done.reproduction, done.quick)
     write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))

@@ -36,6 +36,8 @@ def write_table(finished: Sequence[Finished], path: Path) -> Path:
         lines += [f"{who}: {each.reproduction.claim}", ""]
         if each.findings.privacy:
             lines += [f"Privacy: {each.findings.privacy}", ""]
+        if each.findings.agreement:
+            lines += [f"Agreement: {each.findings.agreement}", ""]
         if each.findings.rows:
             lines += [
                 "| | paper | measured | expected | agrees |",
@@ -43,6 +45,7 @@ def write_table(finished: Sequence[Finished], path: Path) -> Path:
             ]
         for row in each.findings.rows:
             agrees = "" if row.agrees is None else "yes" if row.agrees else "no"
+            agrees += f" (within {row.within})" if row.within else ""
             cells = (row.label, row.paper, row.measured, row.expected, agrees)
             lines.append("| " + " | ".join(map(_cell, cells)) + " |")
     text = "\n".join(lines) + "\n"

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,6 +52,9 @@ from tacit.users.privacy import (
 )
 from tacit.users.statistics import Statistics, restored
 from tacit.users.tables import RECORDED, Rows, Table, Trace, as_matrix
+
+if TYPE_CHECKING:
+    from tacit.deciding import Decider
 
 __all__ = ["CollaborativePolicy", "Theory"]
 
@@ -365,6 +368,12 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         require(self, "reward", "a number", math.isfinite(reward), reward)
         t = int(state.rounds[0])
         learn(self.rule, state, tape, t, user, x, float(reward))
+
+    def decider(self, *, explore: float = 0.0, graph: Any = None, weights: Any = None) -> Decider:
+        """Return this policy at work, for :mod:`tacit.serving`."""
+        from tacit.users.deciding import UsersDecider
+
+        return UsersDecider(self, explore=explore, graph=graph, weights=weights)
 
     def ask(self, state: State, user: int, context: ArrayLike) -> Question:
         """Return what a device is asked about the reward of an offer, once, when it is made.

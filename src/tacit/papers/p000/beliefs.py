@@ -158,6 +158,11 @@ def _judge_beliefs(printed: _Printed) -> Callable[[Mapping[str, Any], bool], Fin
                 f"the rounds; a guess is 0.20. Corrected, at epsilon = 1, "
                 f"{len(fixed[1.0]) / fixed_runs:.0%} of the runs do{after}."
             ),
+            agreement=(
+                "The printed round agrees if it lies among the middle 95% of ours, a final "
+                "belief if its mean is above 0.99; an independent value agrees within 5 "
+                "standard errors of the difference."
+            ),
             rows=rows,
             figures=[_belief_figure(printed, outcomes)],
         )
@@ -303,6 +308,11 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             + ("" if slower else ", so no slowdown can be measured")
             + f". Corrected, at epsilon = 1: {share['corrected 1/0.8']:.0%} and "
             f"{share['corrected 2/0.8']:.0%}."
+        ),
+        agreement=(
+            "A printed slowdown agrees within 10 points, the rounds that Algorithm 3 needs "
+            "within 10%; an independent value agrees within 5 standard errors of the "
+            "difference."
         ),
         rows=rows,
         figures=[

@@ -160,6 +160,11 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"Corrected, at epsilon = 1, they have {final['corrected 1', 0.8].mean:.0f} and "
             f"{final['corrected 2', 0.8].mean:.0f}."
         ),
+        agreement=(
+            "An order agrees if the 95% interval of paired differences leaves out zero, a "
+            "growth exponent below 0.9; an independent value agrees within 5 standard errors "
+            "of the difference."
+        ),
         rows=rows,
         figures=[_curve_figure(outcomes), _bound_figure()],
     )

@@ -66,6 +66,10 @@ def _judge_size(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             + ", ".join(f"{s.mean:.1f}" for s in found["corrected 1"])
             + "."
         ),
+        agreement=(
+            "The same for any N: the outermost ends of the 95% intervals are within a factor "
+            "of 1.25; an independent value agrees within 5 standard errors of the difference."
+        ),
         rows=[
             *[
                 Row(

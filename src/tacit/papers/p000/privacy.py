@@ -192,7 +192,7 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     added, accounted = exact["untruncated"]["500"]
     rows = [
         Row(
-            "Algorithm 1: delta of one loss",
+            "Algorithm 1: delta of one loss, b = ln 500 / epsilon",
             "0",
             f"{exact['delta']['ln 500']:.3g}",
             agrees=exact["delta"]["ln 500"] == 0,
@@ -269,18 +269,25 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         because=(
             f"The audit puts epsilon of a loss in Algorithm 1 at {audits['1']['lower_bound']:.1f} "
             f"or more and of a signal in Algorithm 2 at {audits['2']['lower_bound']:.1f} or more, "
-            f"where 0.1 is claimed: noise beyond b is replaced by the constant b/2. In "
+            f"where 0.1 is claimed: noise beyond b is replaced by the constant b/2. At "
+            f"b = ln 400 / epsilon, in "
             f"{read['runs with a loss read'] / read['runs']:.0%} of runs of 500 rounds some loss of "
             f"an agent can be read exactly ({read['right']:,} of {read['read']:,} read were right). "
             f"The corrected variants, which state 1 and 2, are {'not ' if holds else ''}refuted; the "
             f"audit finds at least {audits['corrected 1']['lower_bound']:.2f} and "
             f"{audits['corrected 2']['lower_bound']:.2f}."
         ),
+        agreement=(
+            "A calculated value agrees to the digits shown, a share of runs within 5 standard "
+            "errors, a claim or a corrected variant if its audit does not refute it."
+        ),
         rows=rows,
         figures=[_delta_figure(exact), _history_figure(exact)],
         privacy=(
             f"No epsilon, however large, holds for Algorithm 1 without delta = "
-            f"{exact['delta']['ln 500']:.2g} a loss, and a message of Algorithm 2 is as good as "
+            f"{exact['delta']['ln 500']:.2g} a loss (b = ln 500 / epsilon, as T = 500; "
+            f"{exact['delta']['ln 400']:.2g} at ln 400 / epsilon), and a message of "
+            f"Algorithm 2 is as good as "
             f"open ({exact['constant']:.1%} of its noise is a constant). Corrected, one loss costs "
             f"the epsilon stated over the whole run, and one loss and signal the sum of two."
         ),

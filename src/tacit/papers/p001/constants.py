@@ -104,6 +104,7 @@ def _judge_constants(outcomes: Outcomes, quick: bool) -> Findings:
             f"and {chosen.mean:.3f} at the recommended one; another beta more than halves it in "
             f"{sum(matter)} of {len(matter)} settings."
         ),
+        agreement=("An independent value agrees within 5 standard errors of the difference."),
         rows=rows,
         figures=[
             Figure(

@@ -235,7 +235,8 @@ def _judge_agents(outcomes: Outcomes, quick: bool) -> Findings:
     ]
     rows += [
         Row(
-            f"as if each token were flipped anew (not private), {times * _ANEW_TOKENS:,} tokens",
+            f"as if each token were flipped anew (not private): N = 10^{math.log10(_ANEW):.0f} agents, "
+            f"so that flips average out, {times * _ANEW_TOKENS:,} tokens of each",
             "",
             summarise(outcomes[f"anew-{times}"]["final"]).text(),
         )
@@ -268,6 +269,10 @@ def _judge_agents(outcomes: Outcomes, quick: bool) -> Findings:
             f"{few:.3f} at 3,000 to {most:.3f} at 10,000 where learning nothing gives 0.5; the "
             f"claims about the bound {BOUND:.2f} {'hold' if bounds else 'do not hold'}: "
             f"{lacking:,} agents miss it, {enough:,} meet it."
+        ),
+        agreement=(
+            "A claim about the bound agrees if the mean is on the side of it that the paper "
+            "says; an independent value agrees within 5 standard errors of the difference."
         ),
         rows=rows,
         figures=figures,
@@ -319,6 +324,10 @@ def _judge_options(outcomes: Outcomes, quick: bool) -> Findings:
             f"{N:,} agents from {means[0]:.3f} with 10 to {means[-1]:.3f} with 30; the bound "
             f"{BOUND:.2f}, which the paper sees hold there for up to 30, "
             f"{'holds where it says' if bounds else 'does not hold where it says'}."
+        ),
+        agreement=(
+            "A claim about the bound agrees if the mean is on the side of it that the paper "
+            "says; an independent value agrees within 5 standard errors of the difference."
         ),
         rows=rows,
         figures=[
@@ -394,6 +403,11 @@ def _judge_budget(outcomes: Outcomes, quick: bool) -> Findings:
             f"agents it is {two:.3f} at epsilon = 2 and {plain:.3f} without privacy, "
             f"{'close as claimed' if near else 'not close'}; the claims about the bound "
             f"{BOUND:.2f} {'hold' if bounds else 'do not hold'}."
+        ),
+        agreement=(
+            "A claim about the bound agrees if the mean is on the side of it that the paper "
+            "says, very close means at most twice the regret; an independent value agrees "
+            "within 5 standard errors of the difference."
         ),
         rows=rows,
         figures=[

@@ -225,6 +225,11 @@ def _judge_privacy(outcomes: Outcomes, quick: bool) -> Findings:
             f"{'refutes' if refuted['silence'] else 'does not refute'} epsilon = 1 (at least "
             f"{silence['lower_bound']:.1f}). 10,000 rounds compose to {composed[10_000]:,.0f}."
         ),
+        agreement=(
+            "A calculated value agrees to the digits shown, or within 1% of an accountant "
+            "that errs upwards; a claim if its audit does not refute it and refutes half of "
+            "it; an independent value agrees within 5 standard errors of the difference."
+        ),
         rows=rows,
         figures=[
             Figure(

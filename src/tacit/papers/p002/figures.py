@@ -116,6 +116,11 @@ def _judge(figure: int, outcomes: Mapping[str, Any], quick: bool) -> Findings:
     return Findings(
         verdict=_verdict([claim.held for claim in claims]),
         because=because,
+        agreement=(
+            "A claim agrees if every comparison is beyond 3 standard errors of the paired "
+            "differences; an independent value agrees within 5 standard errors of the "
+            "difference."
+        ),
         rows=[Row(claim.label, "yes", claim.measured, agrees=claim.held) for claim in claims]
         + _regret_rows(settings, finals, varied),
         figures=[_panel(s, outcomes, varied) for s in settings],

@@ -151,6 +151,11 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"{factors[1.0].mean:.0f} times in a clique of ten; in a clique of three the audit "
             f"finds at least {audits['whole round']['lower_bound']:.2f}."
         ),
+        agreement=(
+            "The guarantee agrees if it is at most what is claimed, an audit if it ends as "
+            "expected; an independent value agrees within 5 standard errors of the "
+            "difference."
+        ),
         rows=[
             Row(
                 "guarantee for one reward, epsilon = 1",

@@ -160,6 +160,12 @@ def _judge_twins(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"{trends['fresh'][0]:+.1f} points (p = {p_values['fresh']:.1g}). At epsilon = 10^6, "
             f"which hides nothing, {bare.percent:.1f}%{blind}."
         ),
+        agreement=(
+            "A share agrees if a chi-square test of three pools of cells does not tell it "
+            "from the print (p at least 0.001), a change if it is within 3 standard errors of "
+            "the printed one, both being counts; a wide margin agrees easily. The independent "
+            "range agrees within 5 standard errors."
+        ),
         rows=_twin_rows(counts, p_values, trends, bare),
         figures=[_twin_figure(counts, axis) for axis in _AXES],
     )
@@ -205,7 +211,12 @@ def _clear(trend: tuple[float, float]) -> bool:
 
 
 def _same_trend(ours: tuple[float, float], theirs: tuple[float, float]) -> bool:
-    return abs(ours[0] - theirs[0]) <= 3 * math.hypot(ours[1], theirs[1])
+    return abs(ours[0] - theirs[0]) <= _margin(ours, theirs)
+
+
+def _margin(ours: tuple[float, float], theirs: tuple[float, float]) -> float:
+    """Return 3 standard errors of the difference of two changes."""
+    return 3 * math.hypot(ours[1], theirs[1])
 
 
 def _twin_rows(
@@ -255,6 +266,7 @@ def _twin_rows(
                     f"{theirs[0]:+.1f}",
                     f"{ours[0]:+.1f} ± {ours[1]:.2g}",
                     agrees=_same_trend(ours, theirs),
+                    within=f"{_margin(ours, theirs):.1f} points",
                 )
             )
     rows.append(

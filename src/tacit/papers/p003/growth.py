@@ -82,6 +82,7 @@ def _judge_growth(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "at epsilon = 2 regret grows like "
             f"T^{exponents['log']:.2f} with the window and like T^{exponents['none']:.2f} without."
         ),
+        agreement=("1/2 up to logs: an exponent below 0.8; linear: above 0.9."),
         rows=rows,
         figures=[
             Figure(
@@ -139,6 +140,7 @@ def _judge_changes(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     return Findings(
         verdict=REPRODUCED if holds else NOT_REPRODUCED,
         because=f"Regret grows like L^{slope:.2f} in the number of segments; the bound allows 1/2.",
+        agreement=("An exponent of at most 0.65."),
         rows=[Row("growth exponent in L", "1/2", f"{slope:.2f}", agrees=holds)],
         figures=[
             Figure(

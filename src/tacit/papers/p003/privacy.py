@@ -51,6 +51,10 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"(lower bound {half['lower_bound']:.2f}). Definition 2 speaks of whole sequences, and "
             f"there 100 rewards of one person cost {user[100]:.1f} at delta = 1e-6."
         ),
+        agreement=(
+            "A claim agrees if its audit does not refute it while it refutes half of it; a "
+            "person's epsilon if it is at most the one claimed."
+        ),
         rows=[
             Row("audit of epsilon = 1, one reward", "holds", stated["verdict"], agrees=sound),
             Row(

@@ -87,6 +87,7 @@ def _judge_windows(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"{'all three' if shorter else 'not all'} environments. All means "
             f"{'agree' if agree else 'do not all agree'} with independent values within 5 standard errors."
         ),
+        agreement=("An independent value agrees within 5 standard errors of the difference."),
         rows=rows,
         figures=[
             Figure(

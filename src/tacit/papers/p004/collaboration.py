@@ -100,6 +100,11 @@ def _judge_lambda(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"DP-CoLin has regret {pair(low)} for DP-LinUCB at lambda = {low:g}, and {pair(high)} "
             f"at lambda = {high:g}."
         ),
+        agreement=(
+            "A claim holds if most of its comparisons are clear (99% interval of the paired "
+            "differences) and none is clearly the contrary; an independent value agrees "
+            "within 5 standard errors of the difference."
+        ),
         rows=rows,
         figures=[
             Figure(

@@ -140,6 +140,11 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"expects {root:.1f}. Sound noise on single rewards, without a trusted server: CoLin "
             f"{found['corrected CoLin'].mean:,.0f}."
         ),
+        agreement=(
+            "A claim holds if most of its comparisons are clear (99% interval of the paired "
+            "differences) and none is clearly the contrary; a factor agrees within 25% below "
+            "and 33% above."
+        ),
         rows=rows,
         figures=[
             Figure(
@@ -182,6 +187,10 @@ def _judge_error(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"CoLin, {typical['DP-CoLin']:.1f} for DP-CoLin and {typical['LDP-CoLin']:.1f} for "
             f"LDP-CoLin; an estimate of zero has {zero:.1f}. With sound noise on single rewards it "
             f"is {typical['corrected CoLin']:.2f}."
+        ),
+        agreement=(
+            "A claim holds if most of its comparisons are clear (99% interval of the paired "
+            "differences) and none is clearly the contrary."
         ),
         rows=[
             *[Row(words, "yes", held(c), agrees=holds(c)) for words, c in claims.items()],
@@ -308,6 +317,11 @@ def _judge_sizes(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"sqrt(N) is {math.sqrt(last):.1f}. DP-CoLin goes from "
             f"{mean[f'DP-CoLin/{first}']:,.0f} to {mean[f'DP-CoLin/{last}']:,.0f}, DP-LinUCB from "
             f"{mean[f'DP-LinUCB/{first}']:,.0f} to {mean[f'DP-LinUCB/{last}']:,.0f}."
+        ),
+        agreement=(
+            "A claim holds if most of its comparisons are clear (99% interval of the paired "
+            "differences) and none is clearly the contrary; growth, if the 95% intervals at "
+            "both ends are apart; a factor agrees within 25% below and 33% above."
         ),
         rows=rows,
         figures=[

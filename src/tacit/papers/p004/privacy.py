@@ -189,6 +189,10 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"{user['lower_bound']:.2f}); of noise on each reward at 2 it says "
             f"{outcomes['corrected']['verdict']}."
         ),
+        agreement=(
+            "A claim agrees if its audit does not refute it, or if the calculated epsilon is "
+            "at most the one claimed; an independent value to the digits shown."
+        ),
         rows=[
             Row(
                 "audit of DP-CoLin, epsilon = 2, one release",

@@ -219,6 +219,11 @@ def _judge_noise(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"{min(mean[key].mean for key in sums):,.0f} with the best sound noise on sums; "
             f"{random.mean:,.0f} by choosing at random."
         ),
+        agreement=(
+            "A claim holds if most of its comparisons are clear (99% interval of the paired "
+            "differences) and none is clearly the contrary; an independent value agrees "
+            "within 5 standard errors of the difference."
+        ),
         rows=rows,
         figures=[_over_epsilon(algorithm, outcomes, cells) for algorithm in _shown(quick)],
     )

@@ -219,6 +219,11 @@ def _judge_table(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             + "; ".join(f"{words}: {held(found)}" for words, found in claims.items())
             + "."
         ),
+        agreement=(
+            "A claim holds if most of its comparisons are clear (99% interval of the paired "
+            "differences) and none is clearly the contrary; an independent value agrees "
+            "within 5 standard errors of the difference."
+        ),
         rows=rows,
         figures=[
             _table_figure("With a trusted server", NAMES[:3], es, regret),

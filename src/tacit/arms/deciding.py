@@ -1,0 +1,194 @@
+"""A policy of the arms setting at work: the decider that :mod:`tacit.serving` stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.policy import ArmsPolicy
+from tacit.checks import require
+from tacit.compiled import bound
+from tacit.deciding import Choice, Decider, Estimate, mean_of_bits
+from tacit.device.channel import Channel
+from tacit.device.instructions import asymmetric_response, identity, randomized_response
+from tacit.tapes import FLOOR, Tape, secure_tape, uniform
+
+__all__ = ["ArmsDecider"]
+
+
+class ArmsDecider(Decider):
+    """One of `n_arms` options at a time.
+
+    Parameters
+    ----------
+    policy : ArmsPolicy
+    explore : float
+        The share of decisions that are drawn evenly from the eligible arms.
+    """
+
+    def __init__(self, policy: ArmsPolicy, *, explore: float = 0.0) -> None:
+        self.policy: ArmsPolicy = policy
+        self.n_options = policy.n_arms
+        self.horizon = getattr(policy, "horizon", None)
+        self.patience = getattr(policy, "max_delay", None)
+        kind = type(policy)
+        corruption = getattr(policy, "corruption_in_force", None)
+        ends = None if corruption is None else corruption.ends(policy.n_arms)
+        self.trust = "central" if ends is None else "local"
+        self._ends = ends
+        self._epsilon: float | None = getattr(policy, "epsilon", None)
+        self.releases = ends is None and policy.mechanisms != ()
+        if not policy.learns_from_any:
+            self.not_explored = f"{kind.__name__} learns only from arms that it chose itself"
+            why = f"0, because {self.not_explored}"
+            require("Learner", "explore", why, explore == 0, explore)
+        require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
+        self._explore = explore
+        self._rule: Any = policy.rule
+        self._state: Any = policy.start(None)
+        self._all = np.arange(policy.n_arms)
+        self._out = np.zeros(policy.n_arms)
+        tape = secure_tape(log=1)
+        common = (self._rule, self._state, tape, 0)
+        self._act = bound(kind.act, *common, self._all)
+        self._learn = bound(kind.learn, *common, 0, 0.0)
+        self._take: Any = None
+        if ends is not None:
+            take: Any = kind.take
+            self._take = bound(take, *_without_tape(common), 0, 0.0)
+        self._chances: Any = None
+        if kind.chances is not None:
+            chances: Any = kind.chances
+            self._chances = bound(chances, *_without_tape(common), self._all, self._out)
+        self._uniform: Any = bound(uniform, tape, 0, 0, FLOOR) if explore else None
+        self._default: dict[tuple[int, float | None], tuple[dict[str, Any], Channel]] = {}
+
+    @property
+    def state(self) -> Any:
+        """The policy's arrays."""
+        return self._state
+
+    @property
+    def epsilon(self) -> float:
+        """What the policy states for a reward, or for a round of which one is seen."""
+        if self._ends is None:
+            return self.policy.guarantee(self.horizon or 1).epsilon
+        return max(self._device(arm, None)[1].epsilon for arm in range(len(self._ends)))
+
+    def asked(self, query: Mapping[str, Any]) -> NDArray[np.int64]:
+        """Return the eligible arms, increasing."""
+        for name in ("person", "contexts"):
+            given = query.get(name) is not None
+            require(self.policy, name, "not given in the arms setting", not given, query.get(name))
+        eligible = query.get("eligible")
+        if eligible is None:
+            return self._all
+        arms = np.unique(np.asarray(eligible, np.int64))
+        inside = arms.size > 0 and arms[0] >= 0 and arms[-1] < self.policy.n_arms
+        rule = f"some of 0..{self.policy.n_arms - 1}"
+        require(self.policy, "eligible", rule, bool(inside), eligible)
+        return arms
+
+    def choose(self, tape: Tape, t: int, query: Any) -> Choice:
+        """Choose one of the arms in `query`."""
+        arm = self._act(self._rule, self._state, tape, t, query)
+        chance = 1.0
+        if self._chances is not None:
+            self._chances(self._rule, self._state, t, query, self._out)
+            chance = float(self._out[arm])
+        if self._explore:
+            return self._floor(tape, t, query, arm, chance)
+        return Choice(arm, chance)
+
+    def _floor(self, tape: Tape, t: int, eligible: Any, arm: int, chance: float) -> Choice:
+        share, m = self._explore, eligible.size
+        if self._uniform(tape, t, 0, FLOOR) < share:
+            drawn = int(eligible[int(self._uniform(tape, t, 1, FLOOR) * m)])
+            if self._chances is not None:
+                chance = float(self._out[drawn])
+            elif drawn != arm:
+                chance = 0.0
+            arm = drawn
+        return Choice(arm, (1.0 - share) * chance + share / m)
+
+    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+        """Ask for the reward, or for a bit of it."""
+        return self._device(option, default)[0]
+
+    def _device(self, option: int, default: float | None) -> tuple[dict[str, Any], Channel]:
+        if self._ends is None or len(self._ends) == 1:
+            option = 0
+        made = self._default.get((option, default))
+        if made is None:
+            if self._ends is None:
+                told = identity(default=default)
+            elif self._epsilon is not None:
+                told = randomized_response(self._epsilon, default=default)
+            else:
+                zero, one = (float(end) for end in self._ends[option])
+                told = asymmetric_response(1.0 - zero, one, default=default)
+            made = self._default[option, default] = (told, Channel(told))
+        return made
+
+    def checked(self, option: int, record: Any, value: Any) -> Any:
+        """Return a bit, a reward in [0, 1], or rewards by arm where the graph shows several."""
+        if self._take is not None:
+            if type(value) is int and value in (0, 1):
+                return value
+            raise ValueError(f"report: expected a value of 0 or 1, got {value!r}")
+        if type(value) is dict:
+            return self._observed(option, value)
+        if type(value) in (float, int) and 0.0 <= value <= 1.0:
+            return float(value)
+        raise ValueError(f"report: expected a reward in [0, 1], got {value!r}")
+
+    def _observed(self, option: int, value: dict[Any, Any]) -> Any:
+        own = value.get(option)
+        if own is None:
+            raise ValueError(f"report: expected the reward of the chosen option {option}, got none")
+        self.policy.require_shown(option, [arm for arm in value if arm != option])
+        return {arm: self.checked(option, None, reward) for arm, reward in sorted(value.items())}
+
+    def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
+        """Take in a bit, a reward, or the rewards of several arms."""
+        if self._take is not None:
+            self._take(self._rule, self._state, t, option, float(value))
+        elif type(value) is dict:
+            for arm, reward in value.items():
+                self._learn(self._rule, self._state, tape, t, arm, reward)
+        else:
+            self._learn(self._rule, self._state, tape, t, option, value)
+
+    def estimates(self, tallies: Sequence[Sequence[float]]) -> list[Estimate | None] | None:
+        """Debias the reports of a local policy; of a central one take what it released."""
+        if self._ends is None:
+            return self.policy.released_means(self._state)
+        ends = [self._ends[arm % len(self._ends)] for arm in range(len(tallies))]
+        return [
+            mean_of_bits(tally[2], tally[4], float(zero), float(one))
+            for tally, (zero, one) in zip(tallies, ends, strict=True)
+        ]
+
+    def grown(self) -> ArmsDecider:
+        """Return a decider with one arm more; old arms keep what was learned."""
+        smaller: Any = self.policy
+        policy: ArmsPolicy = replace(smaller, n_arms=smaller.n_arms + 1)
+        larger = ArmsDecider(policy, explore=self._explore)
+        self.policy.carry_over(self._state, larger._state)
+        return larger
+
+    def retire(self, option: int) -> None:
+        """Let a policy that plays in phases begin the open one anew without this arm."""
+        self.policy.retire(self._state, option)
+
+    def discard(self) -> None:
+        """Let a policy that plays in phases begin the open one anew."""
+        self.policy.forget_unreleased(self._state)
+
+
+def _without_tape(common: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any]:
+    return common[0], common[1], common[3]

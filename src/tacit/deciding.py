@@ -1,0 +1,210 @@
+"""The seam between serving and a setting: one policy at work, one decision at a time.
+
+A `Decider` owns the arrays of a policy and knows how to choose, what a device is asked, and how to learn
+from what comes back. It knows no clock, no identities, no files: rounds, tapes, silence, restarts and
+budgets belong to :mod:`tacit.serving`, which in turn knows nothing of any setting's arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.policy import AnyPolicy
+from tacit.tapes import Tape
+
+__all__ = ["Choice", "Decider", "Estimate", "decider_for", "mean_of_bits", "pack", "unpack"]
+
+_ALPHA, _MIXED = 0.05, 10.0
+
+
+class Choice(NamedTuple):
+    """What was chosen, with which chance, and what must be kept to learn from it later."""
+
+    option: int
+    probability: float
+    """The exact chance with which this option was chosen, exploration included."""
+    record: Any = None
+    """Plain values for JSON, beside the option: who was asked and what was shown."""
+
+
+class Estimate(NamedTuple):
+    """A mean reward, and an interval that holds at all times with probability 0.95, noise included."""
+
+    value: float
+    low: float
+    high: float
+
+
+def mean_of_bits(n: float, ones: float, zero: float, one: float) -> Estimate | None:
+    """Estimate a mean reward from n reported bits, 1 with probability `zero` to `one`.
+
+    The interval is Robbins' normal mixture for bounded variables, which holds at all n at once.
+
+    Examples
+    --------
+    >>> [round(each, 3) for each in mean_of_bits(1000, 500, 0.25, 0.75)]
+    [0.5, 0.402, 0.598]
+    """
+    if n == 0:
+        return None
+    spread = n / 4.0 + _MIXED
+    radius = math.sqrt(spread * math.log(spread / (_MIXED * _ALPHA**2))) / n
+    ends = sorted((ones / n + sign * radius - zero) / (one - zero) for sign in (-1, 1))
+    low, high = (min(1.0, max(0.0, end)) for end in ends)
+    return Estimate(min(1.0, max(0.0, (ones / n - zero) / (one - zero))), low, high)
+
+
+class Decider(ABC):
+    """A policy with its state; every setting has its own."""
+
+    policy: AnyPolicy
+    trust: str
+    """``local`` if devices report privately, ``central`` if they send the reward."""
+    n_options: int | None
+    """How many options there are; None where they come with each decision."""
+    n_people: int | None = None
+    """How many people it knows; None where it tells nobody apart."""
+    horizon: int | None = None
+    """How many rounds the policy is made for, if it is made for some."""
+    patience: int | None = None
+    """After how many rounds a report is too old to be learned from; None for never."""
+    not_explored: str = ""
+    """Why an exploration floor is refused; empty if it is not."""
+    not_stored: str = ""
+    """Why it cannot continue from a log; empty if it can."""
+    releases: bool = False
+    """Whether it releases noised values, so that calls must be watched."""
+
+    @abstractmethod
+    def choose(self, tape: Tape, t: int, query: Any) -> Choice:
+        """Choose in round `t`; `query` is what the setting's `asked` made of the caller's words."""
+
+    @abstractmethod
+    def asked(self, query: Mapping[str, Any]) -> Any:
+        """Check what a caller asks (``eligible``, ``person``, ``contexts``) and return the query."""
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> float:
+        """What one report costs its person; infinite if nothing is protected."""
+
+    @abstractmethod
+    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+        """Return what a device is told, as in ``schemas/instructions.schema.json``."""
+
+    @abstractmethod
+    def checked(self, option: int, record: Any, value: Any) -> Any:
+        """Return a reported value ready for `learn`, or raise ``ValueError``."""
+
+    @abstractmethod
+    def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
+        """Take in a reported value that `checked` let pass."""
+
+    def estimates(self, tallies: Sequence[Sequence[float]]) -> list[Estimate | None] | None:
+        """Return what is known of each option's mean reward from released values alone.
+
+        Parameters
+        ----------
+        tallies : sequence of (decided, shown, learned, silent, total) for each option
+            Of a local policy; its reports are public.
+
+        Returns
+        -------
+        list of Estimate or None
+            None for an option of which nothing was released; None for all where options come with
+            each decision, or rewards are not protected.
+        """
+        return None
+
+    @property
+    @abstractmethod
+    def state(self) -> Any:
+        """The arrays, a ``NamedTuple``; they are changed in place and never replaced."""
+
+    def pack(self) -> bytes:
+        """Return the arrays as bytes."""
+        return pack(self.state)
+
+    def unpack(self, data: bytes) -> None:
+        """Set the arrays to what `pack` returned."""
+        unpack(self.state, data)
+
+    def grown(self) -> Decider:
+        """Return a decider with one option more that knows what this one does."""
+        raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
+
+    @property
+    def joined(self) -> Any:
+        """Who is joined to whom, plain for JSON; None where nobody is."""
+        return None
+
+    def rejoined(self, n_people: int, joined: Any) -> Decider:
+        """Return a decider for so many people, joined anew, that knows what this one does."""
+        raise ValueError(f"{type(self.policy).__name__}: expected no people to join")
+
+    def with_person(self, near: Sequence[int]) -> Decider:
+        """Return a decider for one person more, joined to those at these places."""
+        raise ValueError(f"{type(self.policy).__name__}: expected no people to add")
+
+    @abstractmethod
+    def retire(self, option: int) -> None:
+        """Prepare for never choosing `option` again."""
+
+    @abstractmethod
+    def discard(self) -> None:
+        """Forget sums that were not released, so that they never will be."""
+
+
+def decider_for(policy: AnyPolicy, *, explore: float = 0.0, **given: Any) -> Decider:
+    """Return the decider of a policy's setting, with a state that has seen nothing.
+
+    Parameters
+    ----------
+    policy : Policy
+        Of a setting that can serve.
+    explore : float
+        The share of decisions that are drawn evenly from what is eligible.
+    **given
+        What the setting needs beside the policy, such as a graph of people.
+    """
+    made = getattr(policy, "decider", None)
+    if made is None:
+        raise ValueError(f"Learner: expected a policy of a setting that can serve, got {policy!r}")
+    decider: Decider = made(explore=explore, **given)
+    return decider
+
+
+def _arrays(state: Any, name: str = "") -> list[tuple[str, Any]]:
+    if isinstance(state, tuple) and hasattr(state, "_fields"):
+        dot = f"{name}." if name else ""
+        fields = zip(state._fields, state, strict=True)
+        return [pair for field, value in fields for pair in _arrays(value, dot + field)]
+    return [(name, state)]
+
+
+def pack(state: Any) -> bytes:
+    """Return a state's arrays as bytes: a line of JSON that names them, then their contents."""
+    arrays = [(name, value) for name, value in _arrays(state) if isinstance(value, np.ndarray)]
+    head = [[name, value.dtype.str, list(value.shape)] for name, value in arrays]
+    line = json.dumps(head, separators=(",", ":")).encode() + b"\n"
+    return line + b"".join(np.ascontiguousarray(value).tobytes() for _, value in arrays)
+
+
+def unpack(state: Any, data: bytes) -> None:
+    """Copy what `pack` returned into a state of the same shape, in place."""
+    line, _, rest = data.partition(b"\n")
+    head, at = json.loads(line), 0
+    arrays = [(name, value) for name, value in _arrays(state) if isinstance(value, np.ndarray)]
+    mine = [[name, value.dtype.str, list(value.shape)] for name, value in arrays]
+    if head != mine:
+        raise ValueError(f"state: expected the arrays {mine}, got {head}")
+    for _, value in arrays:
+        size = value.nbytes
+        value[...] = np.frombuffer(rest[at : at + size], value.dtype).reshape(value.shape)
+        at += size

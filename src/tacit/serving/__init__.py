@@ -1,0 +1,24 @@
+"""Deciding for real people: a learner for every setting, its event-sourced core, and its stores."""
+
+from tacit.serving.core import Core, Event, Receipt, RefusedError, Terms
+from tacit.serving.experiment import Experiment
+from tacit.serving.learner import Decision, Learner
+from tacit.serving.spending import Allowance
+from tacit.serving.sqlite import SQLiteStore
+from tacit.serving.store import MemoryStore, Store, StoreError
+
+__all__ = [
+    "Allowance",
+    "Core",
+    "Decision",
+    "Event",
+    "Experiment",
+    "Learner",
+    "MemoryStore",
+    "Receipt",
+    "RefusedError",
+    "SQLiteStore",
+    "Store",
+    "StoreError",
+    "Terms",
+]

@@ -1,0 +1,263 @@
+"""An experiment that is kept: a core, the store it is committed to, and what happens when that fails."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from tacit.deciding import Decider
+from tacit.serving.core import BrokenError, Core, Event, RefusedError, Terms
+from tacit.serving.store import Snapshot, Store, StoreError
+from tacit.tapes import Tape
+
+__all__ = ["Experiment"]
+
+A = TypeVar("A")
+_EVERY = 10_000
+
+
+class Experiment:
+    """Commands go in, answers come out once they are durable.
+
+    Parameters
+    ----------
+    decider : callable
+        Makes the decider with a state that has seen nothing.
+    tape : callable
+        Makes the tape: choices under the experiment's key, noise under a fresh one.
+    terms : Terms
+    options, people : iterable of str
+        Names of the options, and pseudonyms of the people, at the start.
+    store : Store, optional
+        Without it a crash forgets everything.
+    name : str
+        In the store, which has it already.
+    """
+
+    def __init__(
+        self,
+        decider: Callable[[], Decider],
+        tape: Callable[[], Tape],
+        terms: Terms,
+        *,
+        options: Iterable[str] = (),
+        people: Iterable[str] = (),
+        store: Store | None = None,
+        name: str = "learner",
+    ) -> None:
+        self._decider, self._tape, self._terms = decider, tape, terms
+        self.options, self._people = list(options), list(people)
+        self._store, self.name = store, name
+        self.lock = threading.RLock()
+        self._forks = len(_forks)
+        self._snapshot_at = 0
+        self.seq = 0
+        self._waiting: deque[_Ticket] = deque()
+        self._core: Core | None = self._build()
+
+    @property
+    def core(self) -> Core:
+        """The core as it is now, to read."""
+        core = self._core
+        if core is None:
+            with self.lock:
+                core = self._core = self._core or self._rebuilt()
+        return core
+
+    def run(self, command: Callable[..., A], *arguments: Any, **keywords: Any) -> A:
+        """Carry out one command and return its answer once it is durable.
+
+        Commands of threads that wait for the disk at the same time share a commit.
+        """
+        if self._store is not None:
+            answer: A = self._run_stored(_Ticket(command, arguments, keywords))
+            return answer
+        with self.lock:
+            self._check_process()
+            core = self.core
+            try:
+                return command(core, *arguments, **keywords)
+            except ValueError:
+                raise
+            except BaseException:
+                self._core = None
+                raise
+
+    def _run_stored(self, ticket: _Ticket) -> Any:
+        self._check_process()
+        self._waiting.append(ticket)
+        with self.lock:
+            if not ticket.done:
+                self._serve()
+        if ticket.error is not None:
+            raise ticket.error
+        return ticket.answer
+
+    def _serve(self) -> None:
+        """Carry out what waits, this thread's own command among it, with one commit."""
+        batch = []
+        try:
+            core = self.core
+            while self._waiting:
+                ticket = self._waiting.popleft()
+                batch.append(ticket)
+                try:
+                    ticket.answer = ticket.command(core, *ticket.arguments, **ticket.keywords)
+                except ValueError as error:
+                    ticket.error = error
+            self._commit(core)
+        except BaseException as error:
+            self._core = None
+            for ticket in batch:
+                ticket.error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            for ticket in batch:
+                ticket.done = True
+
+    def run_many(
+        self, commands: Iterable[tuple[Callable[..., A], tuple[Any, ...], dict[str, Any]]]
+    ) -> list[A | RefusedError]:
+        """Carry out several commands with one commit; a refused one does not stop the others."""
+        answers: list[A | RefusedError] = []
+        with self.lock:
+            self._check_process()
+            core = self.core
+            try:
+                for command, arguments, keywords in commands:
+                    try:
+                        answers.append(command(core, *arguments, **keywords))
+                    except ValueError as error:
+                        refused = isinstance(error, RefusedError)
+                        answers.append(error if refused else RefusedError("invalid", str(error)))  # type: ignore[arg-type]
+            except BaseException:
+                self._core = None
+                raise
+            self._commit(core)
+        return answers
+
+    def snapshot(self) -> None:
+        """Keep the state, so that a start need not replay all that came before."""
+        with self.lock:
+            if self._store is not None:
+                self._store.keep(self.name, Snapshot(self.seq, *self.core.snapshot()))
+                self._snapshot_at = self.seq
+
+    def prune(self, now: int) -> int:
+        """Delete what expired; only after the snapshot that covers it was verified."""
+        with self.lock:
+            if self._store is None:
+                return 0
+            self.verify()
+            self.snapshot()
+            return self._store.prune(self.name, now)
+
+    def verify(self) -> None:
+        """Fold the log once more and hold it against the state in memory."""
+        with self.lock:
+            if self._store is None:
+                return
+            again = self._build()
+            if again.snapshot() != self.core.snapshot():
+                raise StoreError(
+                    f"{self.name}: the log leads to another state than the one in memory"
+                )
+
+    def close(self) -> None:
+        """Keep a snapshot; the store is its owner's to close."""
+        with self.lock:
+            current = self._forks == len(_forks) and self._core is not None
+            if self._store is not None and current and self.seq > self._snapshot_at:
+                self.snapshot()
+
+    def _check_process(self) -> None:
+        if self._forks != len(_forks):
+            raise RuntimeError(
+                "Learner: made before a fork; two processes would release the same sums and repeat "
+                "identities, so make or load it in the process that uses it"
+            )
+
+    def _commit(self, core: Core) -> None:
+        if not core.staged:
+            return
+        store = self._store
+        assert store is not None
+        try:
+            store.append(self.name, self.seq, core.staged)
+        except BaseException:
+            self._core = None
+            raise
+        self.seq += len(core.staged)
+        core.committed()
+        if self.seq - self._snapshot_at >= _EVERY + 2 * len(core.open):
+            # What was committed is answered, whether or not this succeeds; the next one tries again.
+            with contextlib.suppress(StoreError):
+                self.snapshot()
+
+    def _build(self) -> Core:
+        journal = None if self._store is None else _Journal(self._store, self.name)
+        core = Core(
+            self._decider(),
+            self._terms,
+            self._tape(),
+            journal=journal,
+            options=self.options,
+            people=self._people,
+            remember=50_000 if journal is None else 1_000,
+        )
+        if self._store is not None:
+            kept = self._store.load(self.name)
+            assert kept is not None
+            after = 0
+            if kept.snapshot is not None:
+                after = kept.snapshot.seq
+                core.restore(kept.snapshot.about, kept.snapshot.state, kept.snapshot.decisions)
+            self._snapshot_at = after
+            self.seq = after + core.replay(self._store.events(self.name, after))
+            if self.seq != kept.seq:
+                raise StoreError(f"{self.name}: expected {kept.seq:,} events, got {self.seq:,}")
+        return core
+
+    def _rebuilt(self) -> Core:
+        if self._store is None:
+            raise BrokenError("Learner: a command failed half-way; load the last save")
+        return self._build()
+
+
+class _Ticket:
+    """A command that waits for its turn, and what came of it."""
+
+    __slots__ = ("answer", "arguments", "command", "done", "error", "keywords")
+
+    def __init__(self, command: Callable[..., Any], arguments: Any, keywords: Any) -> None:
+        self.command, self.arguments, self.keywords = command, arguments, keywords
+        self.answer: Any = None
+        self.error: BaseException | None = None
+        self.done = False
+
+
+class _Journal:
+    def __init__(self, store: Store, name: str) -> None:
+        self._store, self._name = store, name
+
+    def find(self, id: str) -> list[Event]:
+        return self._store.find(self._name, id)
+
+    def spent(self, person: str, window: str) -> int:
+        return self._store.spent(self._name, person, window)
+
+
+_forks: list[int] = []
+
+
+def _forked() -> None:
+    _forks.append(os.getpid())
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

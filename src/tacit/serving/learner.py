@@ -1,0 +1,777 @@
+"""A policy at work: decide for real people, learn from what their devices report.
+
+Rounds, noise, identities, silence and restarts are the learner's business. Its kernels are the simulator's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import secrets
+import time
+import warnings
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tacit.checks import require
+from tacit.deciding import Decider, decider_for
+from tacit.device import Reporter
+from tacit.jsonable import plain
+from tacit.networks import Graph
+from tacit.policy import AnyPolicy, require_secure
+from tacit.privacy import Guarantee
+from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
+from tacit.serving.experiment import Experiment
+from tacit.serving.spending import Allowance
+from tacit.serving.sqlite import SQLiteStore
+from tacit.serving.store import Store
+from tacit.state import write_atomically
+from tacit.tapes import Tape, secure_tape, seeded_tape
+
+__all__ = ["Decision", "Learner"]
+
+_FORMAT = 1
+_IDS = 256
+
+
+class Decision:
+    """What was decided for somebody, and the device's half of what follows."""
+
+    __slots__ = ("_device", "_learner", "_names", "_open")
+
+    def __init__(self, learner: Learner, decision: Open, names: Sequence[Any] | None) -> None:
+        self._learner, self._open, self._names = learner, decision, names
+        self._device: Reporter | None = None
+
+    @property
+    def id(self) -> str:
+        """Its identity: 32 random hexadecimal digits, or what the caller gave."""
+        return self._open.id
+
+    @property
+    def option(self) -> Any:
+        """The name of what was chosen, or its number where options have no names."""
+        names = self._names
+        return self._open.option if names is None else names[self._open.option]
+
+    @property
+    def probability(self) -> float:
+        """The exact chance with which it was chosen, for whoever evaluates logs."""
+        return self._open.probability
+
+    @property
+    def report_at(self) -> float | None:
+        """When the device reports, in seconds since 1970, whatever happens until then."""
+        at = self._open.report_at
+        return None if at is None else at / 1000
+
+    @property
+    def reason(self) -> str:
+        """Why the device does not report: ``budget``, ``frozen`` or ``off``; empty if it does."""
+        return self._open.reason
+
+    @property
+    def instructions(self) -> dict[str, Any] | None:
+        """What the device is told, for JSON; None if it does not report."""
+        return self._learner._core.instructions(self._open)
+
+    @property
+    def device(self) -> Reporter:
+        """The device's half, where it runs in this process."""
+        if self._device is None:
+            told = self.instructions
+            require(
+                "Decision", "device", "needed, because it reports", told is not None, self.reason
+            )
+            self._device = Reporter(
+                told or {}, id=self.id, max_epsilon=None, report_at=self.report_at
+            )
+        return self._device
+
+    def __repr__(self) -> str:
+        return f"Decision(id={self.id!r}, option={self.option!r}, probability={self.probability:g})"
+
+
+class Learner:
+    """Decide one step at a time with any policy of the settings arms and users.
+
+    Parameters
+    ----------
+    policy : Policy
+    options : sequence of str, optional
+        Names of the policy's arms; their numbers unless given.
+    people : sequence of str or Graph, optional
+        Names of the people that the policy knows, in its order; or the graph that joins them, whose
+        labels are their names. Their numbers unless given.
+    explore : float
+        The share of decisions drawn evenly from what is eligible, so that logs of a policy that
+        decides without chance can be evaluated. Some policies learn only from what they chose.
+    store : str, path or Store, optional
+        Where everything is kept, committed before it is answered. Without it a crash forgets.
+    name : str
+        Of the experiment in the store.
+    report_after : float, optional
+        Seconds after a decision at which its device reports. Without it a report counts whenever it
+        comes, a decision waits for ever, and a trusted server's decisions show when rewards arrive.
+    grace : float
+        Seconds after `report_after` at which a decision is closed.
+    retention : float
+        Seconds after which a closed decision is forgotten, in a store.
+    default : float, optional
+        The reward that stands for a missing one; the lowest unless given.
+    max_open : int
+        More open decisions than this are refused.
+    budget : mapping, optional
+        What may be spent on one person, such as ``{"day": 1.0, "ever": 20.0}``; decisions then need a
+        `person`, and one who has nothing left is served without being asked.
+    mode : {"learn", "frozen", "shadow", "off"}
+        Learn; decide only; serve the baseline while the policy watches; serve the baseline.
+    baseline : str or int, optional
+        The option of the modes ``shadow`` and ``off``; the first unless given.
+    seed : int, optional
+        For experiments that must repeat. Without it randomness is the operating system's, and only
+        then does the guarantee hold against someone who knows the code.
+    restored : bool
+        Accept a store that is an old copy: its open sums are discarded, what was lost counts as
+        spent, and the guarantee says so.
+    key : bytes, optional
+        What pseudonyms of people are made with, 32 bytes. Unless given it lies beside the store.
+    **given
+        What the policy's setting needs beside it, such as `graph` or `weights`.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import KLUCBCF
+    >>> learner = tacit.Learner(KLUCBCF(n_arms=2, epsilon=1.0), options=["red", "blue"], seed=7)
+    >>> first = learner.decide()
+    >>> second = learner.decide(eligible=["blue"])         # decisions may overlap ...
+    >>> second.option, second.probability
+    ('blue', 1.0)
+    >>> learner.learn(second.device.report(1.0)).status     # ... and reports come in any order
+    'learned'
+    >>> learner.learn(first.device.report(0.0)).status
+    'learned'
+    """
+
+    def __init__(
+        self,
+        policy: AnyPolicy,
+        *,
+        options: Sequence[str] | None = None,
+        people: Sequence[str] | Graph | None = None,
+        explore: float = 0.0,
+        store: str | os.PathLike[str] | Store | None = None,
+        name: str = "learner",
+        report_after: float | None = None,
+        grace: float = 60.0,
+        retention: float = 30 * 86_400.0,
+        default: float | None = None,
+        max_open: int = 100_000,
+        budget: Mapping[str, float] | None = None,
+        mode: str = "learn",
+        baseline: str | int | None = None,
+        seed: int | None = None,
+        restored: bool = False,
+        key: bytes | None = None,
+        **given: Any,
+    ) -> None:
+        if seed is None:
+            require_secure(policy)
+        require(
+            "Learner", "seed", "not given with a store, whose noise must be secret",
+            seed is None or store is None, seed,
+        )  # fmt: skip
+        self.policy, self.seed = policy, seed
+        if isinstance(people, Graph):
+            given, people = {"graph": people, **given}, labels_of(people)
+        make = _Maker(policy, float(explore), given, seed, key)
+        decider = make.decider()
+        self.trust = decider.trust
+        names = _names("options", decider.n_options, options)
+        known = _names("people", decider.n_people, people)
+        terms = Terms(
+            report_after=_milliseconds("report_after", report_after),
+            grace=_milliseconds("grace", grace) or 0,
+            retention=_milliseconds("retention", retention) or 0,
+            default=default,
+            max_open=max_open,
+            allowances=tuple(
+                Allowance(epsilon=most, window=window) for window, most in (budget or {}).items()
+            ),
+            mode=mode,
+            baseline=0 if baseline is None else _place(names, baseline),
+        )
+        finite = not terms.allowances or decider.epsilon < math.inf
+        require("Learner", "budget", "only where rewards are protected", finite, budget)
+        kept, lost = _opened(store, name, decider, terms, make, names, restored)
+        self._secret = make.secret
+        self._owned = None if isinstance(store, Store) else kept
+        self._experiment = Experiment(
+            make.decider,
+            make.tape,
+            terms,
+            options=names or (),
+            people=[self._pseudonym(person) for person in known or ()],
+            store=kept,
+            name=name,
+        )
+        self._begin(lost)
+
+    def _begin(self, lost: tuple[int, int] | None) -> None:
+        self.loads = 0
+        self._ids: list[str] = []
+        self._warned = False
+        self._horizon = self._core.decider.horizon
+        if lost is not None:
+            self._run(Core.begin_epoch, *lost)
+
+    def decide(
+        self,
+        *,
+        eligible: Iterable[Any] | None = None,
+        person: str | None = None,
+        contexts: Any = None,
+        id: str | None = None,
+        shown: bool = True,
+        report_at: float | None = None,
+    ) -> Decision:
+        """Decide.
+
+        Parameters
+        ----------
+        eligible : names of options, optional
+            Which ones may be chosen this time; all that are not retired unless given.
+        person : str, optional
+            For whom. Needed with a budget, and by policies that know people.
+        contexts : array of shape (n, d), or mapping of names to vectors, optional
+            What may be offered, where options come with each decision.
+        id : str, optional
+            An identity of the caller's own. The same request with the same id gets the same answer.
+        shown : bool
+            False if it is not yet known whether the person will see it; say so with `show`. Only
+            what was shown is charged, awaited and learned.
+        report_at : float, optional
+            When the device reports, in seconds since 1970, instead of `report_after` from now.
+        """
+        names: Sequence[Any] | None = self._core.options or None
+        query, pseudonym = None, None
+        if eligible is not None or person is not None or contexts is not None:
+            query, pseudonym, names = self._query(eligible, person, contexts, names)
+        at = None if report_at is None else round(report_at * 1000)
+        if id is None:
+            id = self._new_id()
+            decision = self._run(
+                Core.decide, id, query, person=pseudonym, shown=shown, report_at=at
+            )  # fmt: skip
+        else:
+            decision = self._run(_decide_once, id, query, pseudonym, shown, at)
+        if self._horizon is not None and not self._warned:
+            self._speak_up()
+        return Decision(self, decision, names)
+
+    def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
+        """Decide for several at once, durably with one commit; each request is as for `decide`."""
+        prepared: list[Sequence[Any] | None] = []
+        commands: list[Any] = []
+        for request in requests:
+            given = dict(request)
+            names: Sequence[Any] | None = self._core.options or None
+            query, pseudonym, names = self._query(
+                given.pop("eligible", None),
+                given.pop("person", None),
+                given.pop("contexts", None),
+                names,
+            )
+            at, shown = given.pop("report_at", None), given.pop("shown", True)
+            id = given.pop("id", None)
+            require("Learner", "request", "with the words of decide", not given, request)
+            at = None if at is None else round(at * 1000)
+            now = self._clock()
+            if id is None:
+                arguments = (now, self._new_id(), query)
+                keywords = {"person": pseudonym, "shown": shown, "report_at": at}
+                commands.append((Core.decide, arguments, keywords))
+            else:
+                commands.append((_decide_once, (now, id, query, pseudonym, shown, at), {}))
+            prepared.append(names)
+        answers = self._experiment.run_many(commands)
+        self._speak_up()
+        decisions = []
+        for answer, names in zip(answers, prepared, strict=True):
+            if isinstance(answer, RefusedError):
+                raise answer
+            decisions.append(Decision(self, answer, names))
+        return decisions
+
+    def learn(self, report: Any) -> Any:
+        """Learn from a device's report, or from a list of them.
+
+        Parameters
+        ----------
+        report : dict or list of dict
+            ``{"v": 1, "id": ..., "value": ...}``, what a device's `report` returned. Where a feedback
+            graph shows several options, `value` may map each one's name to its reward.
+
+        Returns
+        -------
+        Receipt or list of Receipt
+            A report that is refused raises ``RefusedError``; among several it gets a receipt that says so.
+        """
+        if type(report) is not dict:
+            return self.learn_many(report)
+        id, value = self._read(report)
+        return self._run(Core.report, id, value)
+
+    def learn_many(self, reports: Iterable[Mapping[str, Any]]) -> list[Receipt]:
+        """Learn from several reports, durably with one commit."""
+        now = self._clock()
+        read = [self._read(report) for report in reports]
+        answers = self._experiment.run_many(
+            [(Core.report, (now, id, value), {}) for id, value in read]
+        )
+        return [
+            Receipt(id, "refused", f"{answer.reason}: {answer}")
+            if isinstance(answer, RefusedError)
+            else answer
+            for (id, _), answer in zip(read, answers, strict=True)
+        ]
+
+    def show(self, decision: Decision | str) -> None:
+        """Say that a decision made with ``shown=False`` is now seen by its person."""
+        self._run(Core.show, _id(decision))
+
+    def cancel(self, decision: Decision | str) -> None:
+        """Give a decision up: no report is awaited; what was charged stays charged."""
+        self._run(Core.cancel, _id(decision))
+
+    def tick(self) -> int:
+        """Close decisions that are due; every other call does so too. Return how many."""
+        return int(self._run(Core.tick))
+
+    def set_mode(self, mode: str) -> None:
+        """Switch between ``learn``, ``frozen``, ``shadow`` and ``off``."""
+        self._run(Core.set_mode, mode)
+
+    def add_option(self, name: str) -> None:
+        """Add an option; the others keep what was learned about them."""
+        self._run(Core.add_option, name)
+
+    def retire(self, option: Any) -> None:
+        """Never choose an option again; reports that are under way still count."""
+        self._run(Core.retire, _place(self._core.options, option))
+
+    def add_person(self, person: str, near: Sequence[str] = ()) -> None:
+        """Add somebody whom the policy shall know, joined to people it knows already."""
+        self._run(Core.add_person, self._pseudonym(person), [self._pseudonym(p) for p in near])
+
+    def set_edges(self, *, graph: Any = None, weights: Any = None) -> None:
+        """Join the people anew; what each one reported is kept.
+
+        The model is rebuilt from each person's own sums, as if these edges had been there from the
+        start.
+        """
+        given = {"graph": graph, "weights": weights}
+        policy = self._core.decider.policy
+        self._run(Core.set_edges, decider_for(policy, **given).joined)
+
+    def prune(self) -> int:
+        """Delete from the store what is past its retention; return how many events."""
+        return self._experiment.prune(self._clock())
+
+    @property
+    def options(self) -> list[str]:
+        """Names of the options that are not retired."""
+        core = self._core
+        return [name for i, name in enumerate(core.options) if i not in core.retired]
+
+    @property
+    def rounds(self) -> int:
+        """How often the policy was asked."""
+        return self._core.rounds
+
+    @property
+    def open_decisions(self) -> int:
+        """How many decisions wait."""
+        return len(self._core.open)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What happened so far, in numbers."""
+        core = self._core
+        names = ("decided", "learned", "silent", "late", "lapsed", "releases", "epoch")
+        return {"shown": core.shown_count, **{name: getattr(core, name) for name in names}}
+
+    @property
+    def numerics(self) -> str:
+        """``secure`` or ``research``: where the noise comes from."""
+        return "secure" if self.seed is None else "research"
+
+    def guarantee(self, horizon: int | None = None) -> Guarantee:
+        """Return what is protected of the rewards that this learner sees.
+
+        Parameters
+        ----------
+        horizon : int, optional
+            In rounds; the policy's own unless given.
+        """
+        stated = self.policy.guarantee(horizon or self._horizon or max(1, self.rounds))
+        still = list(stated.not_protected or ())
+        core = self._core
+        if self.trust == "central" and core.terms.report_after is None:
+            still.append("when a reward arrives, which decisions may show (set report_after)")
+        if self.loads > 1:
+            still.append(
+                f"rewards of the open phase beyond {self.loads} times epsilon: the saved state was "
+                f"loaded {self.loads} times"
+            )
+        if core.epoch:
+            still.append(
+                f"{core.epoch} gaps where an older copy of the store was restored: what was decided "
+                "and released there is not counted here"
+            )
+        return dataclasses.replace(stated, not_protected=tuple(still))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write everything that is known to a file that only its owner can read.
+
+        With a store there is no need. The key of the noise is not in it; the sums of a central policy
+        are, so that whoever has the file is trusted as the server is.
+        """
+        experiment = self._experiment
+        with experiment.lock:
+            about, state, decisions = experiment.core.snapshot()
+            head = {
+                "format": _FORMAT,
+                "policy": _by_value(self.policy),
+                "secret": self._secret.hex() if about["people"] else None,
+                "trust": self.trust,
+                "options": experiment.options or None,
+                "private": self._core.decider.releases,
+                "seed": self.seed,
+                "terms": plain(experiment.core.terms),
+                "choices": experiment.core.tape.key[:4].tolist(),
+                "loads": 0,
+                "about": about,
+                "decisions": decisions,
+            }
+        _write(Path(path), head, state)
+
+    @classmethod
+    def load(
+        cls, path: str | os.PathLike[str], policy: AnyPolicy, *, again: bool = False, **given: Any
+    ) -> Learner:
+        """Return the learner saved at `path`.
+
+        Parameters
+        ----------
+        path : str or path
+        policy : Policy
+            The one it was saved with, by value.
+        again : bool
+            A central policy would release the sums of its open phase once for every time that its
+            state is loaded. Loading marks the file; a second time must be asked for, and the
+            guarantee counts it.
+        **given
+            As for a new learner: `explore` and what the setting needs.
+        """
+        file = Path(path)
+        head, state = _read_save(file)
+        rule = f"{head['policy']} as in {file.name}"
+        require("Learner", "policy", rule, _by_value(policy) == head["policy"], _by_value(policy))
+        if head["private"]:
+            if head["loads"] and not again:
+                raise ValueError(
+                    f"{file}: loaded before; to load it again releases the sums of its open phase "
+                    "once more, with again=True if that is meant"
+                )
+            _write(file, {**head, "loads": head["loads"] + 1}, state)
+        terms = dict(head["terms"])
+        learner = cls(
+            policy,
+            options=head["options"],
+            seed=head["seed"],
+            report_after=_seconds(terms["report_after"]),
+            grace=terms["grace"] / 1000,
+            retention=terms["retention"] / 1000,
+            default=terms["default"],
+            max_open=terms["max_open"],
+            budget={each["window"]: each["epsilon"] for each in terms["allowances"]},
+            baseline=terms["baseline"],
+            key=None if head["secret"] is None else bytes.fromhex(head["secret"]),
+            **given,
+        )
+        core = learner._core
+        core.tape.key[:4] = head["choices"]
+        core.restore(head["about"], state, head["decisions"])
+        learner.loads = head["loads"] + 1 if head["private"] else 0
+        return learner
+
+    def close(self) -> None:
+        """Keep a snapshot and let others use the store, if the learner opened it."""
+        self._experiment.close()
+        if self._owned is not None:
+            self._owned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "Learner: expected save and load, got a copy, which would release sums twice"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Learner of {self.policy!r}: {self.rounds} rounds, {self.open_decisions} open>"
+
+    @property
+    def _core(self) -> Core:
+        return self._experiment.core
+
+    def _run(self, command: Any, *arguments: Any, **keywords: Any) -> Any:
+        return self._experiment.run(command, self._clock(), *arguments, **keywords)
+
+    def _clock(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def _new_id(self) -> str:
+        # Taking from a list cannot give two threads the same.
+        try:
+            return self._ids.pop()
+        except IndexError:
+            block = os.urandom(16 * _IDS).hex()
+            fresh = [block[at : at + 32] for at in range(0, len(block), 32)]
+            id = fresh.pop()
+            self._ids.extend(fresh)
+            return id
+
+    def _query(
+        self, eligible: Any, person: Any, contexts: Any, names: Sequence[Any] | None
+    ) -> tuple[dict[str, Any] | None, str | None, Sequence[Any] | None]:
+        query: dict[str, Any] = {}
+        pseudonym = None
+        if contexts is not None:
+            if isinstance(contexts, Mapping):
+                names, contexts = list(contexts), list(contexts.values())
+                query["names"] = [str(name) for name in names]
+            else:
+                names = None
+            query["contexts"] = plain(contexts)
+        if eligible is not None:
+            query["eligible"] = [_place(names, option) for option in eligible]
+        if person is not None:
+            pseudonym = self._pseudonym(person)
+            if self._core.decider.n_people is not None:
+                query["person"] = pseudonym
+        return query or None, pseudonym, names
+
+    def _pseudonym(self, person: Any) -> str:
+        name = str(person).encode()
+        return hashlib.blake2b(name, key=self._secret, digest_size=16).hexdigest()
+
+    def _read(self, report: Any) -> tuple[str, Any]:
+        try:
+            id, value = report["id"], report["value"]
+            whole = report["v"] == 1 and len(report) == 3 and type(id) is str
+        except (TypeError, KeyError):
+            whole = False
+        if not whole:
+            raise ValueError(f"report: expected v = 1, id and value, got {report!r}")
+        if type(value) is dict:
+            names = self._core.options or None
+            value = {_place(names, name): reward for name, reward in value.items()}
+        return id, value
+
+    def _speak_up(self) -> None:
+        if not self._warned and self._core.past_horizon:
+            self._warned = True
+            warnings.warn(
+                f"Learner: {type(self.policy).__name__} is made for {self._horizon:,} rounds; it goes on, "
+                "but what is said about its regret does not",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+
+
+class _Maker:
+    """What makes a decider and a tape anew, at every start and after a failure."""
+
+    def __init__(
+        self,
+        policy: AnyPolicy,
+        explore: float,
+        given: Mapping[str, Any],
+        seed: int | None,
+        key: bytes | None,
+    ) -> None:
+        self.policy, self.explore, self.given, self.seed = policy, explore, given, seed
+        self.choices = secrets.token_bytes(32)
+        require("Learner", "key", "of 32 bytes", key is None or len(key) == 32, "another")
+        self.keyed = key is not None
+        self.secret = secrets.token_bytes(32) if key is None else key
+
+    def decider(self) -> Decider:
+        return decider_for(self.policy, explore=self.explore, **self.given)
+
+    def tape(self) -> Tape:
+        log = 4096
+        if self.seed is not None:
+            return seeded_tape(self.seed, log=log)
+        return secure_tape(choices=self.choices, log=log)
+
+
+def _opened(
+    store: str | os.PathLike[str] | Store | None,
+    name: str,
+    decider: Decider,
+    terms: Terms,
+    make: _Maker,
+    names: list[str] | None,
+    restored: bool,
+) -> tuple[Store | None, tuple[int, int] | None]:
+    """Open the store, hold what it has against what is wanted, and take its key for choices."""
+    if store is None:
+        return None, None
+    why = decider.not_stored
+    require("Learner", "store", f"not given, because {why}", not why, store)
+    own = not isinstance(store, Store)
+    kept: Store = SQLiteStore(store, restored=restored) if not isinstance(store, Store) else store
+    try:
+        if not isinstance(store, Store) and not make.keyed:
+            make.secret = _secret_of(Path(store))
+        wanted = {
+            "format": _FORMAT,
+            "policy": _by_value(make.policy),
+            "explore": make.explore,
+            "terms": plain(terms),
+            "options": names,
+        }
+        known = kept.load(name)
+        if known is None:
+            kept.create(name, {**wanted, "choices": make.choices.hex()})
+            return kept, None
+        for word, value in wanted.items():
+            was = known.description.get(word)
+            require("Learner", word, f"as in the store, {was!r}", was == value, value)
+        make.choices = bytes.fromhex(known.description["choices"])
+        return kept, kept.lost(name)
+    except BaseException:
+        if own:
+            kept.close()
+        raise
+
+
+def _secret_of(store: Path) -> bytes:
+    """Return the key of pseudonyms, which lies beside the store and not in it."""
+    place = Path(f"{store}.key")
+    try:
+        handle = os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        key = place.read_bytes()
+        require("Learner", str(place), "of 32 bytes", len(key) == 32, len(key))
+        return key
+    key = secrets.token_bytes(32)
+    with os.fdopen(handle, "wb") as file:
+        file.write(key)
+        file.flush()
+        os.fsync(file.fileno())
+    return key
+
+
+def _decide_once(
+    core: Core,
+    now: int,
+    id: str,
+    query: Any,
+    person: str | None,
+    shown: bool,
+    report_at: int | None,
+) -> Open:
+    named = type(id) is str and 1 <= len(id) <= 128
+    require("Learner", "id", "of 1 to 128 characters", named, id)
+    request = json.dumps([query, person, shown, report_at], sort_keys=True)
+    digest = hashlib.blake2b(request.encode(), digest_size=16).hexdigest()
+    return core.earlier(id, digest) or core.decide(
+        now, id, query, person=person, shown=shown, report_at=report_at, digest=digest
+    )
+
+
+def _names(what: str, n: int | None, given: Sequence[str] | None) -> list[str] | None:
+    if given is None:
+        return None if n is None else [str(i) for i in range(n)]
+    names = list(given)
+    rule = "not given with this policy" if n is None else f"{n} different names"
+    distinct = len(set(names)) == len(names) == n and all(type(name) is str for name in names)
+    require("Learner", what, rule, distinct, names)
+    return names
+
+
+def _place(names: Sequence[Any] | None, option: Any) -> int:
+    if names is None:
+        return int(option)
+    if option in names:
+        return names.index(option)
+    if type(option) is int and 0 <= option < len(names):
+        return option
+    raise ValueError(f"Learner: expected an option of {list(names)}, got {option!r}")
+
+
+def _id(decision: Decision | str) -> str:
+    return decision.id if isinstance(decision, Decision) else decision
+
+
+def labels_of(graph: Graph) -> list[str]:
+    """Return the names of a graph's nodes, or their numbers."""
+    names = range(graph.n_nodes) if graph.labels is None else graph.labels.tolist()
+    return [str(name) for name in names]
+
+
+def _milliseconds(name: str, seconds: float | None) -> int | None:
+    if seconds is None:
+        return None
+    require("Learner", name, ">= 0 seconds", 0 <= seconds < 1e11, seconds)
+    return round(seconds * 1000)
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def _by_value(policy: AnyPolicy) -> dict[str, Any]:
+    kind = type(policy)
+    return {"class": f"{kind.__module__}.{kind.__qualname__}", **plain(policy)}
+
+
+def _write(path: Path, head: Mapping[str, Any], state: bytes) -> None:
+    def write(file: Path) -> None:
+        file.chmod(0o600)
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("about.json", json.dumps(head))
+            archive.writestr("state.bin", state)
+
+    write_atomically(path, write, mode=0o600)
+
+
+def _read_save(path: Path) -> tuple[dict[str, Any], bytes]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            head, state = json.loads(archive.read("about.json")), archive.read("state.bin")
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: not a saved learner ({error})") from None
+    if head.get("format") != _FORMAT:
+        raise ValueError(f"{path}: expected format {_FORMAT}, got {head.get('format')}")
+    return head, state

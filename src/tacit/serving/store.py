@@ -1,0 +1,188 @@
+"""What a store of experiments must do; one in memory, for tests and for the simulator of faults."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from tacit.serving.core import Event
+
+__all__ = ["Kept", "MemoryStore", "Snapshot", "Store", "StoreError"]
+
+
+class StoreError(RuntimeError):
+    """The store cannot be used, or a commit failed; what was not committed was not answered."""
+
+
+class Snapshot(NamedTuple):
+    """An experiment after its first `seq` events."""
+
+    seq: int
+    about: dict[str, Any]
+    state: bytes
+    decisions: list[dict[str, Any]]
+
+
+class Kept(NamedTuple):
+    """What a store knows of an experiment before its events are read."""
+
+    description: dict[str, Any]
+    snapshot: Snapshot | None
+    seq: int
+    """How many events were ever committed."""
+    charged: int
+    """On how many decisions devices were ever asked to report, in histories that were lost too."""
+    at: int
+    """When the last one was."""
+
+
+class Store(ABC):
+    """Events of experiments, durable once `append` returns."""
+
+    @abstractmethod
+    def create(self, experiment: str, description: dict[str, Any]) -> None:
+        """Make a new experiment."""
+
+    @abstractmethod
+    def load(self, experiment: str) -> Kept | None:
+        """Return what is known of an experiment; None if there is none of that name."""
+
+    @abstractmethod
+    def names(self) -> list[str]:
+        """Return the names of all experiments."""
+
+    @abstractmethod
+    def events(self, experiment: str, after: int, until: int | None = None) -> Iterator[Event]:
+        """Return the events numbered `after` + 1 to `until`, in order."""
+
+    @abstractmethod
+    def append(self, experiment: str, seq: int, events: Sequence[Event]) -> None:
+        """Commit events as numbers `seq` + 1 and on, with their charges: all of them or none."""
+
+    @abstractmethod
+    def find(self, experiment: str, id: str) -> list[Event]:
+        """Return the events of one decision that are still kept."""
+
+    @abstractmethod
+    def spent(self, experiment: str, person: str, window: str) -> int:
+        """Return what was spent on a person in a window."""
+
+    @abstractmethod
+    def keep(self, experiment: str, snapshot: Snapshot) -> None:
+        """Keep a snapshot instead of the one before."""
+
+    @abstractmethod
+    def prune(self, experiment: str, now: int) -> int:
+        """Delete events of decisions that expired and that the snapshot covers; return how many."""
+
+    def lost(self, experiment: str) -> tuple[int, int] | None:
+        """Return how many charged decisions a restored copy lacks, and since when."""
+        return None
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise `StoreError` if nothing can be written now."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let others use it."""
+
+
+class MemoryStore(Store):
+    """A store that a crash forgets; it commits by appending to a list."""
+
+    def __init__(self) -> None:
+        self._described: dict[str, dict[str, Any]] = {}
+        self._events: dict[str, dict[int, Event]] = {}
+        self._ids: dict[tuple[str, str], list[int]] = {}
+        self._spent: dict[tuple[str, str, str], int] = {}
+        self._snapshots: dict[str, Snapshot] = {}
+        self._last: dict[str, tuple[int, int, int]] = {}
+
+    def create(self, experiment: str, description: dict[str, Any]) -> None:
+        """Make a new experiment."""
+        if experiment in self._described:
+            raise StoreError(f"{experiment}: expected a new name, got one in use")
+        self._described[experiment] = description
+        self._events[experiment], self._last[experiment] = {}, (0, 0, 0)
+
+    def load(self, experiment: str) -> Kept | None:
+        """Return what is known of an experiment."""
+        if experiment not in self._described:
+            return None
+        described, snapshot = self._described[experiment], self._snapshots.get(experiment)
+        return Kept(described, snapshot, *self._last[experiment])
+
+    def names(self) -> list[str]:
+        """Return the names of all experiments."""
+        return list(self._described)
+
+    def events(self, experiment: str, after: int, until: int | None = None) -> Iterator[Event]:
+        """Return events in order."""
+        events = self._events[experiment]
+        last = self._last[experiment][0] if until is None else until
+        return (events[seq] for seq in range(after + 1, last + 1) if seq in events)
+
+    def append(self, experiment: str, seq: int, events: Sequence[Event]) -> None:
+        """Commit events."""
+        last, charged, at = self._last[experiment]
+        if seq != last:
+            raise StoreError(f"{experiment}: expected {last} events before these, got {seq}")
+        for event in events:
+            last += 1
+            self._events[experiment][last] = event
+            charged += charged_by(event)
+            at = event.at
+            if event.id is not None:
+                self._ids.setdefault((experiment, event.id), []).append(last)
+            for person, window, amount in event.charges:
+                key = (experiment, person, window)
+                self._spent[key] = self._spent.get(key, 0) + amount
+        self._last[experiment] = last, charged, at
+
+    def find(self, experiment: str, id: str) -> list[Event]:
+        """Return the events of one decision."""
+        events = self._events[experiment]
+        return [events[seq] for seq in self._ids.get((experiment, id), ())]
+
+    def spent(self, experiment: str, person: str, window: str) -> int:
+        """Return what was spent on a person in a window."""
+        return self._spent.get((experiment, person, window), 0)
+
+    def keep(self, experiment: str, snapshot: Snapshot) -> None:
+        """Keep a snapshot."""
+        self._snapshots[experiment] = snapshot
+
+    def prune(self, experiment: str, now: int) -> int:
+        """Delete what expired."""
+        snapshot, events = self._snapshots.get(experiment), self._events[experiment]
+        if snapshot is None:
+            return 0
+        expired = [
+            event.id
+            for seq, event in events.items()
+            if seq <= snapshot.seq and event.expires is not None and event.expires <= now
+        ]
+        before = len(events)
+        for id in expired:
+            for seq in self._ids.pop((experiment, str(id)), ()):
+                del events[seq]
+        return before - len(events)
+
+    def check(self) -> None:
+        """Do nothing: memory can always be written."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def charged_by(event: Event) -> int:
+    """Return how many decisions an event adds to those on which a device may report.
+
+    An epoch adds those that were lost, so that a copy from before it is missing them too.
+    """
+    if event.kind == "epoch":
+        return int(event.body["lost"])
+    shown = event.kind == "show" or (event.kind == "decide" and bool(event.body["shown"]))
+    return int(shown and not event.body.get("reason"))

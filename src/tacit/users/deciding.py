@@ -1,0 +1,194 @@
+"""A policy of the users setting at work: people with names, options that come with each decision.
+
+What a device is asked is fixed when the decision is made and kept with it, because a question may depend
+on what was predicted then. New people and changed edges rebuild the model from each person's own
+statistics.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.checks import require
+from tacit.deciding import Choice, Decider
+from tacit.device import Channel
+from tacit.device.instructions import identity
+from tacit.tapes import FLOOR, Tape, uniform
+from tacit.users.collaborative import Question, State, select
+from tacit.users.policy import CollaborativePolicy
+from tacit.users.privacy import PerReward, Residual
+from tacit.users.statistics import restored, statistics_of
+from tacit.users.tables import as_matrix
+
+__all__ = ["UsersDecider"]
+
+
+class UsersDecider(Decider):
+    """Offer one of several contexts to one of many people.
+
+    Parameters
+    ----------
+    policy : CollaborativePolicy
+        With rewards privatised one by one, or not at all. Noise on sums is noise that a device or
+        server would have to keep, and cannot be told from a log.
+    explore : float
+        The share of decisions that are drawn evenly from what is eligible.
+    graph, weights
+        Who is joined to whom, where the policy needs it.
+    """
+
+    def __init__(
+        self,
+        policy: CollaborativePolicy,
+        *,
+        explore: float = 0.0,
+        graph: Any = None,
+        weights: Any = None,
+    ) -> None:
+        hidden = policy.protection
+        rule = "PerReward, Residual or None: noise on sums is for simulations"
+        single = hidden is None or isinstance(hidden, PerReward | Residual)
+        require("Learner", "privacy", rule, single, hidden)
+        require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
+        self.policy: CollaborativePolicy = policy
+        self.n_options, self.n_people = None, policy.n_users
+        self.trust = "central" if hidden is None else "local"
+        self._epsilon = math.inf if hidden is None else float(hidden.epsilon)
+        self._explore = explore
+        self._edges = _edges(policy, graph, weights)
+        self._state = policy.open(**_joined(policy, self._edges))
+
+    @property
+    def state(self) -> State:
+        """The policy's arrays."""
+        return self._state
+
+    @property
+    def epsilon(self) -> float:
+        """What one report costs."""
+        return self._epsilon
+
+    @property
+    def joined(self) -> Any:
+        """Edges (u, v, weight), or None where the policy needs none."""
+        return self._edges
+
+    def asked(self, query: Mapping[str, Any]) -> tuple[int, NDArray[np.float64], NDArray[np.int64]]:
+        """Return the person, the contexts that are eligible, and their numbers."""
+        person, contexts = query.get("person"), query.get("contexts")
+        require(self.policy, "person", "given", person is not None, None)
+        require(self.policy, "contexts", "given", contexts is not None, None)
+        try:
+            rows = np.array(contexts, np.float64)
+        except (TypeError, ValueError):
+            rows = np.empty(0)
+        d = self.policy.dimension
+        fits = rows.ndim == 2 and rows.shape[1] == d and len(rows) > 0
+        require(self.policy, "contexts", f"of shape (n, {d})", fits, rows.shape)
+        require(self.policy, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
+        numbers = np.arange(len(rows))
+        eligible = query.get("eligible")
+        if eligible is not None:
+            numbers = np.unique(np.asarray(eligible, np.int64))
+            inside = numbers.size > 0 and numbers[0] >= 0 and numbers[-1] < len(rows)
+            require(self.policy, "eligible", f"some of 0..{len(rows) - 1}", bool(inside), eligible)
+        return int(person or 0), np.ascontiguousarray(rows[numbers]), numbers
+
+    def choose(self, tape: Tape, t: int, query: Any) -> Choice:
+        """Offer the context with the largest upper confidence bound, and fix the question."""
+        person, rows, numbers = query
+        slot = int(select(self.policy.rule, self._state, person, rows, np.empty_like(rows)))
+        chance = 1.0
+        if self._explore:
+            m, best = len(numbers), slot
+            if uniform(tape, t, 0, FLOOR) < self._explore:
+                slot = int(uniform(tape, t, 1, FLOOR) * m)
+            chance = (1.0 - self._explore) * (slot == best) + self._explore / m
+        record: list[Any] = [person, rows[slot].tolist()]
+        if self.trust == "local":
+            question = self.policy.ask(self._state, person, rows[slot])
+            record.append([int(question.kind), *(float(each) for each in question[1:])])
+        return Choice(int(numbers[slot]), chance, record)
+
+    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+        """Ask for the reward, or for what the mechanism makes of it."""
+        if self.trust == "local":
+            return self.policy.instructions(Question(*record[2]), default=default)
+        low, high = self.policy.reward_range
+        return identity(low=low, high=high, default=default)
+
+    def checked(self, option: int, record: Any, value: Any) -> Any:
+        """Return a value that the instructions allow."""
+        if not Channel(self.instructions(option, record, None)).possible(value):
+            raise ValueError(f"report: expected a value that the instructions allow, got {value!r}")
+        return float(value) if self.trust == "central" else value
+
+    def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
+        """Take in a report with the context that was offered and the question that was asked."""
+        person, x = int(record[0]), np.array(record[1])
+        if self.trust == "local":
+            self.policy.take(self._state, person, x, Question(*record[2]), value)
+        else:
+            self.policy.update(self._state, tape, person, x, value)
+
+    def rejoined(self, n_people: int, joined: Any) -> UsersDecider:
+        """Return a decider for so many people, joined anew, made from each one's statistics."""
+        policy = dataclasses.replace(self.policy, n_users=n_people)
+        again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
+        old = np.arange(n_people)
+        old[old >= self.policy.n_users] = -1
+        restored(again._state, statistics_of(self._state).arranged(old))
+        return again
+
+    def with_person(self, near: Sequence[int]) -> UsersDecider:
+        """Return a decider for one person more."""
+        edges, new = self._edges, self.policy.n_users
+        if self.policy.joined_by == "weights":
+            raise ValueError(
+                f"{type(self.policy).__name__}: expected its weights for all people with each new one "
+                "(set_edges), because they sum to one"
+            )
+        if edges is not None:
+            edges = [
+                *edges,
+                *[[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))],
+            ]
+        alone = edges is not None or not near
+        require(self.policy, "near", "nobody: it joins no people", alone, list(near))
+        return self.rejoined(new + 1, edges)
+
+    def retire(self, option: int) -> None:
+        """Refuse: options come with each decision."""
+        raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
+
+    def discard(self) -> None:
+        """Do nothing: reports are private, or nothing is."""
+
+
+def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[float]] | None:
+    if not policy.joined_by:
+        return None
+    given = {"weights": weights, "graph": graph}[policy.joined_by]
+    require("Learner", policy.joined_by, "given", given is not None, None)
+    matrix = as_matrix(policy, policy.joined_by, given).tocoo()
+    rows, columns = matrix.coords
+    return sorted(
+        [int(u), int(v), float(w)] for u, v, w in zip(rows, columns, matrix.data, strict=True)
+    )
+
+
+def _joined(policy: CollaborativePolicy, edges: list[list[float]] | None) -> dict[str, Any]:
+    if edges is None:
+        return {}
+    from scipy.sparse import coo_array
+
+    n = policy.n_users
+    table = np.array(edges, np.float64).reshape(-1, 3)
+    places = (table[:, 0].astype(int), table[:, 1].astype(int))
+    return {policy.joined_by: coo_array((table[:, 2], places), shape=(n, n)).tocsr()}

@@ -1,0 +1,222 @@
+"""People with contexts: names, private reports, new people, changed edges, restarts."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.networks import Graph
+from tacit.serving import RefusedError
+from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Residual
+
+NAMES = ["ada-l", "bob-m", "cy-n", "di-o"]
+PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)], n_nodes=4, labels=NAMES)
+WEIGHTS = np.full((4, 4), 0.25)
+
+
+def given(policy):
+    return {"graph": {"graph": PATH}, "weights": {"weights": WEIGHTS}, "": {}}[policy.joined_by]
+
+
+def policies(**more):
+    return [kind(n_users=4, dimension=3, **more) for kind in (LinUCB, CoLin, GOBLin)]
+
+
+def play(learner, rounds, seed=0):
+    rng, options = np.random.default_rng(seed), []
+    taste = rng.normal(size=(4, 3))
+    for t in range(rounds):
+        items = rng.normal(size=(5, 3))
+        items /= np.linalg.norm(items, axis=1, keepdims=True)
+        named = {f"item {i}": row for i, row in enumerate(items)}
+        decision = learner.decide(person=NAMES[t % 4], contexts=named)
+        options.append(decision.option)
+        liked = rng.random() < 1 / (1 + math.exp(-named[decision.option] @ taste[t % 4]))
+        learner.learn(decision.device.report(float(liked)))
+    return options
+
+
+def means(learner):
+    state = learner._core.decider.state
+    return state.mean[state.place]
+
+
+@pytest.mark.parametrize("policy", policies(epsilon=2.0), ids=lambda policy: policy.name)
+def test_people_and_items_have_names(policy, tmp_path):
+    with tacit.Learner(policy, people=NAMES, store=tmp_path / "x.db", **given(policy)) as learner:
+        play(learner, 40)
+        first = learner.decide(person="ada-l", contexts={"a": [1, 0, 0], "b": [0, 1, 0]}, id="q")
+        again = learner.decide(person="ada-l", contexts={"a": [1, 0, 0], "b": [0, 1, 0]}, id="q")
+        assert first.option == again.option
+        assert first.option in ("a", "b")
+        assert first._open.name == first.option
+        learner.cancel(first)
+        before = learner._core.snapshot()
+    with tacit.Learner(policy, people=NAMES, store=tmp_path / "x.db", **given(policy)) as learner:
+        assert learner._core.snapshot() == before
+        learner._experiment.verify()
+    files = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert not any(name.encode() in files for name in ("ada-l", "bob-m"))
+
+
+@pytest.mark.parametrize("mechanism", ["bit", "piecewise", "laplace"])
+def test_what_is_learned_from_reports_is_unbiased(mechanism):
+    """One person, one item, reward 0.7: the estimate is within 5 standard errors."""
+    policy = LinUCB(
+        n_users=1,
+        dimension=1,
+        privacy=PerReward(epsilon=2.0, mechanism=mechanism),
+        regularisation=1e-9,
+    )
+    learner, n = tacit.Learner(policy), 3000
+    for _ in range(n):
+        learner.learn(learner.decide(person="0", contexts=[[1.0]]).device.report(0.7))
+    error = math.sqrt(policy.protection.variance / n)
+    assert abs(means(learner)[0, 0] - 0.7) < 5 * error
+
+
+def test_a_question_about_the_residual_is_fixed_when_the_decision_is_made(tmp_path):
+    policy = LinUCB(n_users=4, dimension=3, privacy=Residual(epsilon=2.0), reward="symmetric")
+    with tacit.Learner(policy, people=NAMES, store=tmp_path / "x.db") as learner:
+        first = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
+        asked = first.instructions
+        assert "cuts" in asked["question"]
+        for _ in range(40):
+            offer = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
+            learner.learn(offer.device.report(0.9))
+        assert first.instructions == asked
+        later = learner.decide(person="ada-l", contexts=np.eye(3)[:1])
+        assert later.instructions["question"] != asked["question"]
+        assert first.device.epsilon <= 2.0
+        assert learner.learn(first.device.report(0.5)).status == "learned"
+        learner._experiment.verify()
+
+
+def test_a_local_policy_takes_no_true_reward():
+    learner = tacit.Learner(LinUCB(n_users=4, dimension=3, epsilon=0.5), people=NAMES)
+    decision = learner.decide(person="ada-l", contexts=np.eye(3))
+    for value in (0.5, 2, "1", None, True):
+        with pytest.raises(ValueError, match="that the instructions allow"):
+            learner.learn({"v": 1, "id": decision.id, "value": value})
+    assert decision.instructions["question"]["levels"] == 2
+    assert decision.device.epsilon <= 0.5
+
+
+@pytest.mark.parametrize("policy", policies(epsilon=2.0), ids=lambda policy: policy.name)
+def test_without_noise_it_learns_what_the_policy_learns(policy):
+    plain = type(policy)(n_users=4, dimension=3)
+    learner = tacit.Learner(plain, people=NAMES, seed=1, **given(plain))
+    state = plain.open(**given(plain))
+    rng = np.random.default_rng(3)
+    tape = tacit.tapes.seeded_tape(1)
+    for t in range(50):
+        items = rng.normal(size=(4, 3)) / 3
+        decision = learner.decide(person=NAMES[t % 4], contexts=items)
+        assert decision.option == plain.select(state, t % 4, items)
+        reward = float(rng.random())
+        learner.learn({"v": 1, "id": decision.id, "value": reward})
+        plain.update(state, tape, t % 4, items[decision.option], reward)
+    np.testing.assert_array_equal(learner._core.decider.state.mean, state.mean)
+
+
+def test_changed_edges_are_as_if_they_had_always_been_there():
+    policy = GOBLin(n_users=4, dimension=3, epsilon=2.0)
+    ring = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)], n_nodes=4)
+    changed = tacit.Learner(policy, people=NAMES, graph=PATH)
+    always = tacit.Learner(policy, people=NAMES, graph=ring)
+    rng = np.random.default_rng(0)
+    for t in range(60):
+        items = rng.normal(size=(1, 3))
+        made = [each.decide(person=NAMES[t % 4], contexts=items) for each in (changed, always)]
+        value = made[0].device.report(float(rng.random()))["value"]
+        for learner, decision in zip((changed, always), made, strict=True):
+            learner.learn({"v": 1, "id": decision.id, "value": value})
+    assert np.abs(means(changed) - means(always)).max() > 1e-3
+    changed.set_edges(graph=ring)
+    np.testing.assert_allclose(means(changed), means(always), atol=1e-10)
+
+
+def test_new_people_come(tmp_path):
+    policy = GOBLin(n_users=4, dimension=3, epsilon=2.0)
+    with tacit.Learner(policy, people=PATH, store=tmp_path / "x.db") as learner:
+        play(learner, 40)
+        before = means(learner)
+        with pytest.raises(RefusedError, match="who was added"):
+            learner.decide(person="eve", contexts=np.eye(3))
+        learner.add_person("eve", near=["ada-l"])
+        with pytest.raises(RefusedError, match="one in use"):
+            learner.add_person("eve")
+        decision = learner.decide(person="eve", contexts=np.eye(3))
+        learner.learn(decision.device.report(1.0))
+        assert means(learner).shape == (5, 3)
+        assert not np.allclose(means(learner)[4], 0.0)
+        assert means(learner)[:4].shape == before.shape
+        kept = learner._core.snapshot()
+    with tacit.Learner(policy, people=PATH, store=tmp_path / "x.db") as learner:
+        assert learner._core.snapshot() == kept
+        learner._experiment.verify()
+    alone = tacit.Learner(LinUCB(n_users=1, dimension=2), people=["a"], seed=1)
+    alone.add_person("b")
+    assert alone.decide(person="b", contexts=np.eye(2)).option == 0
+    with pytest.raises(ValueError, match="sum to one"):
+        tacit.Learner(
+            CoLin(n_users=4, dimension=3, epsilon=1.0), people=NAMES, weights=WEIGHTS
+        ).add_person("eve")
+
+
+def test_exploring_and_eligible_items():
+    learner = tacit.Learner(LinUCB(n_users=1, dimension=2), explore=0.5, seed=2)
+    chances = set()
+    for _ in range(60):
+        decision = learner.decide(
+            person="0", contexts={"a": [1, 0], "b": [0, 1], "c": [1, 1]}, eligible=["a", "c"]
+        )
+        assert decision.option in ("a", "c")
+        chances.add(round(decision.probability, 9))
+        learner.learn({"v": 1, "id": decision.id, "value": 1.0})
+    assert chances == {0.25, 0.75}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"contexts": np.eye(3)}, "who was added"),
+        ({"person": "ada-l"}, "contexts"),
+        ({"person": "ada-l", "contexts": np.eye(2)}, r"shape \(n, 3\)"),
+        ({"person": "ada-l", "contexts": [[1, 2, math.nan]]}, "finite"),
+        ({"person": "ada-l", "contexts": "abc"}, "contexts"),
+        ({"person": "ada-l", "contexts": np.eye(3), "eligible": [7]}, "eligible"),
+    ],
+)
+def test_bad_requests_are_refused_and_change_nothing(words, said):
+    learner = tacit.Learner(LinUCB(n_users=4, dimension=3, epsilon=1.0), people=NAMES)
+    with pytest.raises(ValueError, match=said):
+        learner.decide(**words)
+    assert learner.rounds == 0
+
+
+def test_noise_on_sums_does_not_serve():
+    policy = LinUCB(
+        n_users=2,
+        dimension=2,
+        privacy=NoisySums(epsilon=1.0, delta=1e-6, horizon=100, trust="central"),
+    )
+    with pytest.raises(ValueError, match="noise on sums"):
+        tacit.Learner(policy, seed=1)
+    with pytest.raises(ValueError, match="given"):
+        tacit.Learner(GOBLin(n_users=2, dimension=2, epsilon=1.0))
+
+
+def test_a_saved_learner_knows_its_people(tmp_path):
+    policy = GOBLin(n_users=4, dimension=3, epsilon=2.0)
+    learner = tacit.Learner(policy, people=PATH)
+    play(learner, 20)
+    learner.save(tmp_path / "state")
+    again = tacit.Learner.load(tmp_path / "state", policy, people=PATH)
+    items = np.eye(3)
+    for name in NAMES:
+        one, two = (each.decide(person=name, contexts=items) for each in (learner, again))
+        assert one.option == two.option
