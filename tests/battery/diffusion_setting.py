@@ -8,13 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import MUTE, Audited, Case, Setting, Silent, fields_of
+from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of
 from tacit.diffusion import ChangingTruth, DiffusionBandit
 from tacit.policy import Environment, Policy
 from tacit.tapes import seeded_tape
 
 APART = ((1.0, 0.0), (0.0, 1.0))
 STATES = 4
+
+
+def muted(policy: Any) -> Any:
+    """Return the same policy with a channel that never lies, to the last bit of a float."""
+    kind = type(policy)
+
+    class Muted(kind):
+        @property
+        def rule(self) -> Any:
+            return super().rule._replace(flip=0.0, reach=0.5, variance=0.25)
+
+    return Muted(**{name: getattr(policy, name) for name in fields_of(kind)})
 
 
 class DiffusionSetting(Setting):
@@ -80,7 +92,7 @@ class DiffusionSetting(Setting):
             # Spies are told a state, never the signal itself; unweighted signals make them twins.
             hidden = "signal_epsilon" in fields_of(case.kind)
             settings = {"exploration_prob": 0.0} if hidden else {}
-            mute = case.build(environment, case.rounds, epsilon=MUTE, **settings)
+            mute = muted(case.build(environment, case.rounds, epsilon=FAINT, **settings))
             plain = Case(DiffusionBandit, {"rates": "adaptive", **settings}).build(
                 environment, case.rounds
             )

@@ -158,7 +158,7 @@ def test_a_signal_passes_through_what_is_told_only():
 
 
 def test_even_a_huge_signal_epsilon_never_shares_the_signal_itself():
-    policy = SpyPrivateDiffusion(n_states=5, epsilon=1.0, signal_epsilon=500.0)
+    policy = SpyPrivateDiffusion(n_states=5, epsilon=1.0, signal_epsilon=30.0)
     environment = ChangingTruth()
     table = environment.table(2, 0, T)
     pair = [edit_signals(table, [(0, 0, s)]) for s in (2.3, 1.7)]

@@ -98,6 +98,8 @@ CASES = {
     "corrected": ({}, {}),
     "published": ({"variant": "published"}, {"silent": True}),
     "memoised": ({"memoised": True}, {"memoised": True}),
+    "smoothed": ({"smoothed": True, "rho": 0.4}, {"rho": 0.4}),
+    "subsets": ({"encoding": "subset", "epsilon": 0.5}, {"subsets": 0.5}),
     "asynchronous": (
         {"wake_prob": 0.6, "loss": 0.3, "delay": 2},
         {"wake": 0.6, "loss": 0.3, "delay": 2},
@@ -274,7 +276,7 @@ def test_messages_of_other_engines_are_expected_ones():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"epsilon": 0.0}, "epsilon > 0, got 0.0"),
+        ({"epsilon": 0.0}, "epsilon between 1e-09 and 30, or infinite, got 0.0"),
         ({"beta": 0.4}, "beta in [0.5, 1], got 0.4"),
         ({"mu": 1.5}, "mu in [0, 1], got 1.5"),
         ({"tokens": 0}, "tokens >= 1, got 0"),
@@ -287,13 +289,22 @@ def test_messages_of_other_engines_are_expected_ones():
         ({"loss": 1.0}, "loss in [0, 1), got 1.0"),
         ({"delay": -1}, "delay >= 0, got -1"),
         ({"engine": "crowd", "memoised": True}, "memoised False for a crowd"),
-        ({"epsilon": math.nan}, "epsilon > 0, got nan"),
+        ({"epsilon": math.nan}, "epsilon between 1e-09 and 30, or infinite, got nan"),
     ],
 )
 def test_bad_parameters_name_themselves(changes, words):
     with pytest.raises(ValueError, match="LearningDynamics") as caught:
         LearningDynamics(**{"n_options": M, "n_agents": N, **SETTING, **changes})
     assert words in str(caught.value)
+
+
+def test_every_hop_of_every_token_needs_a_name():
+    table = environment().table(0, 0, 1)
+    with pytest.raises(ValueError, match=f"expected tokens below 2\\^32 / {N}"):
+        policy("tokens", tokens=1 << 31).start(table)
+    with pytest.raises(ValueError, match="expected delay below 256, got 256"):
+        policy("tokens", delay=256).start(table)
+    policy("endpoints", delay=256).start(table)
 
 
 def test_what_does_not_fit_the_table_is_refused():

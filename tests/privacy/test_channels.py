@@ -69,6 +69,7 @@ KINDS = registry()
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 BIASED = {"bounded-noise"}
 NO_DEVICE = {"bounded-noise", "gaussian", "l2-ball", "l2-calibrated-laplace", "staircase"}
+NO_DEVICE |= {"subset-selection"}
 
 
 def channel_of(mechanism: Mechanism, low: float = 0.0, high: float = 1.0) -> Any:

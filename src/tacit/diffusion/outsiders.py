@@ -20,10 +20,10 @@ from tacit.compiled import kernel
 from tacit.diffusion.private import PrivateBanditPolicy
 from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
 from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
-from tacit.policy import Program
+from tacit.policy import Program, require_secure
 from tacit.privacy import Guarantee, compose
 from tacit.privacy.mechanisms import release_bounded
-from tacit.tapes import CHOICE, NOISE, Tape, uniform
+from tacit.tapes import CHOICE, NOISE, SECURE, Tape, uniform
 
 __all__ = ["OutsiderPrivateDiffusion"]
 
@@ -62,7 +62,7 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
     >>> import tacit
     >>> from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
     >>> policy = OutsiderPrivateDiffusion(n_states=5, epsilon=1.0)
-    >>> policy.guarantee(5000).epsilon
+    >>> round(policy.guarantee(5000).epsilon, 9)
     1.0
     >>> environment = ChangingTruth(dominance=0.8)
     >>> result = tacit.simulate(policy, environment, horizon=5000, repetitions=4, seed=1)
@@ -100,6 +100,8 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         """Return the kernel and its arguments."""
         if self.corrected:
             return super().program(state, table, tape, trace)
+        if tape.kind == SECURE:
+            require_secure(self)
         numbers = (*self.published_rates, self.epsilon, self.bound)
         return run, (*numbers, state, table, tape, trace)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from tacit.checks import Count, Positive, Rule, check, one_of, require
 from tacit.diffusion.tables import Table, Trace
 from tacit.policy import Policy
+from tacit.privacy import Mechanism
 
 __all__ = ["BanditPolicy", "DiffusionPolicy"]
 
@@ -39,9 +40,9 @@ class DiffusionPolicy(Policy[Table, Any, Trace]):
         check(self)
 
     @property
-    def secure(self) -> bool:
-        """Whether all its noise has an exact sampler."""
-        return True
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """None: it adds no noise."""
+        return ()
 
     def _uniform(self, table: Table) -> NDArray[np.float64]:
         same = table.n_states == self.n_states

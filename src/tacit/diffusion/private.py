@@ -7,25 +7,30 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 from tacit.checks import Count, Positive, one_of, require
-from tacit.diffusion import sound as diffusion_sound
+from tacit.diffusion import sound
 from tacit.diffusion.bandit import State
 from tacit.diffusion.policy import BanditPolicy
 from tacit.diffusion.tables import Table, Trace
 from tacit.policy import Program
 from tacit.privacy import (
-    BoundedNoiseRelease,
+    BoundedNoise,
     Claim,
+    ClampedLaplace,
     Guarantee,
     LaplaceRelease,
+    Mechanism,
     PureRelease,
-    RandomizedResponseRelease,
+    RandomizedResponse,
     Release,
     compose,
 )
+from tacit.privacy.mechanisms import Epsilon
 from tacit.tapes import Tape
 
 __all__ = ["PrivateBanditPolicy"]
 
+# Asking for this much less keeps the loss of one record below epsilon whatever is rounded.
+_BELOW = 1 - 1e-12
 _WHY = (
     "noise outside [-b, b] is replaced by the constant b/2, which betrays the loss, and near the "
     "ends only one loss is possible"
@@ -36,7 +41,7 @@ _WHY = (
 class PrivateBanditPolicy(BanditPolicy):
     """What the two private policies share: a channel for losses."""
 
-    epsilon: Positive
+    epsilon: Epsilon
     variant: Annotated[str, one_of("corrected", "published")] = "corrected"
     mechanism: Annotated[str, one_of("response", "laplace")] = "response"
     block: Count | None = None
@@ -84,7 +89,7 @@ class PrivateBanditPolicy(BanditPolicy):
         """B, the length of a block."""
         if not self.corrected:
             return 1
-        return self.block or diffusion_sound.best_block(self.epsilon)
+        return self.block or sound.best_block(self.epsilon)
 
     @property
     def bound(self) -> float:
@@ -92,28 +97,40 @@ class PrivateBanditPolicy(BanditPolicy):
         return self.noise_bound or math.log(max(2, self.horizon or 1)) / self.epsilon
 
     @property
-    def loss_release(self) -> Release:
-        """What one loss is released through, as a change of that loss alone sees it."""
+    def report_mechanism(self) -> Mechanism:
+        """What an agent's loss, or its mean loss of a block, is told through."""
         if not self.corrected:
-            return BoundedNoiseRelease(scale=1 / self.epsilon, bound=self.bound)
+            return BoundedNoise(epsilon=self.epsilon, bound=self.bound)
         B = self.rounds_per_report
         if self.mechanism == "laplace":
-            return LaplaceRelease(sensitivity=1 / B, scale=1 / (B * self.epsilon))
+            bound = sound.CLAMP_SCALES / (B * self.epsilon)
+            return ClampedLaplace(
+                epsilon=self.epsilon, sensitivity=1 / B, low=-bound, high=1 + bound
+            )
         if B == 1:
-            return RandomizedResponseRelease.symmetric(self.epsilon)
-        return PureRelease(level=self.epsilon, what="a bit about the mean loss of a block")
+            return RandomizedResponse(epsilon=self.epsilon)
+        # A loss moves the mean by 1 / B only, so that the bit about the mean may be truer.
+        return RandomizedResponse(epsilon=math.log1p(B * math.expm1(self.epsilon * _BELOW)))
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """What losses are told through."""
+        return (self.report_mechanism,)
+
+    @property
+    def loss_release(self) -> Release:
+        """What one loss is released through, as a change of that loss alone sees it."""
+        if self.corrected and self.mechanism == "response" and self.rounds_per_report > 1:
+            return PureRelease(level=self.epsilon, what="a bit about the mean loss of a block")
+        return self.report_mechanism.release
 
     @property
     def block_release(self) -> Release:
         """The same as a change of all losses of the block sees it."""
         B = self.rounds_per_report
-        if not self.corrected or B == 1:
-            return self.loss_release
-        if self.mechanism == "laplace":
+        if self.corrected and self.mechanism == "laplace":
             return LaplaceRelease(sensitivity=1.0, scale=1 / (B * self.epsilon))
-        return RandomizedResponseRelease.symmetric(
-            math.log1p(B * math.expm1(min(self.epsilon, 700.0)))
-        )
+        return self.report_mechanism.release
 
     @property
     def loss_guarantee(self) -> Guarantee:
@@ -142,19 +159,16 @@ class PrivateBanditPolicy(BanditPolicy):
     @property
     def keep_signal(self) -> float:
         """Probability that the state nearest to a signal is told; here signals are not hidden."""
-        return diffusion_sound.OPEN_SIGNAL
+        return sound.OPEN_SIGNAL
 
     @property
-    def rule(self) -> diffusion_sound.Rule:
+    def rule(self) -> sound.Rule:
         """The numbers of the sound step."""
         eta, gamma = self.eta_and_gamma
-        make = diffusion_sound.response_rule
-        if self.mechanism == "laplace":
-            make = diffusion_sound.laplace_rule
-        return make(
+        return sound.rule_of(
+            self.report_mechanism,
             eta=eta,
             gamma=gamma,
-            epsilon=self.epsilon,
             block=self.rounds_per_report,
             keep_signal=self.keep_signal,
         )
@@ -163,9 +177,9 @@ class PrivateBanditPolicy(BanditPolicy):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.corrected:
-            return diffusion_sound.start(mu, table, self.rule)
+            return sound.start(mu, table.signal_std, self.rule)
         return State.of(mu)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel of the corrected variant and its arguments."""
-        return diffusion_sound.run, (self.rule, state, table, tape, trace)
+        return sound.run, (self.rule, state, table, tape, trace)

@@ -20,14 +20,22 @@ from typing import Any, ClassVar
 
 from tacit.checks import NonNegative, Positive
 from tacit.compiled import kernel
-from tacit.diffusion import sound as diffusion_sound
 from tacit.diffusion.private import PrivateBanditPolicy
 from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
 from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
-from tacit.policy import Program
-from tacit.privacy import BoundedNoiseRelease, Claim, Guarantee, PureRelease, Release, compose
-from tacit.privacy.mechanisms import release_bounded
-from tacit.tapes import CHOICE, MESSAGE, NOISE, Tape, uniform
+from tacit.policy import Program, require_secure
+from tacit.privacy import (
+    BoundedNoise,
+    BoundedNoiseRelease,
+    Claim,
+    Guarantee,
+    Mechanism,
+    PureRelease,
+    Release,
+    compose,
+)
+from tacit.privacy.mechanisms import KAryResponse, release_bounded
+from tacit.tapes import CHOICE, MESSAGE, NOISE, SECURE, Tape, uniform
 
 __all__ = ["SpyPrivateDiffusion"]
 
@@ -60,9 +68,9 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
     >>> import tacit
     >>> from tacit.diffusion import ChangingTruth, SpyPrivateDiffusion
     >>> policy = SpyPrivateDiffusion(n_states=5, epsilon=1.0, signal_epsilon=0.5)
-    >>> policy.guarantee(5000).epsilon
+    >>> round(policy.guarantee(5000).epsilon, 9)
     1.5
-    >>> policy.history_guarantee(5000).epsilon
+    >>> round(policy.history_guarantee(5000).epsilon, 6)
     7500.0
     >>> seldom = SpyPrivateDiffusion.sharing_seldom(
     ...     n_states=5, report_epsilon=1.0, signal_epsilon=0.5, block=50
@@ -91,8 +99,27 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
             return BoundedNoiseRelease(
                 sensitivity=gamma, scale=1 / self.epsilon, bound=self.message_bound
             )
+        told = self.signal_mechanism
+        if told is None:
+            return PureRelease(level=0.0, what="nothing about a signal")
+        return told.release
+
+    @property
+    def signal_mechanism(self) -> KAryResponse | None:
+        """What the state nearest to a signal is told through; None where nothing is told."""
         level = self.epsilon if self.signal_epsilon is None else self.signal_epsilon
-        return PureRelease(level=level, what="the state nearest to a signal")
+        if level == 0 or self.n_states == 1:
+            return None
+        return KAryResponse(epsilon=level, options=self.n_states)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """What losses and signals are told through."""
+        if not self.corrected:
+            message = BoundedNoise(epsilon=self.epsilon, bound=self.message_bound)
+            return (self.report_mechanism, message)
+        told = self.signal_mechanism
+        return (self.report_mechanism,) if told is None else (self.report_mechanism, told)
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected: the loss and the signal of one agent in one round."""
@@ -150,13 +177,15 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
     @property
     def keep_signal(self) -> float:
         """Probability that the state nearest to a signal is told, of M answers."""
-        odds = math.exp(min(self.signal_release.epsilon, 700.0) * (1 - diffusion_sound.GRID_MARGIN))
-        return odds / (odds + self.n_states - 1)
+        told = self.signal_mechanism
+        return 1 / self.n_states if told is None else told.keep
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
         if self.corrected:
             return super().program(state, table, tape, trace)
+        if tape.kind == SECURE:
+            require_secure(self)
         numbers = (*self.published_rates, self.epsilon, (self.bound, self.message_bound))
         return run, (*numbers, state, table, tape, trace)
 

@@ -79,6 +79,11 @@ from tacit.privacy.mechanisms.randomized_response import (
 from tacit.privacy.mechanisms.release import Release, release_from_dict
 from tacit.privacy.mechanisms.staircase import Staircase, StaircaseRelease
 from tacit.privacy.mechanisms.stated import ApproximateRelease, PureRelease
+from tacit.privacy.mechanisms.subset_selection import (
+    SubsetRelease,
+    SubsetSelection,
+    release_subset,
+)
 from tacit.privacy.mechanisms.unary_encoding import UnaryEncoding, UnaryRelease
 
 __all__ = [
@@ -118,6 +123,8 @@ __all__ = [
     "SquareRootToeplitz",
     "Staircase",
     "StaircaseRelease",
+    "SubsetRelease",
+    "SubsetSelection",
     "UnaryEncoding",
     "UnaryRelease",
     "ball_noise",
@@ -145,6 +152,7 @@ __all__ = [
     "release_laplace",
     "release_laplace_vector",
     "release_option",
+    "release_subset",
     "round_to_bit",
     "round_to_level",
     "standard_laplace",
