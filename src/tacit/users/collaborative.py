@@ -479,7 +479,7 @@ def cuts_of(rule: Rule, question: Question) -> list[float]:
     return [question.mean + question.scale * cut for cut in rule.channel.cuts.tolist()]
 
 
-@kernel(inlined=False)
+@kernel
 def answer(rule: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
     """Return what a device tells of a reward: the device's half, which sees no state."""
     channel = rule.channel
@@ -515,7 +515,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     return True
 
 
-@kernel(inlined=False)
+@kernel
 def take(rule: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> None:
     """Take in an answer about context x: the server's half, which never sees a reward."""
     channel = rule.channel
