@@ -100,6 +100,29 @@ def learn():
         )
 
 
+def smooth():
+    """Epsilon 1, ten options, 2,000 rounds, 10 N tokens: bits or subsets, forgotten or remembered."""
+    qualities = np.linspace(0.9, 0.1, 10).tolist()
+    for encoding in ("plain", "least"):
+        for smoothed in (False, True):
+            cells = []
+            for n_agents in (10**4, 10**5, 10**6):
+                policy = LearningDynamics(
+                    n_options=10,
+                    n_agents=n_agents,
+                    epsilon=1.0,
+                    engine="crowd",
+                    encoding=encoding,
+                    smoothed=smoothed,
+                    tokens=10 * n_agents,
+                )
+                regret = regret_of(policy, qualities, horizon=2000, repetitions=20)
+                cells.append(f"{regret.mean():.4f} +- {regret.std(ddof=1) / 20**0.5:.4f}")
+            print(
+                f"{encoding:6s} {'smoothed' if smoothed else '':9s} {'  '.join(cells)}", flush=True
+            )
+
+
 def table():
     """The paper's setting, mean of 20 runs and its standard error."""
     for epsilon in (0.5, 1.0, 2.0, math.inf):
@@ -182,6 +205,7 @@ SECTIONS = {
     "learn": learn,
     "table": table,
     "facebook": facebook,
+    "smooth": smooth,
     "loss": loss,
     "memo": memo,
     "map": map_,

@@ -143,6 +143,28 @@ def test_audit_refutes_with_exit_1(tmp_path):
     assert (tmp_path / "two.png").stat().st_size > 1000
 
 
+def test_an_audit_that_saw_nothing_exits_with_3(tmp_path):
+    words = ["audit", "gap:epsilon=1", "--runs", "500"]
+    silent = tacit(*words, "--horizon", "20", cwd=tmp_path)
+    assert silent.returncode == 3, silent.stderr
+    assert "was not put to the test" in silent.stdout
+    long_enough = tacit(*words, "--json", cwd=tmp_path)
+    assert long_enough.returncode == 0, long_enough.stderr
+    assert json.loads(long_enough.stdout)["verdict"] == "not refuted"
+
+
+def test_an_audit_can_be_of_secure_noise_and_has_an_end(tmp_path):
+    words = ["audit", "laplace:epsilon=1", "--runs", "20000", "--secure", "--json"]
+    told = tacit(*words, cwd=tmp_path)
+    assert json.loads(told.stdout)["verdict"] == "not refuted", told.stdout
+    refused = tacit("audit", "l2-ball:epsilon=1,dimension=3", "--secure", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "no exact sampler" in refused.stderr
+    endless = tacit("audit", "laplace:epsilon=1", "--runs", "99999999999", cwd=tmp_path)
+    assert endless.returncode == 2
+    assert "1,000,000,000" in endless.stderr
+
+
 def test_policies_and_environments_list_everything(tmp_path):
     from tacit.registry import environments, policies
 

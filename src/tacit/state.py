@@ -35,7 +35,7 @@ def save(path: str | Path, state: Any, about: Mapping[str, Any]) -> None:
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, allow_pickle=False)
 
-    write_atomically(Path(path), write)
+    write_atomically(Path(path), write, mode=0o600)
 
 
 def load(path: str | Path, template: S) -> tuple[S, dict[str, Any]]:

@@ -36,6 +36,8 @@ class DynamicsSetting(Setting):
             {**common, "engine": "crowd"},
             {**common, "engine": "endpoints", "tokens": 8, "walk_length": 3},
             {**common, "engine": "tokens", "tokens": 8, "walk_length": 3},
+            {**common, "encoding": "subset", "smoothed": True, "rho": 0.5},
+            {**common, "smoothed": True, "engine": "crowd", "rho": 0.5},
         ]
 
     def easy(self, kind: type[Policy]) -> Environment:
@@ -64,7 +66,7 @@ class DynamicsSetting(Setting):
         adopting = play(policy, environment, horizon).trace.decisions.sum(axis=1)
         silent = policy.variant == "published"
         speaking = AGENTS + (adopting[:-1].sum() if silent else AGENTS * (horizon - 1))
-        return int(speaking) * len(QUALITIES)
+        return int(speaking) * (1 if policy.rule.subset else len(QUALITIES))
 
     def silent(self, case: Case) -> Iterator[Silent]:
         environment = self.easy(case.kind)
@@ -86,5 +88,5 @@ class DynamicsSetting(Setting):
             policy=case.build(few, 1),
             half_noise=case.build(few, 1, epsilon=2 * policy.epsilon),
             rounds=1,
-            released=len(QUALITIES),
+            released=1 if policy.rule.subset else len(QUALITIES),
         )

@@ -81,7 +81,9 @@ def test_a_secure_tape_gives_numbers_or_is_refused(case):
     with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: .*secure tape"):
         play(policy, environment, case.rounds, tape=secure_tape())
     with pytest.raises(ValueError, match=rf"^{case.kind.__name__}: .*secure tape"):
-        PolicyRun(policy=policy, environment=environment, horizon=case.rounds, secure=True)
+        PolicyRun(
+            policy=policy, environment=environment, horizon=case.rounds, released=1, secure=True
+        )
 
 
 class Careless(CoLin):

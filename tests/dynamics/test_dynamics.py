@@ -98,6 +98,8 @@ CASES = {
     "corrected": ({}, {}),
     "published": ({"variant": "published"}, {"silent": True}),
     "memoised": ({"memoised": True}, {"memoised": True}),
+    "smoothed": ({"smoothed": True, "rho": 0.4}, {"rho": 0.4}),
+    "subsets": ({"encoding": "subset", "epsilon": 0.5}, {"subsets": 0.5}),
     "asynchronous": (
         {"wake_prob": 0.6, "loss": 0.3, "delay": 2},
         {"wake": 0.6, "loss": 0.3, "delay": 2},

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.compiled import INTERPRETED, kernel
 from tacit.dynamics import LearningDynamics, SocialOptions, popularity_noise, recommend
-from tacit.dynamics.engines import crowd_of, draw_normals, new_crowd, receive
+from tacit.dynamics.engines.moments import crowd_of, draw_normals, new_crowd, receive
 from tacit.papers.p001.regret_maps import published_regret, regret_map, regret_of
 from tacit.tapes import seeded_tape
 from tacit.variates import source_of
@@ -116,26 +116,11 @@ def test_parameters_left_out_are_the_papers_or_the_recommended():
 
 
 @kernel
-def estimates(tape, crowd, v, x, out):
+def estimates(rule, tape, crowd, v, x, out):
     source = source_of(tape)
     for i in range(out.shape[0]):
-        inner = crowd.numbers[2] * draw_normals(source, 0, i, crowd.tilt, x)
-        receive(
-            1.0,
-            -1.0,
-            crowd.shares,
-            crowd.base,
-            crowd.reach,
-            crowd.tilt,
-            v,
-            x,
-            inner,
-            1.0,
-            source,
-            0,
-            i,
-            out[i],
-        )
+        draw_normals(source, 0, i, crowd, x)
+        receive(rule, crowd, v, x, 1.0, source, 0, i, out[i])
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
@@ -153,7 +138,7 @@ def test_moments_are_those_of_tokens_drawn_from_the_senders(epsilon):
     crowd = new_crowd(M)
     crowd_of(rule, pool, N, crowd)
     out = np.empty((draws, M))
-    estimates(seeded_tape(1), crowd, float(v), np.zeros(M), out)
+    estimates(rule, seeded_tape(1), crowd, float(v), np.zeros(M), out)
     share = sent.mean(axis=0)
     wanted = np.cov(sent.T.astype(float), bias=True) / v
     error = np.sqrt(np.diag(wanted) / draws)

@@ -4,6 +4,7 @@ Plain Python lists and a NumPy generator; nothing is shared with the package but
 parameters. It is slow and is meant for a few dozen agents.
 """
 
+import itertools
 import math
 
 import numpy as np
@@ -33,15 +34,32 @@ def hop(agent, neighbours, rng):
     return agent
 
 
-def popularity(heard, keep_one, keep_zero, n_options):
-    """Eqs. (7) and (8); None if nothing was heard or every estimate is zero."""
-    if not heard:
-        return None
+def subset(option, n_options, epsilon, rng):
+    """Return the bits of a random subset of the options and none, by listing all subsets."""
+    symbols = n_options + 1
+    size = max(1, round(symbols / (math.exp(epsilon) + 1)))
+    true = n_options if option is None else option
+    subsets = list(itertools.combinations(range(symbols), size))
+    weights = np.array([math.exp(epsilon) if true in each else 1.0 for each in subsets])
+    drawn = subsets[rng.choice(len(subsets), p=weights / weights.sum())]
+    return [1 if j in drawn else 0 for j in range(n_options)]
+
+
+def raw_popularity(heard, one, other, n_options):
+    """Eq. (7) before clipping; `one` and `other` are the chances of a set bit."""
     raw = []
     for j in range(n_options):
         share = sum(vector[j] for vector in heard) / len(heard)
-        raw.append(max((share - (1 - keep_zero)) / (keep_one + keep_zero - 1), 0))
-    return [x / sum(raw) for x in raw] if sum(raw) > 0 else None
+        raw.append((share - other) / (one - other))
+    return raw
+
+
+def popularity(raw):
+    """Eq. (8) of clipped estimates; None if there are none or every one is zero."""
+    if raw is None:
+        return None
+    clipped = [max(x, 0) for x in raw]
+    return [x / sum(clipped) for x in clipped] if sum(clipped) > 0 else None
 
 
 def simulate(
@@ -60,6 +78,8 @@ def simulate(
     wake=1.0,
     loss=0.0,
     delay=0,
+    rho=None,
+    subsets=None,
 ):
     """Return the adoptions of all agents after every round, as a list of lists (None: nothing)."""
     n, m = len(neighbours), len(signals[0])
@@ -67,6 +87,12 @@ def simulate(
     memory = [None] * n
     waiting = []
     history = []
+    smoothed = [[1 / m] * m for _ in range(n)]
+    one, other = keep_one, 1 - keep_zero
+    if subsets is not None:
+        size = max(1, round((m + 1) / (math.exp(subsets) + 1)))
+        one = size * math.exp(subsets) / (size * math.exp(subsets) + m + 1 - size)
+        other = (size - one) / m
     for good in signals:
         awake = [rng.random() < wake for _ in range(n)]
         for a in range(n):
@@ -74,6 +100,8 @@ def simulate(
                 continue
             if memoised and memory[a] is not None and memory[a][0] == adoption[a]:
                 vector = memory[a][1]
+            elif subsets is not None:
+                vector = subset(adoption[a], m, subsets, rng)
             else:
                 vector = perturbed(one_hot(adoption[a], m), keep_one, keep_zero, rng)
                 memory[a] = (adoption[a], vector)
@@ -93,7 +121,15 @@ def simulate(
         for a in range(n):
             if not awake[a]:
                 continue
-            chances = popularity(heard[a], keep_one, keep_zero, m)
+            raw = raw_popularity(heard[a], one, other, m) if heard[a] else None
+            if rho is not None:
+                if raw is not None:
+                    smoothed[a] = [
+                        (1 - rho) * old + rho * new
+                        for old, new in zip(smoothed[a], raw, strict=True)
+                    ]
+                raw = smoothed[a]
+            chances = popularity(raw)
             if chances is None or rng.random() < mu:
                 option = int(rng.integers(m))
             else:

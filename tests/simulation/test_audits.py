@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.arms import KLUCBCF, UCB1, Bernoulli, Uniform
+from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Uniform
 from tacit.arms.tables import edit_rewards
 from tacit.compiled import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.privacy import Neighbours
-from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of
+from tacit.privacy.auditing.mechanisms import audit_mechanism
+from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of, releasing_horizon
 from tacit.tapes import secure_tape, seeded_tape
 from tacit.users import CoLin, Fitted, Synthetic
 
@@ -56,6 +57,7 @@ def test_repetitions_are_plain_runs(policy, environment, secure):
     keys = np.random.default_rng(5).integers(0, 2**64, (GAMES, 4), np.uint64)
     for row, key in zip(outputs, keys, strict=True):
         tape = secure_tape(log=8) if secure else seeded_tape(0, log=8)
+        tape.log[:] = np.nan
         words = 4 if secure else 2
         tape.key[:words] = tape.key[4 : 4 + words] = key[:words]
         trace = environment.trace(ROUNDS, np.array([ROUNDS]), record=True)
@@ -106,7 +108,7 @@ def test_a_policy_without_noise_falls_by_its_decisions():
     blind = audit_policy(
         Uniform(n_arms=2), ENVIRONMENT, horizon=HORIZON, runs=2_000, epsilon=0.05, alpha=0.01
     )
-    assert blind.result.verdict == "not refuted"
+    assert blind.result.verdict == "nothing was released"
 
 
 def test_neighbours_differ_in_one_reward_or_one_round():
@@ -173,3 +175,69 @@ def test_agents_are_audited_by_what_one_begins_with(variant, verdict):
     )
     found = audit_policy(policy, environment, horizon=1, epsilon=1.0, runs=4_000, alpha=1e-4)
     assert found.result.verdict == verdict
+
+
+@slow_if_interpreted
+@pytest.mark.parametrize("changed", [15, 16, 17, 150])
+def test_what_is_released_late_is_looked_at_too(changed):
+    """Epsilon 8 against a claim of 1, in a round that 0.1 never saw; alpha = 1e-4."""
+    table = ENVIRONMENT.table(0, 0, 160)
+    pairs = [Neighbours(*(edit_at(table, changed, value) for value in (0.0, 1.0)), "a late round")]
+    found = audit_policy(
+        KLUCBCF(n_arms=2, epsilon=8.0),
+        ENVIRONMENT,
+        horizon=160,
+        epsilon=1.0,
+        runs=4_000,
+        alpha=1e-4,
+        neighbours=pairs,
+        decisions=False,
+    )
+    assert found.result.verdict == "refuted", found.sentence()
+    honest = audit_policy(
+        KLUCBCF(n_arms=2, epsilon=1.0),
+        ENVIRONMENT,
+        horizon=160,
+        runs=4_000,
+        alpha=1e-4,
+        neighbours=pairs,
+    )
+    assert honest.result.verdict == "not refuted", honest.sentence()
+
+
+def edit_at(table, t, value):
+    return edit_rewards(table, [(t, arm, value) for arm in range(2)])
+
+
+@slow_if_interpreted
+def test_where_nothing_is_released_the_audit_says_so():
+    gap = GAP(n_arms=2, epsilon=1.0, horizon=2000, failure_prob=0.1)
+    short = audit_policy(gap, ENVIRONMENT, horizon=20, runs=1_000)
+    assert short.result.verdict == "nothing was released"
+    assert "was not put to the test" in short.sentence()
+    found = audit_policy(gap, ENVIRONMENT, runs=1_000)
+    assert found.result.verdict == "not refuted", found.sentence()
+    nothing = audit_policy(Uniform(n_arms=2), ENVIRONMENT, horizon=5, runs=1_000)
+    assert nothing.result.verdict == "nothing was released"
+    noiseless = audit_policy(UCB1(n_arms=2), ENVIRONMENT, horizon=12, runs=2_000, epsilon=1.0)
+    assert noiseless.result.verdict == "refuted"
+
+
+@slow_if_interpreted
+def test_the_horizon_is_the_one_at_which_something_is_released():
+    gap = GAP(n_arms=2, epsilon=1.0, horizon=2000, failure_prob=0.1)
+    rounds = releasing_horizon(lambda _: gap, ENVIRONMENT)
+    assert 20 < rounds < 2000
+    tape = seeded_tape(0, 0)
+    trace = ENVIRONMENT.trace(rounds, np.array([rounds]))
+    table = ENVIRONMENT.table(0, 0, rounds)
+    gap.play(gap.start(table), table, tape, trace, 0, rounds)
+    assert tape.reads[1] > 0
+    assert releasing_horizon(lambda _: KLUCBCF(n_arms=2, epsilon=1.0), ENVIRONMENT) == 20
+
+
+def test_an_audit_without_end_is_refused_before_it_begins():
+    with pytest.raises(ValueError, match="end within an hour"):
+        audit_policy(KLUCBCF(n_arms=2, epsilon=1.0), ENVIRONMENT, horizon=12, runs=99_999_999_999)
+    with pytest.raises(ValueError, match=r"expected runs in \[8, 1,000,000,000\]"):
+        audit_mechanism("laplace", {"epsilon": 1.0}, runs=99_999_999_999)

@@ -119,9 +119,7 @@ def _mechanism(target: str, environment: str | None) -> Any:
     from tacit.privacy.auditing.mechanisms import mechanism_named
 
     spec = parsed(target)
-    if environment is not None:
-        name = spec["name"]
-        raise ValueError(f"{name} is a mechanism and needs no environment; leave out --environment")
+    _require_no_environment(spec["name"], environment)
     return _Sent(mechanism_named(spec.pop("name"), spec))
 
 
@@ -142,15 +140,21 @@ def audit(
     environment: Annotated[
         str | None, typer.Option(help="The environment a policy is audited in.")
     ] = None,
-    horizon: Horizon = 20,
+    horizon: Annotated[
+        int | None,
+        typer.Option(min=1, max=10**15, help="Rounds; by default until something is released."),
+    ] = None,
     runs: Annotated[
-        int, typer.Option(min=1, help="Repetitions of all rounds on each of the two inputs.")
+        int, typer.Option(min=8, help="Repetitions of all rounds on each of the two inputs.")
     ] = 100_000,
     epsilon: Annotated[
         float | None, typer.Option(help="The claim; by default what is guaranteed.")
     ] = None,
     delta: Annotated[float | None, typer.Option(help="The claim's delta.")] = None,
     alpha: Annotated[float, typer.Option(help="Chance of refuting a true claim.")] = 0.01,
+    secure: Annotated[
+        bool, typer.Option("--secure", help="Audit the exact noise that a service draws.")
+    ] = False,
     seed: Seed = 0,
     picture: Annotated[
         Path | None, typer.Option(help="Draw both output distributions (PNG or SVG).")
@@ -159,36 +163,50 @@ def audit(
 ) -> None:
     """Try to break a claim of privacy: refuted, or not refuted; never proved.
 
-    Exits with 1 if the claim is refuted.
+    Exits with 1 if the claim is refuted, and with 3 if nothing was released and so nothing was tried.
 
     Example: `tacit audit klucb-cf:epsilon=1 --horizon 10 --runs 20000`
     """
-    from tacit.privacy.auditing.mechanisms import audit_mechanism, mechanism_kinds
-    from tacit.simulation.audits import audit_policy
-
     require_picture(picture)
-    parameters = parsed(target)
-    claim: Any = {"epsilon": epsilon, "delta": delta, "alpha": alpha}
-    name = parameters.pop("name")
-    with progress_bar(f"audit of {name}"):
-        if name in mechanism_kinds():
-            if environment is not None:
-                raise ValueError(
-                    f"{name} is a mechanism and needs no environment; leave out --environment"
-                )
-            found = audit_mechanism(name, parameters, runs=runs, seed=seed, **claim)
-        else:
-            policy, place = policy_and_environment(target, environment, horizon)
-            found = audit_policy(policy, place, horizon=horizon, runs=runs, seed=seed, **claim)
+    claim = {"epsilon": epsilon, "delta": delta, "alpha": alpha}
+    claim |= {"runs": runs, "seed": seed, "secure": secure}
+    with progress_bar(f"audit of {target.partition(':')[0]}"):
+        found = _audited(target, environment, horizon, claim)
     if picture is not None:
         found.result.picture(picture)
     if as_json:
         print(dumps({"pair": found.worst.words, **json.loads(found.result.to_json())}))
     else:
         print(found.sentence())
-        if found.result.lower_bound == 0.0:
+        if found.result.lower_bound == 0.0 and not found.result.silent:
             print("No event told the inputs apart; with more rounds or runs one might.")
         if picture is not None:
             print(picture)
-    if found.result.refuted:
-        raise typer.Exit(1)
+    code = {"refuted": 1, "nothing was released": 3}.get(found.result.verdict, 0)
+    if code:
+        raise typer.Exit(code)
+
+
+def _audited(target: str, environment: str | None, horizon: int | None, claim: Any) -> Any:
+    from tacit.privacy.auditing.mechanisms import audit_mechanism, mechanism_kinds
+    from tacit.simulation.audits import audit_policy, releasing_horizon
+
+    parameters = parsed(target)
+    name = parameters.pop("name")
+    if name in mechanism_kinds():
+        _require_no_environment(name, environment)
+        return audit_mechanism(name, parameters, **claim)
+    if horizon is None:
+        _, place = policy_and_environment(target, environment, 20)
+        horizon = releasing_horizon(
+            lambda rounds: policy_and_environment(target, environment, rounds)[0],
+            place,
+            seed=claim["seed"],
+        )
+    policy, place = policy_and_environment(target, environment, horizon)
+    return audit_policy(policy, place, horizon=horizon, **claim)
+
+
+def _require_no_environment(name: str, environment: str | None) -> None:
+    if environment is not None:
+        raise ValueError(f"{name} is a mechanism and needs no environment; leave out --environment")

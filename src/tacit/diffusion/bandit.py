@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tacit.checks import one_of
 from tacit.compiled import kernel
-from tacit.diffusion import sound as diffusion_sound
+from tacit.diffusion import sound
 from tacit.diffusion.policy import BanditPolicy
 from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
 from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
@@ -97,18 +97,20 @@ class DiffusionBandit(BanditPolicy):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.rates == "adaptive":
-            return diffusion_sound.start(mu, table, self._sound_rule())
+            return sound.start(mu, table.signal_std, self.rule)
         return State.of(mu)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
         if self.rates == "adaptive":
-            return diffusion_sound.run, (self._sound_rule(), state, table, tape, trace)
+            return sound.run, (self.rule, state, table, tape, trace)
         return run, (*self.eta_and_gamma, state, table, tape, trace)
 
-    def _sound_rule(self) -> diffusion_sound.Rule:
+    @property
+    def rule(self) -> sound.Rule:
+        """The numbers of the sound step, which adaptive rates take."""
         eta, gamma = self.eta_and_gamma
-        return diffusion_sound.open_rule(eta=eta, gamma=gamma)
+        return sound.open_rule(eta=eta, gamma=gamma)
 
 
 @kernel

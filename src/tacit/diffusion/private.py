@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
 from tacit.checks import Count, Positive, one_of, require
-from tacit.diffusion import sound as diffusion_sound
+from tacit.diffusion import sound
 from tacit.diffusion.bandit import State
 from tacit.diffusion.policy import BanditPolicy
 from tacit.diffusion.tables import Table, Trace
@@ -84,7 +84,7 @@ class PrivateBanditPolicy(BanditPolicy):
         """B, the length of a block."""
         if not self.corrected:
             return 1
-        return self.block or diffusion_sound.best_block(self.epsilon)
+        return self.block or sound.best_block(self.epsilon)
 
     @property
     def bound(self) -> float:
@@ -142,15 +142,15 @@ class PrivateBanditPolicy(BanditPolicy):
     @property
     def keep_signal(self) -> float:
         """Probability that the state nearest to a signal is told; here signals are not hidden."""
-        return diffusion_sound.OPEN_SIGNAL
+        return sound.OPEN_SIGNAL
 
     @property
-    def rule(self) -> diffusion_sound.Rule:
+    def rule(self) -> sound.Rule:
         """The numbers of the sound step."""
         eta, gamma = self.eta_and_gamma
-        make = diffusion_sound.response_rule
+        make = sound.response_rule
         if self.mechanism == "laplace":
-            make = diffusion_sound.laplace_rule
+            make = sound.laplace_rule
         return make(
             eta=eta,
             gamma=gamma,
@@ -163,9 +163,9 @@ class PrivateBanditPolicy(BanditPolicy):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.corrected:
-            return diffusion_sound.start(mu, table, self.rule)
+            return sound.start(mu, table.signal_std, self.rule)
         return State.of(mu)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel of the corrected variant and its arguments."""
-        return diffusion_sound.run, (self.rule, state, table, tape, trace)
+        return sound.run, (self.rule, state, table, tape, trace)

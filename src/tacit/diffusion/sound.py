@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 from tacit.diffusion.steps import centre, consensus, draw, intermediate, mix, shares
-from tacit.diffusion.tables import Table, charge, loss_at, note, signal_at, truth_at
+from tacit.diffusion.tables import charge, loss_at, note, signal_at, truth_at
 from tacit.privacy.samplers import happens, release_clamped, release_option
 from tacit.tapes import CHOICE, NOISE, SIGNAL, released, uniform
 
@@ -42,9 +42,12 @@ __all__ = [
     "State",
     "best_block",
     "laplace_rule",
+    "learn",
+    "name_state",
     "open_rule",
     "response_rule",
     "run",
+    "share",
     "start",
 ]
 
@@ -142,7 +145,7 @@ def laplace_rule(
     )
 
 
-def start(mu: NDArray[np.float64], table: Table, rule: Rule) -> State:
+def start(mu: NDArray[np.float64], signal_std: float, rule: Rule) -> State:
     """Return the state before the first round."""
     N, M = mu.shape
     cap = 1.0 / (2.0 * M * rule.reach)
@@ -157,7 +160,7 @@ def start(mu: NDArray[np.float64], table: Table, rule: Rule) -> State:
         np.zeros(N, np.int64),
         np.ones(N),
         np.zeros(N),
-        _likelihood(M, table.signal_std, rule.keep_signal),
+        _likelihood(M, signal_std, rule.keep_signal),
     )
 
 
@@ -177,46 +180,74 @@ def _likelihood(M: int, sigma: float, keep: float) -> NDArray[np.float64]:
 @kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
-    mu, log_mu, p, P = state.mu, state.log_mu, state.p, state.P
-    choices, suffered = state.choices, state.suffered
-    truth = trace.truth
-    N, M = mu.shape
-    r, s2 = rule.reach, rule.variance
+    truth, choices, B = trace.truth, state.choices, rule.block
+    N = choices.size
     for t in range(first, last):
         truth_at(table, t, truth)
-        if t % rule.block == 0:
+        if t % B == 0:
             for k in range(N):
                 S = signal_at(table, t, k, truth[table.group[k]])
-                if rule.keep_signal > OPEN_SIGNAL:
-                    z = _told(tape, t, k, S, M, rule.keep_signal)
-                    _update_by(mu, k, state.likelihood, z, p)
-                else:
-                    intermediate(log_mu, k, S, table.signal_std, p)
-                mix(mu, k, rule.gamma, p)
+                share(rule, state, tape, t, k, k, S, table.signal_std)
             for k in range(N):
-                consensus(table.indptr, table.senders, table.weights, p, k, P)
-                rho = M * r * state.eta[k]
-                ratio = 0.0
-                for theta in range(M):
-                    P[theta] = (1.0 - rho) * P[theta] + rho / M
-                    ratio += mu[k, theta] / P[theta]
-                state.spread[k] += s2 * ratio
-                choices[k] = draw(P, uniform(tape, t, k, CHOICE))
-                state.chance[k] = P[choices[k]]
-                suffered[k] = 0.0
-        charge(table, trace, t, mu, choices)
+                name_state(rule, state, tape, t, k, k, table.indptr, table.senders, table.weights)
+        charge(table, trace, t, state.mu, choices)
         for k in range(N):
-            suffered[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
-        if t % rule.block == rule.block - 1:
+            state.suffered[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
+        if t % B == B - 1:
             for k in range(N):
-                report = _report(rule, tape, t, k, suffered[k] / rule.block)
-                state.losses[k, choices[k]] += report / state.chance[k]
-                if rule.eta == 0.0:
-                    state.eta[k] = min(
-                        1.0 / (2.0 * M * r), math.sqrt(math.log(M) / state.spread[k])
-                    )
-                _believe(mu, log_mu, k, state.losses, state.eta[k])
-        note(table, trace, t, mu)
+                learn(rule, state, tape, t, k, k)
+        note(table, trace, t, state.mu)
+
+
+@kernel
+def share(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any, S: Any, sigma: Any) -> None:
+    """Write p_k, what the agent in row k sends; `who` is its number on the tape."""
+    if rule.keep_signal > OPEN_SIGNAL:
+        z = _told(tape, t, who, S, state.mu.shape[1], rule.keep_signal)
+        _update_by(state.mu, k, state.likelihood, z, state.p)
+    else:
+        intermediate(state.log_mu, k, S, sigma, state.p)
+    mix(state.mu, k, rule.gamma, state.p)
+
+
+@kernel
+def name_state(
+    rule: Any,
+    state: Any,
+    tape: Any,
+    t: Any,
+    k: Any,
+    who: Any,
+    indptr: Any,
+    senders: Any,
+    weights: Any,
+) -> None:
+    """Draw the state that agent k names in the block that begins with round t."""
+    mu, P, M = state.mu, state.P, state.mu.shape[1]
+    consensus(indptr, senders, weights, state.p, k, P)
+    rho = M * rule.reach * state.eta[k]
+    ratio = 0.0
+    for theta in range(M):
+        P[theta] = (1.0 - rho) * P[theta] + rho / M
+        ratio += mu[k, theta] / P[theta]
+    state.spread[k] += rule.variance * ratio
+    state.choices[k] = draw(P, uniform(tape, t, who, CHOICE))
+    state.chance[k] = P[state.choices[k]]
+    state.suffered[k] = 0.0
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any) -> None:
+    """Report the mean loss of the block that ends with round t, and believe accordingly."""
+    M = state.mu.shape[1]
+    report = _report(rule, tape, t, who, state.suffered[k] / rule.block)
+    state.losses[k, state.choices[k]] += report / state.chance[k]
+    if rule.eta == 0.0:
+        state.eta[k] = min(1.0 / (2.0 * M * rule.reach), math.sqrt(math.log(M) / state.spread[k]))
+    for theta in range(M):
+        state.log_mu[k, theta] = -state.eta[k] * state.losses[k, theta]
+    centre(state.log_mu, k)
+    shares(state.log_mu, k, state.mu)
 
 
 @kernel
@@ -248,12 +279,3 @@ def _update_by(mu: Any, k: Any, likelihood: Any, z: Any, psi: Any) -> None:
         total += psi[k, theta]
     for theta in range(M):
         psi[k, theta] = psi[k, theta] / total if total > 0.0 else mu[k, theta]
-
-
-@kernel
-def _believe(mu: Any, log_mu: Any, k: Any, losses: Any, eta: Any) -> None:
-    """Write mu_k, proportional to exp(-eta times the estimated losses)."""
-    for theta in range(mu.shape[1]):
-        log_mu[k, theta] = -eta * losses[k, theta]
-    centre(log_mu, k)
-    shares(log_mu, k, mu)

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from tacit.checks import NonNegative, Positive
 from tacit.compiled import kernel
-from tacit.diffusion import sound as diffusion_sound
+from tacit.diffusion import sound
 from tacit.diffusion.private import PrivateBanditPolicy
 from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
 from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
@@ -150,7 +150,7 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
     @property
     def keep_signal(self) -> float:
         """Probability that the state nearest to a signal is told, of M answers."""
-        odds = math.exp(min(self.signal_release.epsilon, 700.0) * (1 - diffusion_sound.GRID_MARGIN))
+        odds = math.exp(min(self.signal_release.epsilon, 700.0) * (1 - sound.GRID_MARGIN))
         return odds / (odds + self.n_states - 1)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:

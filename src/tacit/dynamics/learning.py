@@ -24,22 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import Count, Probability, Rule, Whole, check, one_of, require
-from tacit.dynamics.rounds import (
-    CROWD,
-    DEALT,
-    ENDPOINTS,
-    MOMENTS,
-    TOKENS,
-    run_agents,
-    run_crowd,
-)
-from tacit.dynamics.stages import Numbers, State
+from tacit.dynamics.algorithm import Numbers, State, run
+from tacit.dynamics.engines import CROWD, DEALT, ENDPOINTS, MOMENTS, TOKENS
+from tacit.dynamics.engines.crowd import run_crowd
 from tacit.dynamics.tables import Table, Trace
-from tacit.dynamics.tuning import recommend, release_of
+from tacit.dynamics.tuning import ENCODINGS, Encoder, encoder, recommend
 from tacit.networks import Graph
 from tacit.networks.walks import Walk
 from tacit.policy import Policy, Program, require_secure
-from tacit.privacy import Claim, Guarantee, Mechanism, UnaryEncoding, UnaryRelease, compose
+from tacit.privacy import Claim, Guarantee, Mechanism, Release, compose
 from tacit.tapes import RECORDED, SECURE, Tape
 
 __all__ = ["LearningDynamics"]
@@ -99,8 +92,15 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         walks are long enough to end anywhere with equal probability.
     variant : {"corrected", "published"}
         Whether agents without an adoption send too.
-    encoding : {"plain", "optimised"}
-        Unary encoding with one flip probability, or with the least variance.
+    encoding : {"plain", "optimised", "subset", "least"}
+        Unary encoding with one flip probability, as in the paper, or with the least variance; a
+        subset of the options and none (k-ary response where one symbol is best); or which of them
+        has the least variance at this epsilon and number of options.
+    smoothed : bool, default False
+        Whether an agent remembers its estimates: it then follows Q <- (1 - rho) Q + rho times the
+        newest, not yet clipped. This costs no privacy; it averages the noise of many rounds.
+    rho : float, optional
+        Weight of the newest estimate; by default what `recommend` says.
     memoised : bool
         Repeat the same perturbed vector until the adoption changes.
     wake_prob, loss : float
@@ -147,7 +147,9 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     walk_length: _Hops | None = None
     engine: Annotated[str, one_of(*_ENGINES)] = "mixed"
     variant: Annotated[str, one_of("corrected", "published")] = "corrected"
-    encoding: Annotated[str, one_of("plain", "optimised")] = "plain"
+    encoding: Annotated[str, one_of(*ENCODINGS)] = "plain"
+    smoothed: bool = False
+    rho: _Above0 | None = None
     memoised: bool = False
     wake_prob: _Above0 = 1.0
     loss: _Below1 = 0.0
@@ -157,10 +159,12 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """What perturbs an adoption."""
-        if math.isinf(self.epsilon):
-            return ()
-        optimised = self.encoding == "optimised"
-        return (UnaryEncoding(epsilon=self.epsilon, options=self.n_options, optimised=optimised),)
+        mechanism = self._encoder.mechanism
+        return () if mechanism is None else (mechanism,)
+
+    @cached_property
+    def _encoder(self) -> Encoder:
+        return encoder(self.epsilon, self.n_options, self.encoding)
 
     @property
     def secure(self) -> bool:
@@ -169,13 +173,20 @@ class LearningDynamics(Policy[Table, Any, Trace]):
 
     def __post_init__(self) -> None:
         check(self)
+        used = self.smoothed or self.rho is None
+        require(self, "rho", "left out unless smoothed", used, self.rho)
+        speaks = self.encoding in ("plain", "optimised") or self.variant == "corrected"
+        require(self, "encoding", "plain or optimised if published", speaks, self.encoding)
+        many = self.engine != "crowd" or self._encoder.size == 0 or self.n_agents >= _FACES
+        rule = f">= {_FACES} for a crowd that sends subsets, whose counts are rounded normals"
+        require(self, "n_agents", rule, many, self.n_agents)
         faceless = self.engine == "crowd" and self.memoised
         require(self, "memoised", "False for a crowd, which has no members", not faceless, True)
 
     @property
-    def release(self) -> UnaryRelease:
+    def release(self) -> Release:
         """What an agent's message of one round reveals."""
-        return release_of(self.epsilon, self.encoding)
+        return self.mechanisms[0].release
 
     def message_guarantee(self) -> Guarantee:
         """Return what is protected of one adoption: it is told once, in one message."""
@@ -247,19 +258,20 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     @cached_property
     def rule(self) -> Numbers:
         """The numbers the kernels need."""
-        release = self.release
-        p, q = release.keep_one, 1.0 - release.keep_zero
         tokens = self.tokens or max(1, math.ceil(485 * math.log(self.n_agents) ** 2))
+        advice = recommend(
+            n_agents=self.n_agents,
+            n_options=self.n_options,
+            epsilon=self.epsilon,
+            tokens=tokens,
+            variant=self.variant,
+            encoding=self.encoding,
+            smoothed=self.smoothed,
+        )
+        beta, mu = advice.beta, advice.mu
         if self.variant == "published":
             beta, mu = 0.505, 6.7e-5
-        else:
-            beta, mu, _ = recommend(
-                n_agents=self.n_agents,
-                n_options=self.n_options,
-                epsilon=self.epsilon,
-                tokens=tokens,
-                encoding=self.encoding,
-            )
+        told = self._encoder
         engine = _ENGINES[self.engine]
         if engine == MOMENTS and tokens <= _FEW:
             engine = DEALT
@@ -270,10 +282,16 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             or (engine == MOMENTS and self.n_agents <= _FACES),
             silent=self.variant == "published",
             memoised=self.memoised,
-            p=p,
-            q=q,
-            slope=1.0 / (p - q),
-            offset=q / (p - q),
+            p=told.p,
+            q=told.q,
+            subset=told.size,
+            pair_one=told.pair_one,
+            pair_none=told.pair_none,
+            shift=told.shift,
+            common=told.common,
+            slope=1.0 / (told.p - told.q),
+            offset=told.q / (told.p - told.q),
+            rho=float(advice.rho if self.rho is None else self.rho),
             beta=float(beta if self.beta is None else self.beta),
             mu=float(mu if self.mu is None else self.mu),
             tokens=int(tokens),
@@ -312,6 +330,7 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         return State(
             adoption=adoption.astype(np.int16),
             counts=counts.astype(np.int64),
+            memory=np.full((self._members, M), 1.0 / M),
             pool=np.zeros((W, 2 * M + 1), np.int64),
             message=np.zeros((W, each), np.uint64),
             flying=np.zeros((W, each), np.int64),
@@ -319,7 +338,7 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             memo_of=np.zeros(memo, np.int16),
             starts=rows[0],
             ends=rows[1],
-            heaps=rows[2],
+            chances=rows[2],
             public=np.array([_leaving(table.indptr, table.indices), 0.0, 0.0]),
         )
 
@@ -328,8 +347,15 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
         if tape.kind == SECURE:
             require_secure(self)
-        run = run_crowd if self.engine == "crowd" else run_agents
-        return run, (self.rule, state, table, tape, trace)
+        play = run_crowd if self.engine == "crowd" else run
+        return play, (self.rule, state, table, tape, trace)
+
+    @property
+    def _members(self) -> int:
+        """How many agents have a memory: all of them, or the sample of a crowd."""
+        if self.rule.rho >= 1.0:
+            return 0
+        return 2 * self.sample_pairs if self.engine == "crowd" else self.n_agents
 
 
 def _walk_matrix_power(
@@ -339,8 +365,8 @@ def _walk_matrix_power(
     power = walk.spread(np.eye(walk.graph.n_nodes), length)
     rows, ends = np.nonzero(power)
     starts = np.searchsorted(rows, np.arange(walk.graph.n_nodes + 1))
-    heaps = np.cumsum(power, axis=1)[rows, ends]
-    return starts.astype(np.int64), ends.astype(np.int32), heaps
+    chances = np.cumsum(power, axis=1)[rows, ends]
+    return starts.astype(np.int64), ends.astype(np.int32), chances
 
 
 def _leaving(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> float:

@@ -12,11 +12,14 @@ import math
 from typing import NamedTuple
 
 from tacit.checks import require
-from tacit.privacy import UnaryRelease
+from tacit.privacy import Mechanism, UnaryEncoding
+from tacit.privacy.mechanisms.subset_selection import SubsetSelection
 
-__all__ = ["Recommendation", "popularity_noise", "recommend", "release_of"]
+__all__ = ["ENCODINGS", "Encoder", "Recommendation", "encoder", "popularity_noise", "recommend"]
 
+ENCODINGS = ("plain", "optimised", "subset", "least")
 _STRENGTH, _STRONGEST = 0.82, 0.95
+_PATIENCE, _SMOOTHED_BETA = 0.08, 0.9
 
 
 class Recommendation(NamedTuple):
@@ -28,15 +31,64 @@ class Recommendation(NamedTuple):
     """Probability to choose uniformly."""
     noise: float
     """Standard error of an agent's estimate of one option's popularity, near uniform popularity."""
+    rho: float = 1.0
+    """Weight of the newest estimate of popularity; 1 keeps no memory."""
 
 
-def release_of(epsilon: float, encoding: str) -> UnaryRelease:
-    """Return what an agent's message of one round reveals."""
+class Encoder(NamedTuple):
+    """How an adoption is told, as the bits of a vector."""
+
+    mechanism: Mechanism | None
+    """The mechanism, or None where nothing is perturbed."""
+    p: float
+    q: float
+    """Probability that the bit of the adopted option is sent as 1, and that of another."""
+    size: int = 0
+    """How many symbols a subset holds; 0 for independent bits."""
+    pair_one: float = 0.0
+    pair_none: float = 0.0
+    """Probability that two bits are 1 together, one of them the adopted option's, or neither."""
+
+    @property
+    def shift(self) -> float:
+        """How the fixed size of a subset moves the covariance of two bits with their popularity."""
+        if self.size == 0:
+            return 0.0
+        slope = self.pair_one - self.pair_none - self.q * (self.p - self.q)
+        return slope / (self.p - self.q)
+
+    @property
+    def common(self) -> float:
+        """By how much it makes any two bits exclude each other."""
+        if self.size == 0:
+            return 0.0
+        return max(0.0, self.q**2 - self.pair_none - self.shift**2)
+
+
+def encoder(epsilon: float, n_options: int, encoding: str) -> Encoder:
+    """Return how an adoption is told; ``"least"`` has the least exact variance.
+
+    Examples
+    --------
+    >>> encoder(1.0, 10, "least").mechanism
+    SubsetSelection(epsilon=1.0, symbols=11, size=None)
+    """
     if math.isinf(epsilon):
-        return UnaryRelease(keep_one=1.0, keep_zero=1.0)
-    if encoding == "plain":
-        return UnaryRelease.symmetric(epsilon)
-    return UnaryRelease.optimised(epsilon)
+        return Encoder(None, 1.0, 0.0)
+    if encoding == "least":
+        told = [encoder(epsilon, n_options, each) for each in ENCODINGS[:-1]]
+        return min(told, key=lambda each: float(_variance(each, 0.5 / n_options)))
+    if encoding == "subset":
+        subset = SubsetSelection(epsilon=epsilon, symbols=n_options + 1)
+        return Encoder(subset, *subset.chances, subset.best_size, *subset.joint_chances)
+    unary = UnaryEncoding(epsilon=epsilon, options=n_options, optimised=encoding == "optimised")
+    return Encoder(unary, unary.release.keep_one, 1.0 - unary.release.keep_zero)
+
+
+def _variance(told: Encoder, share: float) -> float:
+    """Return the variance of one message's estimate of an option that `share` of agents adopt."""
+    ones = told.q + (told.p - told.q) * share
+    return ones * (1.0 - ones) / (told.p - told.q) ** 2
 
 
 def popularity_noise(
@@ -58,17 +110,13 @@ def popularity_noise(
     >>> round(100 * popularity_noise(n_agents=10_000, n_options=20, epsilon=1.0), 1)
     4.0
     """
-    release = release_of(epsilon, encoding)
-    p, q = release.keep_one, 1.0 - release.keep_zero
     adopting = 0.5
     if variant == "corrected":
-        speaking, share = 1.0, adopting / n_options
+        speaking, share, unit = 1.0, adopting / n_options, adopting
     else:
-        speaking, share = adopting, 1.0 / n_options
-    ones = q + (p - q) * share
+        speaking, share, unit = adopting, 1.0 / n_options, 1.0
     samples = 1.0 / (1.0 / (speaking * n_agents) + 1.0 / (speaking * tokens))
-    unit = (p - q) * (adopting if variant == "corrected" else 1.0)
-    return math.sqrt(ones * (1.0 - ones) / samples) / unit
+    return math.sqrt(_variance(encoder(epsilon, n_options, encoding), share) / samples) / unit
 
 
 def recommend(
@@ -79,6 +127,7 @@ def recommend(
     tokens: float = math.inf,
     variant: str = "corrected",
     encoding: str = "plain",
+    smoothed: bool = False,
 ) -> Recommendation:
     """Return beta and mu for a population, when nothing is known of the options.
 
@@ -97,7 +146,9 @@ def recommend(
     tokens : float, default many
         Tokens an agent sends a round.
     variant, encoding : str
-        As in `LearningDynamics`.
+    smoothed : bool
+        As in `LearningDynamics`. With smoothing beta is 0.9 and rho = 0.08 / sqrt(M noise), at
+        most 1: the noisier an estimate, the longer it is averaged.
 
     Examples
     --------
@@ -117,7 +168,11 @@ def recommend(
         variant=variant,
         encoding=encoding,
     )
-    strength = min(_STRONGEST, _STRENGTH * (n_options * noise) ** 0.25)
-    beta = (1.0 + strength) / 2.0
+    spread = n_options * noise
+    beta = (1.0 + min(_STRONGEST, _STRENGTH * spread**0.25)) / 2.0
+    if smoothed:
+        beta = _SMOOTHED_BETA
     log_odds = math.log(beta / (1.0 - beta))
-    return Recommendation(beta, min(log_odds**2 / 6.0, n_options / n_agents), noise)
+    mu = min(log_odds**2 / 6.0, n_options / n_agents)
+    rho = min(1.0, _PATIENCE / math.sqrt(spread)) if smoothed and spread > 0 else 1.0
+    return Recommendation(beta, mu, noise, rho)

@@ -1,17 +1,18 @@
 """Audit a policy: play it many times on neighbouring tables and look at everything it lets out.
 
-What an adversary sees is every released value and every decision. The audit itself knows nothing
-of policies; this page turns a policy into something to run and an environment's table into
-neighbouring pairs. All memory a repetition changes lies in one buffer, so that starting afresh is one
-copy. The games are played by one compiled loop around the kernel that the simulator calls, and a short one
-costs microseconds.
+What an adversary sees is every released value and every decision, whatever their number. The audit
+itself knows nothing of policies, and this page knows nothing of settings: an environment names its
+neighbouring tables, a policy is played on them, and the tape keeps what was released. All memory a
+repetition changes lies in one buffer, so that starting afresh is one copy. The games are played by one
+compiled loop around the kernel that the simulator calls, and a short one costs microseconds.
 """
 
 from __future__ import annotations
 
-import itertools
+import dataclasses
 import math
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,14 +21,21 @@ from numpy.typing import NDArray
 
 from tacit.checks import require
 from tacit.compiled import address_of, call, kernel
-from tacit.policy import AnyEnvironment, AnyPolicy, Environment, require_secure
+from tacit.policy import AnyEnvironment, AnyPolicy, require_secure
 from tacit.privacy import Neighbours, SearchResult, search
 from tacit.simulation.run import require_match
-from tacit.tapes import SECURE, SEEDED, Tape
+from tacit.tapes import SECURE, SEEDED, Tape, seeded_tape
 
-__all__ = ["PolicyRun", "audit_policy", "neighbours_of"]
+__all__ = ["PolicyRun", "audit_policy", "neighbours_of", "releasing_horizon"]
 
 _ALIGNMENT = 64
+_SHORTEST = 20
+_LONGEST = 2**17
+_COLUMNS = 2**15
+_PROBES = 4
+_SHORT = 4_000
+_LIMIT = 3600.0
+"""No audit begins that would take longer than this many seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +50,8 @@ class PolicyRun:
     horizon : int
         Rounds of one repetition.
     released : int
-        How many released values to look at, from the first on.
+        How many released values to look at, from the first on; one that does not come in a
+        repetition is not-a-number.
     decisions : bool
         Look at the decisions as well.
     secure : bool
@@ -52,7 +61,8 @@ class PolicyRun:
     --------
     >>> from tacit.arms import Bernoulli, KLUCBCF
     >>> environment = Bernoulli(means=(0.3, 0.7))
-    >>> run = PolicyRun(policy=KLUCBCF(n_arms=2, epsilon=1.0), environment=environment, horizon=10)
+    >>> policy = KLUCBCF(n_arms=2, epsilon=1.0)
+    >>> run = PolicyRun(policy=policy, environment=environment, horizon=10, released=16)
     >>> run(environment.table(0, 0, 10), runs=5, seed=1).shape
     (5, 26)
     """
@@ -60,7 +70,7 @@ class PolicyRun:
     policy: AnyPolicy
     environment: AnyEnvironment
     horizon: int
-    released: int = 16
+    released: int
     decisions: bool = True
     secure: bool = False
 
@@ -90,7 +100,7 @@ class PolicyRun:
             np.zeros(8, np.uint64),
             np.empty((0, 0, 0)),
             np.zeros(2, np.int64),
-            np.zeros(self.released),
+            np.full(self.released, np.nan),
             np.empty((0, 3), np.int64),
         )
         rounds = np.array([self.horizon], np.int64)
@@ -114,14 +124,14 @@ def audit_policy(
     policy: AnyPolicy,
     environment: AnyEnvironment,
     *,
-    horizon: int,
+    horizon: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
     neighbours: Iterable[Neighbours] | None = None,
     runs: int = 100_000,
     alpha: float = 0.05,
     seed: int = 0,
-    released: int = 16,
+    released: int | None = None,
     decisions: bool = True,
     secure: bool = False,
 ) -> SearchResult:
@@ -132,23 +142,29 @@ def audit_policy(
     policy : Policy
     environment : Environment
         Of the same setting as the policy.
-    horizon : int
-        Rounds of one repetition; a few dozen are enough to expose a bad release.
+    horizon : int, optional
+        Rounds of one repetition; by default as many as pass before something is released, and 20 at
+        least. A few dozen are enough to expose a bad release.
     epsilon, delta : float, optional
         The claim. By default what ``policy.guarantee(horizon)`` states.
     neighbours : iterable of Neighbours, optional
         Pairs of tables. By default those of `neighbours_of` for the guarantee's unit.
     runs : int
-        Repetitions on each table of the worst pair.
+        Repetitions on each table of the worst pair. So many that the audit would take more than an
+        hour are refused before they are played.
     alpha, seed
         As for :func:`tacit.privacy.audit`.
-    released, decisions, secure
-        What to look at and with which numerics, as in `PolicyRun`. Seeded noise is floating-point
+    released : int, optional
+        How many released values to look at; by default all of them.
+    decisions, secure
+        What else to look at and with which numerics, as in `PolicyRun`. Seeded noise is floating-point
         noise, whose low bits always tell; they are looked at only if `secure`.
 
     Returns
     -------
     SearchResult
+        With the verdict ``"nothing was released"`` if no noise was drawn in any repetition and
+        nothing told the tables apart.
 
     Examples
     --------
@@ -160,24 +176,28 @@ def audit_policy(
     >>> audit_policy(UCB1(n_arms=2), environment, horizon=10, runs=2_000, epsilon=1.0).result.verdict
     'refuted'
     """
+    if horizon is None:
+        horizon = releasing_horizon(lambda _: policy, environment, seed=seed)
     require_match(policy, environment, horizon)
     guarantee = policy.guarantee(horizon)
     claimed = guarantee.epsilon if epsilon is None else epsilon
     rule = "finite" if epsilon is not None else f"given, because {policy.name} claims no finite one"
     require("audit_policy", "epsilon", rule, math.isfinite(claimed), claimed)
     allowed = (guarantee.delta if epsilon is None else 0.0) if delta is None else delta
-    pairs = neighbours
-    if pairs is None:
-        pairs = neighbours_of(environment, horizon, unit=guarantee.unit, seed=seed)
+    if neighbours is None:
+        neighbours = neighbours_of(environment, horizon, unit=guarantee.unit, seed=seed)
+    pairs = list(neighbours)
+    drawn = _noise_drawn(policy, environment, horizon, pairs, seed)
     run = PolicyRun(
         policy=policy,
         environment=environment,
         horizon=horizon,
-        released=released,
+        released=min(drawn + drawn // 4, _COLUMNS) if released is None else released,
         decisions=decisions,
         secure=secure,
     )
-    return search(
+    _require_an_end(run, pairs, runs, seed)
+    found = search(
         run,
         pairs,
         epsilon=claimed,
@@ -185,9 +205,12 @@ def audit_policy(
         runs=runs,
         alpha=alpha,
         seed=seed,
+        short=_SHORT,
         low_bits=secure,
         names=run.names,
     )
+    silent = drawn == 0
+    return dataclasses.replace(found, result=dataclasses.replace(found.result, silent=silent))
 
 
 def neighbours_of(
@@ -198,106 +221,96 @@ def neighbours_of(
     seed: int = 0,
     limit: int = 18,
 ) -> list[Neighbours]:
-    """Return pairs of tables that differ in one reward, one round or everything, by all they can.
-
-    That is from 0 to 1, or over the range of rewards that the environment declares.
-
-    Half of the pairs are the earliest there are, because what they change lasts longest; the others
-    are spread over the entries of later rounds. The rest of the table is that of the
-    environment, or, where a setting's tables can be recorded, all 0 or all 1.
+    """Return pairs of tables that differ in all that one `unit` contains, the most telling first.
 
     Parameters
     ----------
     environment : Environment
-        Of the arms or the users setting, or of the agents setting with losses of their own.
     horizon : int
     unit : str
-        ``"reward"``: one entry changes; in the agents setting the loss that agent 0 suffers in one
-        round, whatever state it chose. ``"round"``: all entries of one round. ``"user"``: all
-        entries, as if one person had provided them, in the arms setting; what agent 0 begins with
-        where agents choose among options.
+        What a guarantee protects, such as ``"reward"``, ``"round"`` or ``"user"``.
     seed : int
         Chooses the table.
     limit : int
         At most so many pairs.
     """
-    if type(environment).neighbours is not Environment.neighbours:
-        return environment.neighbours(unit, horizon, seed=seed, limit=limit)
-    table = environment.table(seed, 0, horizon)
-    if unit == "user" and hasattr(table, "edit_options"):
-        return _adoptions(table)
-    known = unit in ("reward", "round") or (unit == "user" and environment.setting == "arms")
-    require("neighbours_of", "unit", "reward or round (else give the pairs)", known, unit)
-    if unit == "user":
-        _, (_, zeros), (_, ones) = _editing(table, environment.setting, horizon)[3]
-        return [Neighbours(zeros, ones, "all rewards: 0 against 1")]
-    rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
-    ends = environment.public_parameters(horizon).get("reward_range", (0.0, 1.0))
-    return list(_pairs(table, environment.setting, horizon, unit, rounds, limit, ends))
+    return list(environment.neighbours(unit, horizon, seed=seed, limit=limit))
 
 
-def _adoptions(table: Any) -> list[Neighbours]:
-    """Return tables in which agent 0 begins with an option, with another, or with none."""
-    from tacit.dynamics import edit_adoption
+def releasing_horizon(
+    build: Callable[[int], AnyPolicy], environment: AnyEnvironment, *, seed: int = 0
+) -> int:
+    """Return how many rounds to play so that something is released, 20 at least.
 
-    first, nothing = edit_adoption(table, 0, 0), edit_adoption(table, 0, -1)
-    pairs = [Neighbours(first, nothing, "agent 0 begins with option 0 against none")]
-    if table.qualities.size > 1:
-        other = edit_adoption(table, 0, 1)
-        pairs.append(Neighbours(first, other, "agent 0 begins with option 0 against option 1"))
-    return pairs
+    Longer and longer games are played until noise is drawn, 131,072 rounds at most; the answer is the
+    round of the first draw in the slowest of a few games, and one more.
+
+    Parameters
+    ----------
+    build : callable
+        ``build(horizon)`` returns the policy for so many rounds.
+    environment : Environment
+    seed : int
+        Chooses the table and the draws.
+
+    Examples
+    --------
+    >>> from tacit.arms import GAP, Bernoulli
+    >>> environment = Bernoulli(means=(0.1, 0.9))
+    >>> releasing_horizon(lambda h: GAP(n_arms=2, epsilon=1.0, horizon=h), environment) > 20
+    True
+    """
+    horizon = _SHORTEST
+    while True:
+        policy, table = build(horizon), environment.table(seed, 0, horizon)
+        require_match(policy, environment, horizon)
+        firsts = []
+        for game in range(_PROBES):
+            tape = seeded_tape(seed, game, positions=1)
+            _play_once(policy, environment, table, tape, horizon)
+            firsts.append(int(tape.positions[0, 0]))
+        if min(firsts) >= 0:
+            return max(_SHORTEST, max(firsts) + 1)
+        if horizon >= _LONGEST:
+            return _SHORTEST
+        horizon = min(4 * horizon, _LONGEST)
 
 
-def _pairs(
-    table: Any,
-    setting: str,
+def _play_once(
+    policy: AnyPolicy, environment: AnyEnvironment, table: Any, tape: Tape, horizon: int
+) -> None:
+    trace = environment.trace(horizon, np.array([horizon]), record=False)
+    policy.play(policy.start(table), table, tape, trace, 0, horizon)
+
+
+def _noise_drawn(
+    policy: AnyPolicy,
+    environment: AnyEnvironment,
     horizon: int,
-    unit: str,
-    rounds: list[int],
-    limit: int,
-    ends: tuple[float, float],
-) -> Iterator[Neighbours]:
-    width, what, put, environments = _editing(table, setting, horizon)
-    single = unit == "reward" and setting != "diffusion"
-    whole = what if setting == "diffusion" else "all of it"
-    changes = [[j] for j in range(width)] if single else [list(range(width))]
-    places = list(itertools.product(rounds, environments, changes))
-    early = min(limit // 2, len(places))
-    later = min(limit, len(places)) - early
-    chosen = [*range(early), *np.linspace(early, len(places) - 1, later, dtype=int)]
-    for t, (words, environment), entries in map(places.__getitem__, chosen):
-        name = f"{what} {entries[0]}" if single else whole
-        left, right = (put(environment, [(t, j, end) for j in entries]) for end in ends)
-        change = "{:g} against {:g}".format(*ends)
-        yield Neighbours(left, right, f"round {t}, {name}: {change}{words}")
+    pairs: Sequence[Neighbours],
+    seed: int,
+) -> int:
+    """Return how many draws of noise a game takes, at most, in a few games on every table."""
+    most = 0
+    for pair in pairs:
+        for table in (pair.left, pair.right):
+            for game in range(_PROBES):
+                tape = seeded_tape(seed, game)
+                _play_once(policy, environment, table, tape, horizon)
+                most = max(most, int(tape.reads[1]))
+    return most
 
 
-def _editing(table: Any, setting: str, horizon: int) -> tuple[int, str, Any, list[tuple[str, Any]]]:
-    """Return how many entries a round has, their name, how to change them, and tables to do it in."""
-    if setting == "arms":
-        from tacit.arms import tables as arms
-
-        width = table.means.shape[1]
-        environments = [("", table)]
-        for level in (0.0, 1.0):
-            rewards = np.full((horizon, width), level)
-            flat = table._replace(kind=arms.RECORDED, recorded=rewards)
-            environments.append((f", all other rewards {level:g}", flat))
-        return width, "arm", arms.edit_rewards, environments
-    if setting == "users":
-        from tacit.users import tables as users
-
-        return table.n_shown, "slot", users.edit_rewards, [("", table)]
-
-    from tacit.diffusion import tables as diffusion
-
-    if not isinstance(table, diffusion.Table):
-        raise ValueError("neighbours_of: this environment has no losses to change; give the pairs")
-
-    def put(environment: Any, entries: Any) -> Any:
-        return diffusion.edit_losses(environment, [(t, 0, j, value) for t, j, value in entries])
-
-    return table.n_states, "the loss of agent 0", put, [("", table)]
+def _require_an_end(run: PolicyRun, pairs: Sequence[Neighbours], runs: int, seed: int) -> None:
+    """Refuse an audit that would take more than an hour, before it begins."""
+    require("audit_policy", "neighbours", "not empty", bool(pairs), len(pairs))
+    run(pairs[0].left, 2, seed)
+    started = time.perf_counter()
+    run(pairs[0].left, 32, seed)
+    game = (time.perf_counter() - started) / 32
+    games = 2 * (runs + 2 * len(pairs) * min(runs, _SHORT))
+    rule = f"at most {max(1, int(_LIMIT / game / 2)):,}, which end within an hour"
+    require("audit_policy", "runs", rule, games * game <= _LIMIT, runs)
 
 
 def _decisions(trace: Any) -> NDArray[Any]:

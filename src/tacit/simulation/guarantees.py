@@ -110,7 +110,7 @@ def _round(stated: Guarantee, together: int) -> tuple[str, Guarantee]:
 
 def _who(stated: Guarantee, m: int) -> str:
     if stated.unit in _ONE:
-        return f"{'an agent' if stated.unit == 'agent' else 'a user'} over {m:,} rounds"
+        return f"{'an agent' if stated.unit == 'agent' else 'a user'} over {m:,} round{'' if m == 1 else 's'}"
     whole = "an agent" if stated.unit in ("loss", "message") else "a user"
     return f"{whole} with {m:,} {stated.unit if m == 1 else _NAMES[stated.unit]}"
 

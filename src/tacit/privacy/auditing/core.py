@@ -34,6 +34,7 @@ _ROWS = 2**17
 _KEPT_PER_SCORE = 24
 _KEPT_SCORES = 12
 _PICTURED = 20_000
+_MOST = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,8 @@ class AuditResult:
     left_marked: NDArray[np.bool_]
     """Which of these runs belong to the event."""
     right_marked: NDArray[np.bool_]
+    silent: bool = False
+    """Whether nothing was released in any run that was looked at, so that nothing was tried."""
 
     @property
     def refuted(self) -> bool:
@@ -70,12 +73,16 @@ class AuditResult:
 
     @property
     def verdict(self) -> str:
-        """``"refuted"`` or ``"not refuted"``; an audit never proves a claim."""
-        return "refuted" if self.refuted else "not refuted"
+        """``"refuted"``, ``"not refuted"`` or ``"nothing was released"``; never proved."""
+        if self.refuted:
+            return "refuted"
+        return "nothing was released" if self.silent else "not refuted"
 
     def sentence(self) -> str:
         """Return the finding in words."""
         claim = f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
+        if self.verdict == "nothing was released":
+            return f"Nothing was released, so that the claim {claim} was not put to the test."
         return (
             f"The claim {claim} is {self.verdict}: epsilon is at least {self.lower_bound:.4g} "
             f"with confidence {100 * (1 - self.alpha):g}%. Event: {self.event}; it occurred in "
@@ -135,7 +142,7 @@ def audit(
     epsilon, delta : float
         The claim.
     runs : int
-        How many times to run each input; half of them choose the event.
+        How many times to run each input, at most 10^9; half of them choose the event.
     alpha : float
         The probability of refuting a true claim is at most this.
     seed : int
@@ -165,7 +172,7 @@ def audit(
     require("audit", "epsilon", ">= 0", epsilon >= 0, epsilon)
     require("audit", "delta", "in [0, 1]", 0 <= delta <= 1, delta)
     require("audit", "alpha", "in (0, 1)", 0 < alpha < 1, alpha)
-    require("audit", "runs", ">= 8", runs >= 8, runs)
+    require("audit", "runs", f"in [8, {_MOST:,}]", 8 <= runs <= _MOST, runs)
     inputs = (left, right)
     probe = _outputs(run, left, 2, seed_of(seed, 3, 0, 0))
     block = max(256, min(_ROWS, _CELLS // max(1, probe.shape[1])))

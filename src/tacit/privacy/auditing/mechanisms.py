@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.checks import require
 from tacit.parameters import described
 from tacit.privacy import mechanisms
 from tacit.privacy.auditing.search import Neighbours, SearchResult, search
@@ -111,8 +112,11 @@ def audit_mechanism(
     delta: float | None = None,
     alpha: float = 0.05,
     seed: int = 0,
+    secure: bool = False,
 ) -> SearchResult:
     """Try to refute the epsilon a mechanism was asked for, or another claim about it.
+
+    With `secure` its exact noise is audited, lowest bits included, and the audit is not repeatable.
 
     Examples
     --------
@@ -123,8 +127,14 @@ def audit_mechanism(
     mechanism = mechanism_named(name, parameters)
     claimed = mechanism.epsilon if epsilon is None else epsilon
     allowed = getattr(mechanism, "delta", 0.0) if epsilon is None else 0.0
+    rule = "False, because its noise has no exact sampler"
+    require(mechanism, "secure", rule, mechanism.secure or not secure, secure)
+
+    def run(value: Any, n: int, key: int) -> Any:
+        return mechanism.run(value, n, None if secure else key)
+
     return search(
-        mechanism.run,
+        run,
         mechanism_neighbours(mechanism),
         epsilon=claimed,
         delta=allowed if delta is None else delta,
@@ -132,5 +142,5 @@ def audit_mechanism(
         alpha=alpha,
         seed=seed,
         short=min(4_000, runs),
-        low_bits=False,
+        low_bits=secure,
     )

@@ -21,6 +21,14 @@ Values = NDArray[Any]
 
 _FEW = 64
 """Columns that get scores of their own, and distinct values that a discrete column may have."""
+_MANY = 512
+"""Columns whose log ratios are added up."""
+_LINEAR = 192
+"""Columns of the best projection."""
+_NOTICED = 2.3
+"""Standard errors from which on a column counts as different."""
+_RANKED = 4096
+"""Rows that rank the columns."""
 MISSING = -1.7e308
 """Stands for not-a-number, below every other value."""
 
@@ -48,42 +56,92 @@ class Score:
 def scores_for(
     left: Rows, right: Rows, *, low_bits: bool, names: Sequence[str] = ()
 ) -> list[Score]:
-    """Return the scores worth trying, some of them learned from these outputs."""
-    both = np.concatenate([left, right])
-    m = both.shape[1]
+    """Return the scores worth trying, some of them learned from these outputs.
+
+    There may be thousands of columns. Those that never change are left out; the others are ranked
+    by how much their distributions differ, the best get scores of their own, and what differs
+    noticeably enters the sums of log ratios and the discriminants.
+    """
+    m = left.shape[1]
     labels = list(names) or (["output"] if m == 1 else [f"output[{j}]" for j in range(m)])
-    low, high = _winsorised(left, right)
-    columns = _strongest_columns(low, high) or [0]
+    vary = _varying(left, right)
+    a, b = left[:, vary], right[:, vary]
+    low, high = _winsorised(a, b)
+    ranked, strength = _ranked(a, b, low, high)
+    columns = [vary[j] for j in ranked[:_FEW]]
     scores = [Score(labels[j], _Column(j)) for j in columns]
     if low_bits:
         scores += [Score(f"lowest bit of {labels[j]}", _LowestBit(j)) for j in columns[:8]]
-    if m > 1:
-        scores += [
-            Score("sum of the output", _total),
-            Score("largest entry", _largest),
-            Score("smallest entry", _smallest),
-            Score("L1 norm", _l1_norm),
-            Score("L2 norm", _l2_norm),
-            Score("number of entries above their medians", _AboveMedian(np.median(both, axis=0))),
-            Score("projection on the difference of means", _mean_projection(low, high)),
-            Score("L1 distance to left less right mean", _Nearer.learn(low, high, 1)),
-            Score("L2 distance to left less right mean", _Nearer.learn(low, high, 2)),
-        ]
+    if len(vary) > 1:
+        medians = np.median(np.concatenate([low, high]), axis=0)
+        whole: dict[str, Callable[[Rows], Values]] = {
+            "sum of the output": _total,
+            "largest entry": _largest,
+            "smallest entry": _smallest,
+            "L1 norm": _l1_norm,
+            "L2 norm": _l2_norm,
+            "number of entries above their medians": _AboveMedian(medians),
+            "projection on the difference of means": _mean_projection(low, high),
+            "L1 distance to left less right mean": _Nearer.learn(low, high, 1),
+            "L2 distance to left less right mean": _Nearer.learn(low, high, 2),
+        }
+        scores += [Score(words, _Among(tuple(vary), of)) for words, of in whole.items()]
+    # Of columns that do not differ about one in forty looks as if it did: their sum would be noise.
+    telling = [vary[j] for j in ranked if strength[j] > _NOTICED][:_MANY] or columns[:1]
     scores += [
-        Score("likelihood ratio by histograms", _Histograms.learn(left, right, columns)),
-        Score("linear discriminant", _Discriminant.learn(low, high, columns)),
+        Score("likelihood ratio by histograms", _Histograms.learn(left, right, telling)),
+        Score("linear discriminant", _Discriminant.learn(left, right, columns)),
     ]
-    return scores + _row_scores(both, labels)
+    if len(vary) > 1:
+        chosen = sorted(vary[j] for j in ranked[:_LINEAR])
+        scores.append(Score("best projection", _Linear.learn(left, right, chosen)))
+    both = np.concatenate([left, right])
+    return scores + _row_scores(both, labels, vary, telling)
 
 
-def _strongest_columns(low: Rows, high: Rows) -> list[int]:
-    """Return the columns that vary, those whose means differ most if there are many."""
-    vary = np.flatnonzero((low != low[0]).any(axis=0) | (high != low[0]).any(axis=0))
-    if len(vary) <= _FEW:
-        return [int(j) for j in vary]
+def _varying(left: Rows, right: Rows) -> list[int]:
+    """Return the columns in which not all values are the same; the first if there is none."""
+    first = left[0]
+    same = np.ones(left.shape[1], np.bool_)
+    for rows in (left, right):
+        equal = (rows == first) | (np.isnan(rows) & np.isnan(first))
+        same &= equal.all(axis=0)
+    return [int(j) for j in np.flatnonzero(~same)] or [0]
+
+
+def _ranked(left: Rows, right: Rows, low: Rows, high: Rows) -> tuple[list[int], Rows]:
+    """Return the columns, the most telling first, and how many standard errors each differs by."""
+    n = len(low)
     spread = np.sqrt(low.var(axis=0) + high.var(axis=0)) + 1e-300
-    difference = np.abs(low.mean(axis=0) - high.mean(axis=0)) / spread
-    return [int(j) for j in np.argsort(-difference)[:_FEW]]
+    moved = np.abs(low.mean(axis=0) - high.mean(axis=0)) / spread * np.sqrt(n)
+    shapes = [_histogram_difference(left[:, j], right[:, j]) for j in range(left.shape[1])]
+    strength = np.maximum(moved, shapes)
+    order = np.argsort(-strength, kind="stable")
+    return [int(j) for j in order], strength
+
+
+def _histogram_difference(left: Values, right: Values) -> float:
+    """Return Fisher's normal deviate of the chi-square statistic of two histograms."""
+    a, b = left[:_RANKED], right[:_RANKED]
+    edges = _edges(np.concatenate([a, b]), 8)
+    size = len(edges) + 1
+    x = np.bincount(np.searchsorted(edges, a, side="right"), minlength=size)
+    y = np.bincount(np.searchsorted(edges, b, side="right"), minlength=size)
+    total = x + y
+    used = total > 0
+    if used.sum() < 2:
+        return 0.0
+    chi = float((((x - y) ** 2)[used] / total[used]).sum())
+    return float(np.sqrt(2 * chi) - np.sqrt(2 * (int(used.sum()) - 1) - 1))
+
+
+def _edges(values: Values, bins: int) -> Values:
+    """Return every value of a column that has few, else quantiles of it."""
+    known = values[~np.isnan(values)]
+    few = np.unique(known[:256])
+    if len(few) <= _FEW and len(few := np.unique(known)) <= _FEW:
+        return few
+    return np.unique(np.quantile(known, np.linspace(0, 1, bins + 1)[1:-1], method="nearest"))
 
 
 def _winsorised(left: Rows, right: Rows) -> tuple[Rows, Rows]:
@@ -100,6 +158,20 @@ class _Column:
 
     def __call__(self, rows: Rows) -> Values:
         return rows[:, self.j]
+
+
+@dataclass(frozen=True)
+class _Among:
+    """A score of some columns, without those that never change; what is missing counts as nought."""
+
+    columns: tuple[int, ...]
+    of: Callable[[Rows], Values]
+
+    def __call__(self, rows: Rows) -> Values:
+        chosen = rows if len(self.columns) == rows.shape[1] else rows[:, list(self.columns)]
+        if np.isnan(chosen).any():
+            chosen = np.nan_to_num(chosen, nan=0.0)
+        return self.of(chosen)
 
 
 @dataclass(frozen=True)
@@ -198,10 +270,7 @@ class _Histograms:
     def learn(cls, left: Rows, right: Rows, columns: list[int]) -> _Histograms:
         edges, ratios = [], []
         for j in columns:
-            both = np.concatenate([left[:, j], right[:, j]])
-            values = np.unique(both[~np.isnan(both)])
-            if len(values) > _FEW:
-                values = np.unique(np.quantile(both, np.linspace(0, 1, 33)[1:-1], method="nearest"))
+            values = _edges(np.concatenate([left[:, j], right[:, j]]), 32)
             size = len(values) + 1
             a = np.bincount(np.searchsorted(values, left[:, j], side="right"), minlength=size)
             b = np.bincount(np.searchsorted(values, right[:, j], side="right"), minlength=size)
@@ -230,7 +299,7 @@ class _Discriminant:
     @classmethod
     def learn(cls, left: Rows, right: Rows, columns: list[int], rows: int = 4_000) -> _Discriminant:
         chosen = columns[: _FEW // 4]
-        a, b = left[:rows, chosen], right[:rows, chosen]
+        a, b = _winsorised(left[:rows, chosen], right[:rows, chosen])
         both = np.concatenate([a, b])
         blank = cls(tuple(chosen), np.median(both, axis=0), both.std(axis=0) + 1e-300, np.zeros(0))
         x, y = blank._features(a), blank._features(b)
@@ -244,6 +313,35 @@ class _Discriminant:
 
     def __call__(self, rows: Rows) -> Values:
         return self._features(rows[:, list(self.columns)]) @ self.weights
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """The linear combination of many columns that tells best: noise that is shared cancels."""
+
+    columns: tuple[int, ...]
+    least: Rows
+    most: Rows
+    weights: Rows
+
+    @classmethod
+    def learn(cls, left: Rows, right: Rows, columns: list[int]) -> _Linear:
+        a, b = _winsorised(left[:, columns], right[:, columns])
+        both = np.concatenate([a, b])
+        spread = both.std(axis=0)
+        spread[spread == 0] = 1.0
+        centre = both.mean(axis=0)
+        x, y = (a - centre) / spread, (b - centre) / spread
+        pooled = np.cov(x, rowvar=False) + np.cov(y, rowvar=False)
+        # As if a few more rows had been seen in which no two columns go together.
+        ridge = 1e-9 + 2 * len(columns) / (len(a) * 50)
+        pooled += ridge * np.eye(len(columns))
+        weights = np.linalg.solve(pooled, y.mean(axis=0) - x.mean(axis=0)) / spread
+        return cls(tuple(columns), both.min(axis=0), both.max(axis=0), weights)
+
+    def __call__(self, rows: Rows) -> Values:
+        chosen = np.nan_to_num(rows[:, list(self.columns)], nan=0.0)
+        return np.asarray(np.clip(chosen, self.least, self.most) @ self.weights)
 
 
 @dataclass(frozen=True)
@@ -262,12 +360,14 @@ class _RowLabel:
         return label
 
 
-def _row_scores(both: Rows, labels: list[str]) -> list[Score]:
+def _row_scores(both: Rows, labels: list[str], vary: list[int], telling: list[int]) -> list[Score]:
     """Return labels of whole rows, and of growing prefixes of the discrete columns."""
-    m = both.shape[1]
     sample = both[:: max(1, len(both) // 4096)]
-    discrete = [j for j in range(m) if len(np.unique(sample[:, j])) <= _FEW]
-    prefixes = {tuple(discrete[: 2**k]) for k in range(1, 12)} | {tuple(range(m))}
+    discrete = [j for j in vary[:_MANY] if len(np.unique(sample[:, j])) <= _FEW]
+    known_few = set(discrete)
+    foremost = [j for j in telling if j in known_few]
+    prefixes = {tuple(some[: 2**k]) for some in (discrete, foremost) for k in range(1, 10)}
+    prefixes |= {tuple(vary)} if len(vary) <= _MANY else set()
     scores = []
     for columns in sorted(prefixes, key=lambda c: (len(c), c)):
         label = _RowLabel(columns)
@@ -279,6 +379,6 @@ def _row_scores(both: Rows, labels: list[str]) -> list[Score]:
             for v, i in zip(known, first, strict=True)
         }
         few = ", ".join(labels[j] for j in columns[:6]) + (", ..." if len(columns) > 6 else "")
-        words = "the whole output" if len(columns) == m else f"({few}) together"
+        words = "the whole output" if columns == tuple(vary) else f"({few}) together"
         scores.append(Score(words, label, ordered=False, examples=examples))
     return scores

@@ -81,6 +81,7 @@ def search(
     >>> search(noisy, pairs, epsilon=0.5, runs=40_000, low_bits=False).worst.words
     '0 against 1.0'
     """
+    require("search", "runs", "in [8, 1,000,000,000]", 8 <= runs <= 10**9, runs)
     alive = list(neighbours)
     require("search", "neighbours", "not empty", bool(alive), len(alive))
     count, size, cost, turn = len(alive), min(short, runs), 0, 0

@@ -1,0 +1,209 @@
+"""Perturb, disseminate, sample, adopt: the algorithm of Tao et al. 2022, Section 4.
+
+`run` is its box, a round of all agents. Stages 1, 3 and 4 are the kernels below it, one agent each, and
+a peer on a device of its own runs the very same ones; how stage 2 is simulated is the business of
+:mod:`tacit.dynamics.engines`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.compiled import kernel
+from tacit.dynamics.engines import disseminate, estimate, new_mail
+from tacit.dynamics.engines.crowd import perturb_counts, remember
+from tacit.dynamics.tables import note, replace_adoptions, signal, watch
+from tacit.generator import to_unit
+from tacit.privacy.mechanisms.subset_selection import release_subset
+from tacit.privacy.samplers import release_bit
+from tacit.tapes import EXPLORE, NOISE, WAKE
+from tacit.variates import block, source_of
+
+__all__ = ["Numbers", "State", "adopts", "awake", "choose", "perturbed", "run"]
+
+_SPOKEN = np.uint64(1 << 63)
+_U1 = np.uint64(1)
+
+
+class Numbers(NamedTuple):
+    """What the kernels need."""
+
+    engine: int
+    each: bool
+    """Whether every agent's perturbed vector is kept, or only the population's counts."""
+    silent: bool
+    memoised: bool
+    p: float
+    """Probability that the bit of the adopted option is sent as 1."""
+    q: float
+    """Probability that another bit is sent as 1."""
+    subset: int
+    """How many of M + 1 symbols a subset holds; 0 flips bits independently."""
+    pair_one: float
+    pair_none: float
+    """Probability that two bits are 1 together, one of them the adopted option's, or neither."""
+    shift: float
+    common: float
+    """What a fixed size of subsets does to the covariance of bits."""
+    slope: float
+    offset: float
+    """The estimate (7) is slope * share - offset."""
+    rho: float
+    """Weight of the newest estimate; 1 keeps no memory."""
+    beta: float
+    mu: float
+    tokens: int
+    walk: int
+    wake: float
+    loss: float
+    delay: int
+    pairs: int
+
+
+class State(NamedTuple):
+    """What the population remembers: N agents, M options, W = delay + 1 rounds under way."""
+
+    adoption: NDArray[np.int16]
+    """Shape (N,): the option adopted, -1 for none; (0,) for a crowd."""
+    counts: NDArray[np.int64]
+    """Shape (M + 1,): adopters of each option, and of none."""
+    memory: NDArray[np.float64]
+    """Shape (N, M): smoothed estimates of popularity, or (0, M); for a crowd of its sample."""
+    pool: NDArray[np.int64]
+    """Shape (W, 2 M + 1): senders, adopters and ones of each option in the messages under way."""
+    message: NDArray[np.uint64]
+    """Shape (W, N): perturbed vectors as bits, bit 63 set where something was sent, or (W, 0)."""
+    flying: NDArray[np.int64]
+    """Shape (W, N): tokens of a message still to travel, or (W, 0)."""
+    memo: NDArray[np.uint64]
+    """Shape (N,): the vector to repeat, or (0,)."""
+    memo_of: NDArray[np.int16]
+    """Shape (N,): the adoption it was made of, or (0,)."""
+    starts: NDArray[np.int64]
+    """Shape (N + 1,): rows of the walk matrix's power, or (0,)."""
+    ends: NDArray[np.int32]
+    """Where walks can end, row by row."""
+    chances: NDArray[np.float64]
+    """The probabilities of a row's ends so far, added up."""
+    public: NDArray[np.float64]
+    """Shape (3,): mean probability that a hop leaves its agent, changes of adoption so far, slots."""
+
+
+@kernel(allocates=True)
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1 with agents kept one by one."""
+    source = source_of(tape)
+    N, M = state.adoption.size, table.qualities.size
+    mail, Q, root = new_mail(rule, N, M), np.zeros(M), np.zeros((M, M))
+    senders, good = np.zeros(M + 1, np.int64), np.zeros(M, np.bool_)
+    bits = M + math.ceil(math.log2(rule.walk + 1.0))
+    for t in range(first, last):
+        replace_adoptions(table, t, state.adoption, state.counts)
+        watch(table.qualities, trace, state.counts)
+        perturb(rule, state, tape, source, t, senders, root)  # stage 1
+        messages = disseminate(rule, state, table, source, t, mail)  # stage 2
+        for j in range(M):
+            good[j] = signal(table, t, j)
+        for a in range(N):
+            if awake(source, t, a, rule.wake):
+                w0, w1, w2, _ = block(source, EXPLORE, t, a, 0)
+                heard = estimate(rule, mail, source, t, a, w2, Q)  # eq. (7)
+                total = remember(rule, state.memory, a, heard, Q)
+                j = choose(to_unit(w0), rule.mu, Q, total)  # stage 3
+                taken = adopts(to_unit(w1), rule.beta, good[j])  # stage 4
+                _take(state, a, j if taken else -1)
+        note(table.qualities, trace, t, state.counts, messages, bits)
+
+
+@kernel
+def awake(source: Any, t: Any, a: Any, wake: Any) -> Any:
+    """Return whether agent a takes part in round t."""
+    return wake >= 1.0 or to_unit(block(source, WAKE, t, a, 0)[0]) < wake
+
+
+@kernel(inlined=False)
+def perturb(rule: Any, state: Any, tape: Any, source: Any, t: Any, senders: Any, root: Any) -> None:
+    """Stage 1 for all agents: one by one, or only their counts where nobody looks at messages."""
+    N, M, slot = state.adoption.size, state.counts.size - 1, t % state.pool.shape[0]
+    senders[:] = 0
+    state.pool[slot] = 0
+    for a in range(N):
+        x = state.adoption[a]
+        if rule.each:
+            state.message[slot, a] = np.uint64(0)
+            state.flying[slot, a] = 0
+        if (rule.silent and x < 0) or not awake(source, t, a, rule.wake):
+            continue
+        senders[x if x >= 0 else M] += 1
+        if not rule.each:
+            continue
+        if rule.memoised and state.memo[a] != 0 and state.memo_of[a] == x:
+            sent = state.memo[a]
+        else:
+            sent = perturbed(rule, tape, t, a, x, M)
+        if rule.memoised:
+            state.memo[a] = sent
+            state.memo_of[a] = x
+        state.message[slot, a] = sent
+        state.flying[slot, a] = rule.tokens
+        state.pool[slot, 0] += 1
+        if x >= 0:
+            state.pool[slot, 1 + x] += 1
+        for j in range(M):
+            state.pool[slot, 1 + M + j] += int((sent >> np.uint64(j)) & _U1)
+    if not rule.each:
+        perturb_counts(rule, state.pool, tape, source, t, slot, senders, root)
+
+
+@kernel
+def perturbed(rule: Any, tape: Any, t: Any, a: Any, x: Any, M: Any) -> Any:
+    """Return what agent a sends of its adoption x (-1 for none): eq. (6), or a subset."""
+    sent = _SPOKEN
+    if rule.subset > 0:
+        symbol = x if x >= 0 else M
+        drawn = release_subset(tape, t, a, NOISE, symbol, M + 1, rule.subset, rule.p)
+        return sent | (drawn & ((_U1 << np.uint64(M)) - _U1))
+    for j in range(M):
+        if release_bit(tape, t, a * M + j, NOISE, x == j, rule.p, 1.0 - rule.q) == 1:
+            sent |= _U1 << np.uint64(j)
+    return sent
+
+
+@kernel
+def choose(u: Any, mu: Any, Q: Any, total: Any) -> Any:
+    """Stage 3, eq. (13): explore with probability mu, else follow the estimates (8)."""
+    M = Q.size
+    if u < mu:
+        return min(M - 1, int(u / mu * M))
+    u = (u - mu) / (1.0 - mu)
+    if total <= 0.0:
+        return min(M - 1, int(u * M))
+    left = u * total
+    last = 0
+    for j in range(M):
+        if Q[j] > 0.0:
+            last = j
+            left -= Q[j]
+            if left < 0.0:
+                return j
+    return last
+
+
+@kernel
+def adopts(u: Any, beta: Any, good: Any) -> Any:
+    """Stage 4, eq. (9): return whether the option is adopted."""
+    return u < (beta if good else 1.0 - beta)
+
+
+@kernel
+def _take(state: Any, a: Any, new: Any) -> None:
+    old = state.adoption[a]
+    if new != old:
+        state.public[1] += 1.0
+        state.counts[old] -= 1
+        state.counts[new] += 1
+        state.adoption[a] = new

@@ -1,0 +1,47 @@
+"""Where walks end, drawn from the rows of the walk matrix's power: the hops are not made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.compiled import kernel
+from tacit.dynamics.engines.tokens import deliver
+from tacit.generator import to_unit
+from tacit.tapes import SPREAD
+from tacit.variates import binomial, block
+
+__all__ = ["spread"]
+
+
+@kernel(inlined=False)
+def spread(
+    source: Any, t: Any, d: Any, a: Any, n: Any, sent: Any, state: Any, got: Any, received: Any
+) -> None:
+    """Send n tokens of agent a to the ends of their walks.
+
+    Many tokens: one binomial for each possible end, given none of the earlier ones. Few: one search
+    for each token.
+    """
+    starts, ends, chances = state.starts, state.ends, state.chances
+    first, last = starts[a], starts[a + 1]
+    if 4 * n < last - first:
+        for k in range(n):
+            u = (
+                to_unit(block(source, SPREAD, t, d * chances.size + first, k)[0])
+                * chances[last - 1]
+            )
+            e = min(first + np.searchsorted(chances[first:last], u, side="right"), last - 1)
+            deliver(got, received, ends[e], sent, 1)
+        return
+    below = 0.0
+    for e in range(first, last):
+        share = (chances[e] - below) / (chances[last - 1] - below) if e < last - 1 else 1.0
+        below = chances[e]
+        c = binomial(source, SPREAD, t, d * chances.size + e, n, share)
+        if c > 0:
+            deliver(got, received, ends[e], sent, c)
+            n -= c
+        if n == 0:
+            return

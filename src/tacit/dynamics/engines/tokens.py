@@ -1,0 +1,126 @@
+"""Tokens one by one: which of them travel, dealt at random, or walked hop by hop.
+
+A token's hops are draws under the token's own name, (round, origin and number, hop): whoever holds
+it can draw the next one, in the simulator and on a device of its own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.compiled import kernel
+from tacit.generator import to_unit
+from tacit.networks.walks import metropolis_step
+from tacit.tapes import ARRIVE, DEAL, LOSE, WALK
+from tacit.variates import binomial, block
+
+__all__ = ["arrivals", "deal", "deliver", "hop", "walk"]
+
+_LOW16, _LOW24 = np.uint64(0xFFFF), np.uint64(0xFFFFFF)
+_U1, _U16, _U40 = np.uint64(1), np.uint64(16), np.uint64(40)
+
+
+@kernel(inlined=False)
+def arrivals(rule: Any, source: Any, t: Any, d: Any, N: Any, a: Any, flying: Any) -> Any:
+    """Return how many of `flying` tokens, sent d rounds ago, travel now and how many of them last.
+
+    Delays are uniform on 0, ..., `delay`, so a token that has waited d rounds goes with
+    probability 1 / (delay + 1 - d).
+    """
+    going = binomial(source, ARRIVE, t, d * N + a, flying, 1.0 / (rule.delay + 1 - d))
+    return going, binomial(source, LOSE, t, d * N + a, going, 1.0 - rule.loss)
+
+
+@kernel
+def deliver(got: Any, received: Any, b: Any, sent: Any, c: Any) -> None:
+    """Give agent b c tokens of a perturbed vector."""
+    got[b] += c
+    for j in range(received.shape[1]):
+        if (sent >> np.uint64(j)) & _U1 != 0:
+            received[b, j] += c
+
+
+@kernel(inlined=False)
+def deal(
+    source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, got: Any, received: Any
+) -> None:
+    """Give each of n tokens of agent a to a uniformly random agent."""
+    w0, w1, w2, w3 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    for k in range(n):
+        if k & 3 == 0:
+            w0, w1, w2, w3 = block(source, DEAL, t, d * N + a, k >> 2)
+        b = int(to_unit(w0) * N)
+        w0, w1, w2, w3 = w1, w2, w3, w0
+        deliver(got, received, b, sent, 1)
+
+
+@kernel
+def hop(
+    source: Any, t: Any, d: Any, token: Any, made: Any, indptr: Any, indices: Any, a: Any
+) -> Any:
+    """Return where a token goes from agent a by eq. (2), after `made` hops, d rounds late."""
+    words = block(source, WALK, t, token, (d << 14) | (made >> 2))
+    word = words[0]
+    if made & 3 == 1:
+        word = words[1]
+    elif made & 3 == 2:
+        word = words[2]
+    elif made & 3 == 3:
+        word = words[3]
+    return metropolis_step(indptr, indices, a, to_unit(word))
+
+
+@kernel(allocates=True)
+def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -> Any:
+    """Walk every launched token by eq. (2); return messages sent and time slots taken.
+
+    In a slot an agent forwards the first `rule.tokens` tokens of its queue. Staying costs no message.
+    """
+    launched, got, received = mail.launched, mail.got, mail.received
+    W, N = launched.shape
+    alive = 0
+    for row in range(W):
+        for a in range(N):
+            alive += launched[row, a]
+    # A token is (index of its message, where it is, hops left) in 24, 24 and 16 bits, and a number.
+    queue, number = np.empty(alive, np.uint64), np.empty(alive, np.int64)
+    moved, moved_number = np.empty(alive, np.uint64), np.empty(alive, np.int64)
+    k = 0
+    for row in range(W):
+        for a in range(N):
+            token = (np.uint64(row * N + a) << _U40) | (np.uint64(a) << _U16) | np.uint64(rule.walk)
+            for i in range(launched[row, a]):
+                queue[k], number[k] = token, i
+                k += 1
+    used = np.zeros(N, np.int64)
+    sent, slots = 0, 0
+    while alive > 0:
+        used[:] = 0
+        waiting, moving = 0, 0
+        for k in range(alive):
+            token, i = queue[k], number[k]
+            here = int((token >> _U16) & _LOW24)
+            if used[here] >= rule.tokens:
+                queue[waiting], number[waiting] = token, i
+                waiting += 1
+                continue
+            used[here] += 1
+            index, left = token >> _U40, token & _LOW16
+            row, origin = int(index) // N, int(index) % N
+            name = origin * rule.tokens + i
+            made = rule.walk - int(left)
+            there = hop(source, t, (t - row) % W, name, made, table.indptr, table.indices, here)
+            sent += there != here
+            if left == _U1:
+                deliver(got, received, there, messages[row, origin], 1)
+            else:
+                moved[moving] = (index << _U40) | (np.uint64(there) << _U16) | (left - _U1)
+                moved_number[moving] = i
+                moving += 1
+        for k in range(moving):
+            queue[waiting + k], number[waiting + k] = moved[k], moved_number[k]
+        alive = waiting + moving
+        slots += 1
+    return sent, slots
