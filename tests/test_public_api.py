@@ -37,7 +37,7 @@ PUBLIC = {
         read_log replay self_normalised
     """,
     "tacit.engines": """
-        ARRAYS Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
+        ARRAYS Cluster Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
     """,
     "tacit.networks": """
         Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency

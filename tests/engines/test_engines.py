@@ -98,7 +98,9 @@ def test_an_engine_has_a_name():
     assert isinstance(engine_named(None, workers=1), Here)
     assert isinstance(engine_named(None, workers=3, jobs=1), Here)
     assert engine_named("processes", workers=3, jobs=9).workers == 3
-    with pytest.raises(ValueError, match="no engine is called 'cloud'; there are here, processes"):
+    with pytest.raises(
+        ValueError, match="no engine is called 'cloud'; there are here, processes, ray"
+    ):
         engine_named("cloud")
     with pytest.raises(ValueError, match="expected workers >= 1, got 0"):
         engine_named(None, workers=0)

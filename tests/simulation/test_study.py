@@ -63,7 +63,7 @@ def test_horizon_may_be_varied_and_fills_policies(tmp_path):
         (("ucb1", "ucb2"), "did you mean ucb1"),
         (("rotating", "rotated"), "did you mean rotating"),
         (("policy.epsilon", "policy.epsilom"), "touches nothing"),
-        (("[0.5, 2.0]", "[-1.0]"), "expected epsilon > 0, got -1.0"),
+        (("[0.5, 2.0]", "[-1.0]"), "expected epsilon > 0 and finite, got -1.0"),
         (
             ("horizon = 200", "horizon = 0"),
             "expected horizon a whole number from 1 to 1,000,000,000,000,000, got 0",
@@ -119,3 +119,27 @@ def test_a_world_inside_a_world_can_be_written():
         policies=({"name": "ucb-n"},),
     )
     assert study.cells()[0].policy.n_arms == 3
+
+
+def test_a_part_of_a_parameter_may_be_varied():
+    study = Study(
+        name="parts",
+        environment={"name": "graph-feedback", "environment": {"name": "riser"}, "edge_prob": 0.5},
+        policies=({"name": "ucb1"},),
+        grid={"environment.environment.segments": [2, 4], "environment.environment.n_arms": [2, 3]},
+    )
+    built = [cell.environment.environment for cell in study.cells()]
+    assert [(each.segments, each.n_arms) for each in built] == [(2, 2), (2, 3), (4, 2), (4, 3)]
+    assert study.environment["environment"] == {"name": "riser"}
+
+
+def test_privacy_of_a_policy_of_users_may_be_varied():
+    study = Study(
+        name="privacy",
+        environment={"name": "synthetic-users", "n_users": 3, "dimension": 2},
+        policies=({"name": "colin", "privacy": "per-reward"}, {"name": "linucb"}),
+        grid={"colin.privacy.epsilon": [1, 2.5]},
+    )
+    cells = study.cells()
+    assert [getattr(cell.policy.privacy, "epsilon", None) for cell in cells] == [1.0, None, 2.5]
+    assert cells[2].label == "colin epsilon=2.5"

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
+    "Address",
     "EngineName",
     "Horizon",
     "Json",
@@ -30,8 +31,12 @@ Workers = Annotated[
 EngineName = Annotated[
     str | None,
     typer.Option(
-        "--engine", help="Where jobs run: here, processes; by default processes if there are cores."
+        "--engine",
+        help="Where jobs run: here, processes, ray; by default processes if there are cores.",
     ),
+]
+Address = Annotated[
+    str | None, typer.Option(help="A running Ray cluster: host:port, ray://host:port or auto.")
 ]
 Horizon = Annotated[int, typer.Option(min=1, max=10**15, help="Rounds.")]
 

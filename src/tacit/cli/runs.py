@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from tacit.cli.arguments import (
+    Address,
     EngineName,
     Horizon,
     Json,
@@ -33,6 +34,7 @@ def run(
     out: Out = Path("results"),
     workers: Workers = None,
     engine: EngineName = None,
+    address: Address = None,
     as_json: Json = False,
 ) -> None:
     """Run a study: any policies, any environment, any grid; resumes where it was stopped.
@@ -45,7 +47,7 @@ def run(
 
     written = Study.from_toml(study)
     try:
-        _run_study(written, out, workers, engine, as_json)
+        _run_study(written, out, workers, engine, address, as_json)
     except ValueError as error:
         raise ValueError(f"{study}: {error}") from None
 
@@ -66,6 +68,7 @@ def compare(
     out: Out = Path("results"),
     workers: Workers = None,
     engine: EngineName = None,
+    address: Address = None,
     as_json: Json = False,
 ) -> None:
     """Compare policies in one environment: one line to a picture.
@@ -91,7 +94,7 @@ def compare(
         seed=seed,
         grid={"policy.epsilon": list(epsilon)} if epsilon else {},
     )
-    _run_study(study, out, workers, engine, as_json)
+    _run_study(study, out, workers, engine, address, as_json)
 
 
 @app.command()
@@ -122,7 +125,12 @@ def check(
 
 
 def _run_study(
-    study: Any, out: Path, workers: int | None, engine: str | None, as_json: bool
+    study: Any,
+    out: Path,
+    workers: int | None,
+    engine: str | None,
+    address: str | None,
+    as_json: bool,
 ) -> None:
     from tacit.privacy import brief
     from tacit.report import draw_curves
@@ -130,7 +138,9 @@ def _run_study(
     from tacit.state import write_atomically
 
     with progress_bar(study.name) as progress:
-        result = run_study(study, out, workers=workers, engine=engine, progress=progress)
+        result = run_study(
+            study, out, workers=workers, engine=engine, address=address, progress=progress
+        )
     rows = result.summary()
     summary = out / f"{study.name}-summary.csv"
     text = io.StringIO()

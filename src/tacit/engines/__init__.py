@@ -5,6 +5,7 @@ A job is a function of its arguments and nothing else. `run_jobs` does those who
 """
 
 from tacit.engines.base import Engine, Here
+from tacit.engines.cluster import Cluster
 from tacit.engines.jobs import engine_named, run_jobs
 from tacit.engines.processes import Processes
 from tacit.engines.store import ARRAYS, JSON, Codec, Store, code_stamp, only_run
@@ -12,6 +13,7 @@ from tacit.engines.store import ARRAYS, JSON, Codec, Store, code_stamp, only_run
 __all__ = [
     "ARRAYS",
     "JSON",
+    "Cluster",
     "Codec",
     "Engine",
     "Here",

@@ -9,6 +9,7 @@ from typing import Any
 
 from tacit.checks import require
 from tacit.engines.base import Engine, Here
+from tacit.engines.cluster import Cluster
 from tacit.engines.processes import Processes
 from tacit.engines.store import Codec, Store
 
@@ -63,8 +64,10 @@ def run_jobs(
     (engine or Here()).run(_Encoded(function, store.codec), list(left.values()), finished)
 
 
-def engine_named(name: str | None, *, workers: int | None = None, jobs: int = 2) -> Engine:
-    """Return the engine called `name`: ``here``, ``processes``, or by default what suits.
+def engine_named(
+    name: str | None, *, workers: int | None = None, jobs: int = 2, address: str | None = None
+) -> Engine:
+    """Return the engine called `name`: ``here``, ``processes``, ``ray``, or by default what suits.
 
     Parameters
     ----------
@@ -73,14 +76,19 @@ def engine_named(name: str | None, *, workers: int | None = None, jobs: int = 2)
         Processes; by default as many as cores.
     jobs : int
         How many there are: for one, processes are not worth their start.
+    address : str, optional
+        Of a running Ray cluster; means ``ray``.
     """
     require("engine_named", "workers", ">= 1", workers is None or workers >= 1, workers)
+    if name == "ray" or (name is None and address is not None):
+        return Cluster(address, workers)
+    require("engine_named", "address", "with the engine ray only", address is None, address)
     count = min(workers or os.cpu_count() or 1, jobs)
     if name == "here" or (name is None and count <= 1):
         return Here()
     if name in (None, "processes"):
         return Processes(max(1, count))
-    raise ValueError(f"no engine is called {name!r}; there are here, processes")
+    raise ValueError(f"no engine is called {name!r}; there are here, processes, ray")
 
 
 @dataclass(frozen=True)

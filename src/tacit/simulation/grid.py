@@ -30,6 +30,7 @@ def run_study(
     *,
     workers: int | None = None,
     engine: str | Engine | None = None,
+    address: str | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run `study`, or what is left of it, and return its result, written to `folder`.
@@ -43,7 +44,9 @@ def run_study(
         Number of processes, by default as many as cores; 1 runs everything in this one. The result
         is the same for any number.
     engine : str or Engine, optional
-        Where jobs run: ``"here"``, ``"processes"``; by default what suits `workers`.
+        Where jobs run: ``"here"``, ``"processes"``, ``"ray"``; by default what suits `workers`.
+    address : str, optional
+        Of a running Ray cluster.
     progress : callable, optional
         Called with jobs done and jobs in all.
 
@@ -72,7 +75,7 @@ def run_study(
                 for repetitions in blocks(study.repetitions)
             }
             try:
-                where = _engine(engine, workers, cells, len(jobs))
+                where = _engine(engine, workers, address, cells, len(jobs))
                 run_jobs(_job, _in_turn(jobs), store, engine=where, progress=progress)
                 write(target, study, cells, jobs, store)
             except ValueError:
@@ -87,13 +90,17 @@ def run_study(
 
 
 def _engine(
-    engine: str | Engine | None, workers: int | None, cells: Iterable[Cell], jobs: int
+    engine: str | Engine | None,
+    workers: int | None,
+    address: str | None,
+    cells: Iterable[Cell],
+    jobs: int,
 ) -> Engine:
     if isinstance(engine, Engine):
         return engine
-    if engine is None and not all(map(_elsewhere, cells)):
+    if engine is None and address is None and not all(map(_elsewhere, cells)):
         return Here()
-    return engine_named(engine, workers=workers, jobs=jobs)
+    return engine_named(engine, workers=workers, jobs=jobs, address=address)
 
 
 def _elsewhere(cell: Cell) -> bool:

@@ -17,6 +17,7 @@ parameters; ``[grid]`` varies parameters, and every combination is a *cell*::
     "policy.epsilon" = [0.5, 1.0, 2.0]     # of every policy that has it
     "sw-klucb-cf.window" = ["log", "paper"] # of one policy
     "environment.segments" = [5, 10]
+    "colin.privacy.epsilon" = [1, 2]        # of what the parameter privacy holds
     horizon = [10_000, 20_000]
 """
 
@@ -29,7 +30,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -176,28 +177,29 @@ class Study:
                 found.setdefault(key, cell)
         return list(found.values())
 
-    def _axes(self) -> dict[str, set[str]]:
-        """Return for each grid key the names of the policies it touches ("" for all)."""
+    def _axes(self) -> dict[str, tuple[set[Any], list[str]]]:
+        """Return for each grid key the names of the policies it touches ("" for all) and its path."""
         names: list[Any] = [policy.get("name") for policy in self.policies]
-        axes: dict[str, set[str]] = {}
+        axes: dict[str, tuple[set[Any], list[str]]] = {}
         for key in self.grid:
-            owner, _, parameter = key.rpartition(".")
+            owner, path = _owner(key, names)
             if key == "horizon" or owner == "environment":
-                axes[key] = {""}
+                axes[key] = ({""}, path)
                 continue
-            touched = {
-                name for name in names if owner in ("policy", name) and _has(name, parameter)
-            }
+            touched = {name for name in names if owner in ("policy", name) and _has(name, path[0])}
             if not touched:
                 raise ValueError(
-                    f"Study: grid key {key!r} touches nothing: no policy here has {parameter!r}; "
+                    f"Study: grid key {key!r} touches nothing: no policy here has {path[0]!r}; "
                     "write horizon, environment.NAME, policy.NAME or POLICY.NAME"
                 )
-            axes[key] = touched
+            axes[key] = (touched, path)
         return axes
 
     def _cell(
-        self, written: Mapping[str, Any], chosen: Mapping[str, Any], axes: Mapping[str, set[str]]
+        self,
+        written: Mapping[str, Any],
+        chosen: Mapping[str, Any],
+        axes: Mapping[str, tuple[set[Any], list[str]]],
     ) -> Cell:
         environment, parameters = dict(self.environment), dict(written)
         name: Any = parameters.get("name")
@@ -210,16 +212,14 @@ class Study:
                 )
         horizon, varied = self.horizon, {}
         for key, value in chosen.items():
-            if "" not in axes[key] and name not in axes[key]:
+            touched, path = axes[key]
+            if "" not in touched and name not in touched:
                 continue
             varied[key] = value
-            parameter = key.rpartition(".")[2]
             if key == "horizon":
                 horizon = value
-            elif key.startswith("environment."):
-                environment[parameter] = value
             else:
-                parameters[parameter] = value
+                _put(environment if key.startswith("environment.") else parameters, path, value)
         policy, built = build_both(parameters, environment, horizon)
         shown = [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
         return Cell(
@@ -240,6 +240,26 @@ def _texts(value: Any) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for inner in value:
             yield from _texts(inner)
+
+
+def _owner(key: str, names: Iterable[Any]) -> tuple[str, list[str]]:
+    """Split a grid key into whose it is and the path to the parameter."""
+    for owner in ("environment", "policy", *names):
+        if key.startswith(f"{owner}."):
+            return str(owner), key.removeprefix(f"{owner}.").split(".")
+    return "", [key.rpartition(".")[2]]
+
+
+def _put(parameters: dict[str, Any], path: list[str], value: Any) -> None:
+    """Set a parameter, or a part of one: ``privacy.epsilon`` is epsilon of what privacy is."""
+    first, *rest = path
+    if not rest:
+        parameters[first] = value
+        return
+    inner = parameters.get(first, {})
+    inner = {"kind": inner} if isinstance(inner, str) else dict(inner)
+    _put(inner, rest, value)
+    parameters[first] = inner
 
 
 def _has(policy: Any, parameter: str) -> bool:
