@@ -30,13 +30,13 @@ def broken():
 
 @pytest.fixture
 def module(tmp_path, monkeypatch):
-    (tmp_path / "own_things.py").write_text(MODULE)
+    (tmp_path / "things_of_mine.py").write_text(MODULE)
     (tmp_path / "faulty_things.py").write_text("1 / 0")
     monkeypatch.chdir(tmp_path)
     before = list(sys.path)
-    yield "own_things"
+    yield "things_of_mine"
     sys.path[:] = before
-    sys.modules.pop("own_things", None)
+    sys.modules.pop("things_of_mine", None)
 
 
 @pytest.fixture
@@ -80,8 +80,8 @@ def test_a_taken_name_is_refused(clean):
 
 def test_a_class_is_found_by_module_and_name(module):
     policy, environment = registry.build_both(
-        {"name": "own_things:Mine", "exploration": 1},
-        {"name": "own_things:Place", "means": [0.1, 0.9]},
+        {"name": "things_of_mine:Mine", "exploration": 1},
+        {"name": "things_of_mine:Place", "means": [0.1, 0.9]},
         horizon=10,
     )
     assert type(policy).__name__ == "Mine"
@@ -94,9 +94,9 @@ def test_a_class_is_found_by_module_and_name(module):
     [
         ("absent_things:Mine", "cannot import absent_things"),
         ("faulty_things:Mine", "fails when imported (ZeroDivisionError: division by zero)"),
-        ("own_things:Nobody", "expected a policy class in own_things; it has UCB1, Mine"),
-        ("own_things:Place", "expected a policy class in own_things; it has UCB1, Mine"),
-        ("own_things:broken", "expected a policy class"),
+        ("things_of_mine:Nobody", "expected a policy class in things_of_mine; it has UCB1, Mine"),
+        ("things_of_mine:Place", "expected a policy class in things_of_mine; it has UCB1, Mine"),
+        ("things_of_mine:broken", "expected a policy class"),
     ],
 )
 def test_what_is_not_there_is_named(module, name, complaint):
@@ -105,8 +105,8 @@ def test_what_is_not_there_is_named(module, name, complaint):
 
 
 def test_the_command_line_and_study_files_take_module_and_name(module, tmp_path):
-    words = ["compare", "own_things:Mine:exploration=1", "ucb1"]
-    words += ["--environment", "own_things:Place:means=[0.1,0.9]", "--horizon", "50"]
+    words = ["compare", "things_of_mine:Mine:exploration=1", "ucb1"]
+    words += ["--environment", "things_of_mine:Place:means=[0.1,0.9]", "--horizon", "50"]
     command = [sys.executable, "-m", "tacit", *words, "--repetitions", "9", "--workers", "2"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
     assert done.returncode == 0, done.stderr

@@ -64,11 +64,12 @@ def run_study(
     made = not folder.exists()
     try:
         with only_run(folder, study.name):
+            store = Store(folder / f".{study.name}-{study.fingerprint}", ARRAYS)
             if target.is_file():
                 finished = read(target)
                 if finished.fingerprint == study.fingerprint:
+                    store.remove()  # a run may have been killed just before it did
                     return finished
-            store = Store(folder / f".{study.name}-{study.fingerprint}", ARRAYS)
             jobs = {
                 f"{i}-{repetitions.start}": (study, cell, repetitions)
                 for i, cell in enumerate(cells)
