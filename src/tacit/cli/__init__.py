@@ -15,7 +15,7 @@ try:
 except ImportError:
     raise SystemExit("tacit: the command line needs more parts; pip install 'tacit[cli]'") from None
 
-from tacit.cli import evaluations, listing, privacy, reproductions, runs
+from tacit.cli import evaluations, ledger, listing, privacy, reproductions, runs
 from tacit.signals import stop_once, stopped
 
 __all__ = ["app", "main"]
@@ -28,7 +28,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-for group in (listing, runs, evaluations, privacy, reproductions):
+for group in (listing, runs, evaluations, privacy, ledger, reproductions):
     app.add_typer(group.app)
 
 

@@ -12,9 +12,9 @@ from tacit.privacy.auditing import (
     check_declared,
     search,
 )
+from tacit.privacy.budgets import Amount, Cap, Outcome, Period
 from tacit.privacy.guarantees import NOT_PROTECTED, Claim, Guarantee, brief, compose, strength
 from tacit.privacy.ledger import (
-    Budget,
     BudgetExceededError,
     Charge,
     Entry,
@@ -54,14 +54,15 @@ from tacit.privacy.sums import BinaryTree, ContinualSum, LocalSum, SquareRootToe
 
 __all__ = [
     "NOT_PROTECTED",
+    "Amount",
     "ApproximateRelease",
     "AuditResult",
     "BallRelease",
     "BinaryTree",
     "BoundedNoise",
     "BoundedNoiseRelease",
-    "Budget",
     "BudgetExceededError",
+    "Cap",
     "Charge",
     "Claim",
     "ClampedLaplace",
@@ -84,6 +85,8 @@ __all__ = [
     "Mechanism",
     "Neighbours",
     "OneRunResult",
+    "Outcome",
+    "Period",
     "Piecewise",
     "PiecewiseRelease",
     "PureRelease",
