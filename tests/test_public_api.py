@@ -50,14 +50,14 @@ PUBLIC = {
         to_scipy uniform_independent_set watts_strogatz work_size write_edges write_graphml
     """,
     "tacit.privacy": """
-        Amount ApproximateRelease AuditResult BallRelease BinaryTree BoundedNoise
-        BoundedNoiseRelease BudgetExceededError Cap Charge Claim ClampedLaplace ContinualSum
-        DeclaredResult DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian
-        GaussianRelease Guarantee L2Ball L2CalibratedLaplace L2CalibratedLaplaceRelease
-        Laplace LaplaceRelease Ledger LedgerError LocalSum Mechanism NOT_PROTECTED
-        Neighbours OneRunResult Outcome Period Piecewise PiecewiseRelease PureRelease
-        RandomizedResponse RandomizedResponseRelease Release SearchResult SquareRootToeplitz
-        UnaryEncoding UnaryRelease audit audit_one_run brief check_declared compose
+        Amount
+        ApproximateRelease AuditResult BallRelease BinaryTree BoundedNoise BoundedNoiseRelease
+        BudgetExceededError Cap Charge Claim ClampedLaplace ContinualSum DeclaredResult
+        DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian GaussianRelease Guarantee
+        L2Ball L2CalibratedLaplace L2CalibratedLaplaceRelease Laplace LaplaceRelease Ledger
+        LedgerError LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Outcome Period Piecewise PiecewiseRelease
+        PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
+        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared compose
         composed_delta composed_epsilon gaussian_scale loss_distribution numerics_of search
         strength
     """,
