@@ -55,7 +55,8 @@ PUBLIC = {
         BudgetExceededError Cap Charge Claim ClampedLaplace ContinualSum DeclaredResult
         DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian GaussianRelease Guarantee
         L2Ball L2CalibratedLaplace L2CalibratedLaplaceRelease Laplace LaplaceRelease Ledger
-        LedgerError LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Outcome Period Piecewise PiecewiseRelease
+        LedgerError LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Outcome Period
+        Piecewise PiecewiseRelease
         PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
         SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared compose
         composed_delta composed_epsilon gaussian_scale loss_distribution numerics_of search
