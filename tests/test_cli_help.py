@@ -70,6 +70,8 @@ def test_the_example_of_a_command_runs(name, tmp_path):
             rows = [f"{t % 2},{(t // 2) % 3 != 0:d},0.5" for t in range(200)]
             text = "\n".join(["arm,reward,propensity", *rows])
             (tmp_path / word).write_text(text, encoding="utf-8")
+    if words[1] == "ledger" and words[2] != "allow":
+        run(["ledger", "allow", words[3], "--epsilon", "1"], tmp_path)
     done = run(words[1:], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()

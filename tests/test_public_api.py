@@ -50,12 +50,13 @@ PUBLIC = {
         to_scipy uniform_independent_set watts_strogatz work_size write_edges write_graphml
     """,
     "tacit.privacy": """
-        ApproximateRelease AsymmetricResponse AuditResult BallRelease BinaryTree BoundedNoise
-        BoundedNoiseRelease Budget BudgetExceededError Charge Claim ClampedLaplace ContinualSum
-        DeclaredResult DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian
+        Amount ApproximateRelease AsymmetricResponse AuditResult BallRelease BinaryTree
+        BoundedNoise BoundedNoiseRelease BudgetExceededError Cap Charge Claim ClampedLaplace
+        ContinualSum DeclaredResult DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian
         GaussianRelease Guarantee KAryResponse KAryResponseRelease L2Ball L2CalibratedLaplace
         L2CalibratedLaplaceRelease Laplace LaplaceRelease LeastPrivateRelease Ledger LedgerError
-        LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Piecewise PiecewiseRelease
+        LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Outcome Period Piecewise
+        PiecewiseRelease
         PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
         SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared
         compose composed_delta composed_epsilon gaussian_scale keep_probability least_private

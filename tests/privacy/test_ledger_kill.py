@@ -62,7 +62,7 @@ def _lost_and_unused(path, *, release_first: bool, kills: int) -> tuple[int, int
     with Ledger(path) as ledger:
         ledger.verify()
         recorded = {entry.key for entry in ledger.entries()}
-        assert ledger.spent("ada").micro_epsilon == 1000 * len(recorded)
+        assert ledger.spent("ada").epsilon_units == 10**9 * len(recorded)
     return len(released - recorded), len(recorded - released), len(released)
 
 

@@ -17,7 +17,7 @@ try:
 except ImportError:
     raise SystemExit("tacit: the command line needs more parts; pip install 'tacit[cli]'") from None
 
-from tacit.cli import evaluations, listing, privacy, reproductions, runs, service
+from tacit.cli import evaluations, ledger, listing, privacy, reproductions, runs, service
 from tacit.signals import stop_once, stopped
 
 __all__ = ["app", "main"]
@@ -30,7 +30,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-for group in (listing, runs, evaluations, privacy, reproductions, service):
+for group in (listing, runs, evaluations, privacy, ledger, reproductions, service):
     app.add_typer(group.app)
 
 

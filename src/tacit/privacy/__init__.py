@@ -12,9 +12,9 @@ from tacit.privacy.auditing import (
     check_declared,
     search,
 )
+from tacit.privacy.budgets import Amount, Cap, Outcome, Period
 from tacit.privacy.guarantees import NOT_PROTECTED, Claim, Guarantee, brief, compose, strength
 from tacit.privacy.ledger import (
-    Budget,
     BudgetExceededError,
     Charge,
     Entry,
@@ -61,6 +61,7 @@ from tacit.privacy.mechanisms import (
 
 __all__ = [
     "NOT_PROTECTED",
+    "Amount",
     "ApproximateRelease",
     "AsymmetricResponse",
     "AuditResult",
@@ -68,8 +69,8 @@ __all__ = [
     "BinaryTree",
     "BoundedNoise",
     "BoundedNoiseRelease",
-    "Budget",
     "BudgetExceededError",
+    "Cap",
     "Charge",
     "Claim",
     "ClampedLaplace",
@@ -95,6 +96,8 @@ __all__ = [
     "Mechanism",
     "Neighbours",
     "OneRunResult",
+    "Outcome",
+    "Period",
     "Piecewise",
     "PiecewiseRelease",
     "PureRelease",

@@ -1,10 +1,12 @@
 """A durable record of the privacy spent on each person.
 
 Spend first, release afterwards: once :meth:`Ledger.spend` returns, the charge is on disk and no
-crash can forget it. The file is SQLite, its rows are only ever added, and amounts are whole numbers
-(a millionth of epsilon, 1e-15 of delta) rounded up when spent and down when allowed, so that sums
-are exact and every rounding is against the spender. Charges add up by basic composition, which
-holds even when later charges depend on earlier answers.
+crash can forget it. The file is SQLite and its rows are only ever added. What fits is decided by
+:mod:`tacit.privacy.budgets`; here it is kept.
+
+A rollback journal, emptied after each commit, holds what a crash interrupted; everything that was
+committed lies in the one file. A copy of it is therefore never short of what was spent, as a copy without
+its write-ahead log would be. Callers that come at once share one commit.
 """
 
 from __future__ import annotations
@@ -12,61 +14,74 @@ from __future__ import annotations
 import contextlib
 import csv
 import json
-import math
 import os
 import sqlite3
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
-from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-__all__ = ["Budget", "BudgetExceededError", "Charge", "Entry", "Ledger", "LedgerError"]
+from tacit.privacy import budgets
+from tacit.privacy.budgets import Amount, Cap, Number, Outcome, Period, decide, left_of
 
-MICRO, FEMTO = 10**6, 10**15
-_LIMIT = 10**18  # below 2**63, so that no sum of an accepted charge and a total overflows
+__all__ = ["BudgetExceededError", "Charge", "Entry", "Ledger", "LedgerError"]
+
 _EVERYBODY = ""
-_APPLICATION, _VERSION = 0x7AC17, 1
+_APPLICATION, _VERSION = 0x7AC17, 2
+_MOST_TOGETHER = 4096
 
 _SCHEMA = """
-CREATE TABLE budgets (
+CREATE TABLE caps (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     subject TEXT NOT NULL,
-    micro_epsilon INTEGER NOT NULL CHECK (micro_epsilon >= 0),
-    femto_delta INTEGER NOT NULL CHECK (femto_delta >= 0),
+    period TEXT NOT NULL CHECK (period IN ('day', 'month', 'year', 'lifetime')),
+    epsilon_units INTEGER CHECK (epsilon_units >= 0),
+    delta_units INTEGER CHECK (delta_units >= 0),
     time TEXT NOT NULL
 ) STRICT;
-CREATE INDEX budgets_by_subject ON budgets (subject, id);
+CREATE INDEX caps_by_subject ON caps (subject, period, id);
 CREATE TABLE entries (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     subject TEXT NOT NULL,
     key TEXT NOT NULL,
-    micro_epsilon INTEGER NOT NULL CHECK (micro_epsilon >= 0),
-    femto_delta INTEGER NOT NULL CHECK (femto_delta >= 0),
-    total_micro_epsilon INTEGER NOT NULL CHECK (total_micro_epsilon >= micro_epsilon),
-    total_femto_delta INTEGER NOT NULL CHECK (total_femto_delta >= femto_delta),
+    epsilon_units INTEGER NOT NULL CHECK (epsilon_units >= 0),
+    delta_units INTEGER NOT NULL CHECK (delta_units >= 0),
+    total_epsilon_units INTEGER NOT NULL CHECK (total_epsilon_units >= epsilon_units),
+    total_delta_units INTEGER NOT NULL CHECK (total_delta_units >= delta_units),
     note TEXT NOT NULL,
     time TEXT NOT NULL,
     UNIQUE (subject, key)
 ) STRICT;
 CREATE INDEX entries_by_subject ON entries (subject, id);
-CREATE TRIGGER budgets_stay BEFORE DELETE ON budgets
+CREATE INDEX entries_by_time ON entries (subject, time, id);
+CREATE TRIGGER caps_stay BEFORE DELETE ON caps
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER budgets_keep BEFORE UPDATE ON budgets
+CREATE TRIGGER caps_keep BEFORE UPDATE ON caps
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER entries_stay BEFORE DELETE ON entries
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 CREATE TRIGGER entries_keep BEFORE UPDATE ON entries
     BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
 """
+_FROM_VERSION_1 = """
+INSERT INTO caps (subject, period, epsilon_units, delta_units, time)
+    SELECT subject, 'lifetime', micro_epsilon * 1000000, femto_delta * 1000, time
+    FROM budgets ORDER BY id;
+INSERT INTO entries
+    SELECT id, subject, key, micro_epsilon * 1000000, femto_delta * 1000,
+    total_micro_epsilon * 1000000, total_femto_delta * 1000, note, time
+    FROM old_entries ORDER BY id;
+DROP TABLE old_entries;
+DROP TABLE budgets;
+"""
 _COLUMNS = (
-    "id, subject, key, micro_epsilon, femto_delta, total_micro_epsilon, total_femto_delta, "
+    "id, subject, key, epsilon_units, delta_units, total_epsilon_units, total_delta_units, "
     "note, time"
 )
 
@@ -75,26 +90,8 @@ class LedgerError(ValueError):
     """A charge, a budget or a file that the ledger does not accept."""
 
 
-class BudgetExceededError(LedgerError):
+class BudgetExceededError(LedgerError, budgets.BudgetExceededError):
     """A charge would exceed a subject's budget: nothing was recorded, nothing may be released."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Budget:
-    """What a subject may lose, or has left, in whole units."""
-
-    micro_epsilon: int
-    femto_delta: int
-
-    @property
-    def epsilon(self) -> float:
-        """The same in units of epsilon."""
-        return self.micro_epsilon / MICRO
-
-    @property
-    def delta(self) -> float:
-        """The same in units of delta."""
-        return self.femto_delta / FEMTO
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,27 +100,31 @@ class Charge:
 
     subject: str
     key: str
-    epsilon: float | int | Decimal | Fraction
-    delta: float | int | Decimal | Fraction = 0.0
+    epsilon: Number
+    delta: Number = 0
     note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One row of the ledger."""
+    """One row of the ledger. It is neither true nor false: `outcome` says what may be released."""
 
     id: int
     subject: str
     key: str
-    micro_epsilon: int
-    femto_delta: int
-    total_micro_epsilon: int
-    """What the subject had spent once this entry was made."""
-    total_femto_delta: int
+    amount: Amount
+    total: Amount
+    """What the subject had spent in all once this entry was made."""
     note: str
     time: str
-    repeated: bool = False
-    """True if an earlier call had already made this entry, so that nothing was charged now."""
+    outcome: Outcome = Outcome.CHARGED
+    """Whether it was charged now, or stood there before."""
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "Entry: neither true nor false; a new answer may be released only if its outcome is "
+            "Outcome.CHARGED"
+        )
 
 
 class Ledger:
@@ -132,8 +133,7 @@ class Ledger:
     Parameters
     ----------
     path : str or path
-        The file; created if missing. It must lie on a local disk: the write-ahead log
-        of SQLite does not work over a network.
+        The file; created if missing. It must lie on a local disk.
     timeout : float
         How many seconds to wait for other writers before giving up.
 
@@ -142,6 +142,7 @@ class Ledger:
     *Nothing lost*: a commit is forced to disk (``synchronous=FULL``) before `spend` returns.
     *Nothing under-counted*: a crash between `spend` and the release leaves the charge standing.
     *Never overspent*: check and charge are one write transaction, so writers cannot interleave.
+    *Nothing spent on a file that is gone*: a ledger whose file was deleted or replaced refuses.
     A float stands for the decimal number that it prints as: 0.1 is exactly a tenth.
 
     Examples
@@ -149,9 +150,9 @@ class Ledger:
     >>> import tempfile, pathlib
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite")
-    >>> ledger.allow(1.0)
-    >>> ledger.spend("ada", 0.7, key="round 1").total_micro_epsilon
-    700000
+    >>> ledger.allow(1.0, period="year")
+    >>> print(ledger.spend("ada", 0.7, key="round 1").total)
+    epsilon 0.7 and delta 0
     >>> try:
     ...     ledger.spend("ada", 0.7, key="round 2")
     ... except BudgetExceededError:
@@ -165,6 +166,11 @@ class Ledger:
         self.path = Path(path)
         self._lock = threading.RLock()
         self._process = os.getpid()
+        self._queue = threading.Lock()
+        self._waiting: deque[_Waiting] = deque()
+        self._leading = False
+        if str(path) == ":memory:":
+            raise LedgerError(f"Ledger: expected a file on a local disk, got {path}")
         try:
             self._connection = sqlite3.connect(
                 self.path, timeout=timeout, isolation_level=None, check_same_thread=False
@@ -179,9 +185,9 @@ class Ledger:
 
     def _prepare(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
-        while True:  # switching to the write-ahead log ignores SQLite's own waiting
+        while True:  # leaving the write-ahead log of version 1 ignores SQLite's own waiting
             try:
-                mode = self._connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+                mode = self._connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()[0]
                 break
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) or time.monotonic() > deadline:
@@ -189,25 +195,44 @@ class Ledger:
                 time.sleep(0.005)
             except sqlite3.DatabaseError as error:
                 raise LedgerError(f"Ledger: {self.path} is not a ledger: {error}") from error
-        if mode != "wal":
+        if mode != "truncate":
             raise LedgerError(f"Ledger: expected a file on a local disk, got {self.path}")
         self._connection.execute("PRAGMA synchronous = FULL")
+        self._file = self._identity()
         with self._writing() as connection:
             application = connection.execute("PRAGMA application_id").fetchone()[0]
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             empty = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-            if empty:
-                for statement in _statements(_SCHEMA):
+            if not empty and application == _APPLICATION and version == 1:
+                _move_aside(connection)
+            elif not empty and (application, version) != (_APPLICATION, _VERSION):
+                raise LedgerError(f"Ledger: {self.path} is a database but not a ledger")
+            if empty or version == 1:
+                for statement in _statements(_SCHEMA + (_FROM_VERSION_1 if version == 1 else "")):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
-            elif (application, version) != (_APPLICATION, _VERSION):
-                raise LedgerError(f"Ledger: {self.path} is a database but not a ledger")
+
+    def _identity(self) -> tuple[int, int]:
+        try:
+            status = self.path.stat()
+        except FileNotFoundError:
+            raise LedgerError(f"Ledger: {self.path} was deleted; nothing may be released") from None
+        return status.st_dev, status.st_ino
+
+    def _require_file(self) -> None:
+        if self._identity() != self._file:
+            raise LedgerError(
+                f"Ledger: {self.path} was replaced since it was opened; open it again"
+            )
+
+    def _require_process(self) -> None:
+        if os.getpid() != self._process:
+            raise LedgerError("Ledger: opened before a fork; open the file again in this process")
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[sqlite3.Connection]:
-        if os.getpid() != self._process:
-            raise LedgerError("Ledger: opened before a fork; open the file again in this process")
+        self._require_process()
         with self._lock:
             try:
                 yield self._connection
@@ -221,7 +246,9 @@ class Ledger:
         with self._using() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
+                self._require_file()
                 yield connection
+                self._require_file()
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -230,39 +257,53 @@ class Ledger:
 
     def allow(
         self,
-        epsilon: float | Decimal | Fraction,
-        delta: float | Decimal | Fraction = 0.0,
+        epsilon: Number,
+        delta: Number = 0,
         *,
+        period: str = "lifetime",
         subject: str | None = None,
     ) -> None:
-        """Set the budget of `subject`, or of everybody who has none of their own.
+        """Set a cap for `subject`, or for everybody who has none of their own.
 
-        A budget counts from the beginning: lowered below what is spent, it leaves nothing.
+        Caps of several periods hold at once. A cap counts from the beginning of its window: lowered
+        below what is spent, it leaves nothing.
+
+        Parameters
+        ----------
+        epsilon, delta : number
+            At most so much in each window.
+        period : {"day", "month", "year", "lifetime"}
+            How long a window is, by the calendar of UTC.
+        subject : str, optional
+            Whose cap; one of their own replaces all of everybody's.
         """
-        name = _EVERYBODY if subject is None else _subject(subject)
-        row = (
-            name,
-            _units("epsilon", epsilon, MICRO, math.floor),
-            _units("delta", delta, FEMTO, math.floor),
-            _now(),
-        )
+        amount = _amount(Amount.allowed, epsilon, delta)
+        self._set_cap(period, subject, amount.epsilon_units, amount.delta_units)
+
+    def lift(self, period: str, *, subject: str | None = None) -> None:
+        """Take away the cap of one period, from `subject` or from everybody."""
+        self._set_cap(period, subject, None, None)
+
+    def _set_cap(
+        self, period: str, subject: str | None, epsilon: int | None, delta: int | None
+    ) -> None:
+        known = [each.value for each in Period]
+        if period not in known:
+            raise LedgerError(f"Ledger: expected period one of {', '.join(known)}, got {period!r}")
+        name = _EVERYBODY if subject is None else _text("subject", subject)
         with self._writing() as connection:
             connection.execute(
-                "INSERT INTO budgets (subject, micro_epsilon, femto_delta, time)"
-                " VALUES (?, ?, ?, ?)",
-                row,
+                "INSERT INTO caps (subject, period, epsilon_units, delta_units, time)"
+                " VALUES (?, ?, ?, ?, ?)",
+                (name, period, epsilon, delta, _stamp(_now())),
             )
 
     def spend(
-        self,
-        subject: str,
-        epsilon: float | Decimal | Fraction,
-        delta: float | Decimal | Fraction = 0.0,
-        *,
-        key: str,
-        note: str = "",
+        self, subject: str, epsilon: Number, delta: Number = 0, *, key: str, note: str = ""
     ) -> Entry:
         """Charge `subject`, durably, before something about them is released.
+
+        Threads that call at once share a commit.
 
         Parameters
         ----------
@@ -272,15 +313,15 @@ class Ledger:
             What the release costs; rounded up to whole units.
         key : str
             Names the release. The same charge under the same key is charged once: the entry
-            comes back with ``repeated=True``, which permits the *same* answer to be sent again,
-            never a second one with fresh noise.
+            comes back with ``Outcome.REPEATED``, which permits the *same* answer to be sent
+            again, never a second one with fresh noise.
         note : str
             Free text.
 
         Raises
         ------
         BudgetExceededError
-            If the budget does not allow it. Nothing is recorded then.
+            If a cap does not allow it. Nothing is recorded then.
         LedgerError
             If the subject has no budget, or the key stands for a different charge.
         """
@@ -289,78 +330,144 @@ class Ledger:
 
     def spend_all(self, charges: Iterable[Charge]) -> list[Entry]:
         """Make all charges in one transaction, or none of them."""
-        prepared = [
-            (
-                _subject(charge.subject),
-                _text("key", charge.key),
-                _units("epsilon", charge.epsilon, MICRO, math.ceil),
-                _units("delta", charge.delta, FEMTO, math.ceil),
-                charge.note,
-            )
-            for charge in charges
-        ]
-        with self._writing() as connection:
-            return [_charge(connection, *row) for row in prepared]
+        entries = []
+        for outcome in self._commit([_row(charge) for charge in charges], together=True):
+            if isinstance(outcome, LedgerError):
+                raise outcome
+            entries.append(outcome)
+        return entries
 
-    def spent(self, subject: str) -> Budget:
-        """Return what was spent on `subject` so far."""
+    def spend_many(self, charges: Iterable[Charge]) -> list[Entry | LedgerError]:
+        """Make each charge that fits, all of them in one commit: thousands a second.
+
+        Returns
+        -------
+        list of Entry or LedgerError
+            For each charge its entry, or why it was refused; nothing may be released for those.
+        """
+        return self._commit([_row(charge) for charge in charges], together=False)
+
+    def _commit(self, rows: list[_Row], *, together: bool) -> list[Entry | LedgerError]:
+        """Wait for a commit; whoever comes while none is under way makes one for all who wait."""
+        self._require_process()
+        mine = _Waiting(rows, together)
+        with self._queue:
+            self._waiting.append(mine)
+            leads = not self._leading
+            self._leading = True
+        if not leads:
+            mine.ready.wait()
+        if mine.outcome is None:
+            try:
+                self._serve()
+            finally:
+                with self._queue:  # hand on to the first who waits
+                    self._leading = bool(self._waiting)
+                    if self._waiting:
+                        self._waiting[0].ready.set()
+        outcome = mine.outcome
+        if isinstance(outcome, list):
+            return outcome
+        raise outcome or LedgerError("Ledger: the charge was not made")
+
+    def _serve(self) -> None:
+        group: list[_Waiting] = []
+        with self._queue:
+            while self._waiting and sum(len(each.rows) for each in group) < _MOST_TOGETHER:
+                group.append(self._waiting.popleft())
+        try:
+            with self._writing() as connection:
+                found = [_charged(connection, each.rows, each.together) for each in group]
+        except BaseException as error:
+            for each in group:
+                each.outcome = error
+        else:
+            for each, outcome in zip(group, found, strict=True):
+                each.outcome = outcome
+        for each in group:
+            each.ready.set()
+
+    def spent(self, subject: str, period: str = "lifetime") -> Amount:
+        """Return what was spent on `subject` in the present window of a period."""
         with self._using() as connection:
-            return _spent(connection, _subject(subject))
+            return _spent(connection, _text("subject", subject), Period(period), _now())
 
-    def remaining(self, subject: str) -> Budget:
-        """Return what may still be spent on `subject`."""
+    def remaining(self, subject: str) -> Amount:
+        """Return what may still be spent on `subject` now, under every cap."""
         with self._using() as connection:
             connection.execute("BEGIN")
             try:
-                return _remaining(connection, _subject(subject))
+                name, now = _text("subject", subject), _now()
+                caps = _caps(connection, name)
+                spent = {cap.period: _spent(connection, name, cap.period, now) for cap in caps}
+                return left_of(caps, spent)
             finally:
                 connection.execute("COMMIT")
+
+    def caps(self, subject: str | None = None) -> tuple[Cap, ...]:
+        """Return the caps that hold for `subject`, or everybody's; empty if there are none."""
+        with self._using() as connection:
+            return _own_caps(connection, _EVERYBODY if subject is None else subject)
+
+    def subjects(self) -> list[str]:
+        """Return who was charged or has a budget of their own."""
+        with self._using() as connection:
+            rows = connection.execute(
+                "SELECT subject FROM entries UNION SELECT subject FROM caps WHERE subject != ''"
+            )
+            return sorted(row[0] for row in rows)
 
     def entries(self, subject: str | None = None) -> list[Entry]:
         """Return the entries in the order they were made, of one subject or of all."""
         where, values = ("", ()) if subject is None else ("WHERE subject = ?", (subject,))
         with self._using() as connection:
             rows = connection.execute(f"SELECT {_COLUMNS} FROM entries {where} ORDER BY id", values)
-            return [_entry(row) for row in rows]
+            return [_entry(row, Outcome.REPEATED) for row in rows]
 
     def verify(self) -> None:
         """Check the file and recompute every running total; raise `LedgerError` if one is wrong."""
         with self._using() as connection:
+            self._require_file()
             try:
                 verdict = connection.execute("PRAGMA integrity_check").fetchone()[0]
             except sqlite3.DatabaseError as error:
                 verdict = str(error)
         if verdict != "ok":
             raise LedgerError(f"Ledger: {self.path} is damaged: {verdict}")
-        totals: dict[str, tuple[int, int]] = {}
-        for entry in self.entries():
-            epsilon, delta = totals.get(entry.subject, (0, 0))
-            totals[entry.subject] = epsilon + entry.micro_epsilon, delta + entry.femto_delta
-            recorded = entry.total_micro_epsilon, entry.total_femto_delta
-            if recorded != totals[entry.subject]:
+        totals: dict[str, Amount] = {}
+        latest: dict[str, str] = {}
+        for number, entry in enumerate(self.entries(), start=1):
+            if entry.id != number:
+                raise LedgerError(f"Ledger: entry {number} is missing")
+            totals[entry.subject] = totals.get(entry.subject, Amount(0)) + entry.amount
+            if entry.total != totals[entry.subject]:
                 raise LedgerError(
                     f"Ledger: entry {entry.id} of {entry.subject!r} states a total of "
-                    f"{recorded}, its entries add up to {totals[entry.subject]}"
+                    f"{entry.total}, its entries add up to {totals[entry.subject]}"
                 )
+            if entry.time < latest.get(entry.subject, ""):
+                raise LedgerError(f"Ledger: entry {entry.id} is older than the one before it")
+            latest[entry.subject] = entry.time
 
     def export_csv(self, path: str | os.PathLike[str]) -> None:
         """Write all entries as comma-separated values with a header line."""
-        rows = [asdict(entry) for entry in self.entries()]
-        names = [name for name in Entry.__dataclass_fields__ if name != "repeated"]
+        rows = self._exported()
         with _whole_file(path) as file:
-            writer = csv.DictWriter(file, names, extrasaction="ignore", lineterminator="\n")
+            writer = csv.DictWriter(file, _EXPORTED, lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
 
     def export_json(self, path: str | os.PathLike[str]) -> None:
         """Write all entries as JSON, with the names of the units."""
-        rows = [asdict(entry) for entry in self.entries()]
-        for row in rows:
-            del row["repeated"]
-        units = {"micro_epsilon": "1e-6 epsilon", "femto_delta": "1e-15 delta"}
+        units = {"epsilon_units": "1e-12 epsilon", "delta_units": "1e-18 delta"}
         with _whole_file(path) as file:
-            json.dump({"units": units, "entries": rows}, file, indent=1)
+            json.dump({"units": units, "entries": self._exported()}, file, indent=1)
             file.write("\n")
+
+    def _exported(self) -> list[dict[str, Any]]:
+        with self._using() as connection:
+            rows = connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")
+            return [dict(zip(_EXPORTED, row, strict=True)) for row in rows]
 
     def close(self) -> None:
         """Close the file; what was spent is safe without it."""
@@ -379,80 +486,131 @@ class Ledger:
         self.close()
 
 
-def _charge(
-    connection: sqlite3.Connection, subject: str, key: str, epsilon: int, delta: int, note: str
-) -> Entry:
-    row = connection.execute(
-        f"SELECT {_COLUMNS} FROM entries WHERE subject = ? AND key = ?", (subject, key)
+_EXPORTED = [name.strip() for name in _COLUMNS.split(",")]
+
+
+@dataclass(frozen=True)
+class _Row:
+    subject: str
+    key: str
+    amount: Amount
+    note: str
+
+
+class _Waiting:
+    """Charges of one caller, and what became of them."""
+
+    def __init__(self, rows: list[_Row], together: bool) -> None:
+        self.rows, self.together = rows, together
+        self.ready = threading.Event()
+        self.outcome: list[Entry | LedgerError] | BaseException | None = None
+
+
+def _row(charge: Charge) -> _Row:
+    return _Row(
+        _text("subject", charge.subject),
+        _text("key", charge.key),
+        _amount(Amount.spent, charge.epsilon, charge.delta),
+        charge.note,
+    )
+
+
+def _charged(
+    connection: sqlite3.Connection, rows: Sequence[_Row], together: bool
+) -> list[Entry | LedgerError]:
+    """Make charges inside a transaction: each that fits, or all or none."""
+    found: list[Entry | LedgerError] = []
+    connection.execute("SAVEPOINT charges")
+    for row in rows:
+        try:
+            found.append(_charge(connection, row))
+        except LedgerError as error:
+            if together:
+                connection.execute("ROLLBACK TO charges")
+                found = [error]
+                break
+            found.append(error)
+    connection.execute("RELEASE charges")
+    return found
+
+
+def _charge(connection: sqlite3.Connection, row: _Row) -> Entry:
+    known = connection.execute(
+        f"SELECT {_COLUMNS} FROM entries WHERE subject = ? AND key = ?", (row.subject, row.key)
     ).fetchone()
-    if row is not None:
-        entry = _entry(row, repeated=True)
-        if (entry.micro_epsilon, entry.femto_delta) != (epsilon, delta):
+    if known is not None:
+        entry = _entry(known, Outcome.REPEATED)
+        if entry.amount != row.amount:
             raise LedgerError(
-                f"Ledger: key {key!r} of {subject!r} already stands for "
-                f"{_amount(entry.micro_epsilon, entry.femto_delta)}, got {_amount(epsilon, delta)}"
+                f"Ledger: key {row.key!r} of {row.subject!r} already stands for {entry.amount}, "
+                f"got {row.amount}"
             )
         return entry
-    left = _remaining(connection, subject)
-    if epsilon > left.micro_epsilon or delta > left.femto_delta:
-        raise BudgetExceededError(
-            f"Ledger: {subject!r} has {_amount(left.micro_epsilon, left.femto_delta)} left, "
-            f"too little for {_amount(epsilon, delta)} (key {key!r})"
-        )
-    total = _spent(connection, subject)
-    row = connection.execute(
-        "INSERT INTO entries (subject, key, micro_epsilon, femto_delta, total_micro_epsilon,"
-        f" total_femto_delta, note, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}",
-        (
-            subject,
-            key,
-            epsilon,
-            delta,
-            total.micro_epsilon + epsilon,
-            total.femto_delta + delta,
-            note,
-            _now(),
-        ),
-    ).fetchone()
-    return _entry(row)
-
-
-def _spent(connection: sqlite3.Connection, subject: str) -> Budget:
-    row = connection.execute(
-        "SELECT total_micro_epsilon, total_femto_delta FROM entries"
+    last = connection.execute(
+        "SELECT total_epsilon_units, total_delta_units, time FROM entries"
         " WHERE subject = ? ORDER BY id DESC LIMIT 1",
-        (subject,),
-    ).fetchone() or (0, 0)
-    return Budget(micro_epsilon=row[0], femto_delta=row[1])
-
-
-def _remaining(connection: sqlite3.Connection, subject: str) -> Budget:
-    for name in (subject, _EVERYBODY):
-        row = connection.execute(
-            "SELECT micro_epsilon, femto_delta FROM budgets"
-            " WHERE subject = ? ORDER BY id DESC LIMIT 1",
-            (name,),
-        ).fetchone()
-        if row is not None:
-            total = _spent(connection, subject)
-            return Budget(
-                micro_epsilon=max(0, row[0] - total.micro_epsilon),
-                femto_delta=max(0, row[1] - total.femto_delta),
-            )
-    raise LedgerError(f"Ledger: {subject!r} has no budget; set one with allow(...)")
-
-
-def _units(name: str, value: Any, unit: int, rounding: Any) -> int:
+        (row.subject,),
+    ).fetchone() or (0, 0, "")
+    # A clock that was set back must not open a window again.
+    now = max(_now(), datetime.fromisoformat(last[2])) if last[2] else _now()
+    caps = _caps(connection, row.subject)
+    spent = {cap.period: _spent(connection, row.subject, cap.period, now) for cap in caps}
     try:
-        exact = Fraction(repr(float(value)) if isinstance(value, float) else value)
-    except (ValueError, TypeError, OverflowError):
-        raise LedgerError(f"Ledger: expected {name} a finite number, got {value!r}") from None
-    if exact < 0:
-        raise LedgerError(f"Ledger: expected {name} >= 0, got {value!r}")
-    units = int(rounding(exact * unit))
-    if units > _LIMIT:
-        raise LedgerError(f"Ledger: expected {name} <= {_LIMIT // unit}, got {value!r}")
-    return units
+        decide(row.subject, row.key, row.amount, caps, spent)
+    except budgets.BudgetExceededError as error:
+        raise BudgetExceededError(f"Ledger: {error}") from None
+    total = Amount(last[0], last[1]) + row.amount
+    values = (row.subject, row.key, *_pair(row.amount), *_pair(total), row.note, _stamp(now))
+    made = connection.execute(
+        "INSERT INTO entries (subject, key, epsilon_units, delta_units, total_epsilon_units,"
+        f" total_delta_units, note, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}",
+        values,
+    ).fetchone()
+    return _entry(made, Outcome.CHARGED)
+
+
+def _spent(connection: sqlite3.Connection, subject: str, period: Period, now: datetime) -> Amount:
+    """Return the total now less the total when the window began."""
+    totals = "SELECT total_epsilon_units, total_delta_units FROM entries WHERE subject = ? "
+    whole = connection.execute(f"{totals} ORDER BY id DESC LIMIT 1", (subject,)).fetchone()
+    if whole is None:
+        return Amount(0)
+    if period is Period.LIFETIME:
+        return Amount(*whole)
+    start = _stamp(budgets.window_start(period, now))
+    before = connection.execute(
+        f"{totals} AND time < ? ORDER BY time DESC, id DESC LIMIT 1", (subject, start)
+    ).fetchone() or (0, 0)
+    return Amount(whole[0] - before[0], whole[1] - before[1])
+
+
+def _caps(connection: sqlite3.Connection, subject: str) -> tuple[Cap, ...]:
+    caps = _own_caps(connection, subject) or _own_caps(connection, _EVERYBODY)
+    if not caps:
+        raise LedgerError(f"Ledger: {subject!r} has no budget; set one with allow(...)")
+    return caps
+
+
+def _own_caps(connection: sqlite3.Connection, subject: str) -> tuple[Cap, ...]:
+    rows = connection.execute(
+        "SELECT period, epsilon_units, delta_units, max(id) FROM caps WHERE subject = ?"
+        " GROUP BY period",
+        (subject,),
+    )
+    held = {row[0]: row for row in rows}
+    return tuple(
+        Cap(Amount(held[period.value][1], held[period.value][2]), period)
+        for period in Period
+        if period.value in held and held[period.value][1] is not None
+    )
+
+
+def _amount(rounded: Any, epsilon: Any, delta: Any) -> Amount:
+    try:
+        amount: Amount = rounded(epsilon, delta)
+    except ValueError as error:
+        raise LedgerError(str(error).replace("Amount", "Ledger", 1)) from None
+    return amount
 
 
 def _text(name: str, value: Any) -> str:
@@ -461,21 +619,38 @@ def _text(name: str, value: Any) -> str:
     return value
 
 
-def _subject(value: Any) -> str:
-    return _text("subject", value)
+def _pair(amount: Amount) -> tuple[int, int]:
+    return amount.epsilon_units, amount.delta_units
 
 
-def _entry(row: Any, *, repeated: bool = False) -> Entry:
-    names = [name.strip() for name in _COLUMNS.split(",")]
-    return Entry(**dict(zip(names, row, strict=True)), repeated=repeated)
+def _entry(row: Any, outcome: Outcome) -> Entry:
+    return Entry(
+        id=row[0],
+        subject=row[1],
+        key=row[2],
+        amount=Amount(row[3], row[4]),
+        total=Amount(row[5], row[6]),
+        note=row[7],
+        time=row[8],
+        outcome=outcome,
+    )
 
 
-def _amount(micro_epsilon: int, femto_delta: int) -> str:
-    return f"epsilon {micro_epsilon / MICRO:.15g} and delta {femto_delta / FEMTO:.15g}"
+def _stamp(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds")
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
+def _now() -> datetime:
+    now = datetime.now(UTC)
+    return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+
+def _move_aside(connection: sqlite3.Connection) -> None:
+    """Make room for the tables of version 2, keeping the rows of version 1."""
+    for name in ("budgets_stay", "budgets_keep", "entries_stay", "entries_keep"):
+        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
+    connection.execute("DROP INDEX IF EXISTS entries_by_subject")
+    connection.execute("ALTER TABLE entries RENAME TO old_entries")
 
 
 def _statements(script: str) -> Iterator[str]:
