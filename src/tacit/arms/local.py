@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tacit.arms.corruption import Corruption
 from tacit.arms.policy import ArmsPolicy
-from tacit.privacy import Claim, Guarantee, Mechanism, RandomizedResponse, compose
+from tacit.privacy import AsymmetricResponse, Claim, Guarantee, Mechanism, compose
 
 __all__ = ["LocalPolicy"]
 
@@ -25,11 +25,16 @@ class LocalPolicy(ArmsPolicy):
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """Randomized response, as private as the least private arm's; none without corruption."""
+        """The responses of the arms, each kind once; one that never flips is no mechanism."""
         corruption = self.corruption_in_force
         if corruption is None:
             return ()
-        return (RandomizedResponse(epsilon=min(corruption.release(self.n_arms).epsilon, 30.0)),)
+        rows = dict.fromkeys(map(tuple, corruption.ends(self.n_arms).tolist()))
+        return tuple(
+            AsymmetricResponse(keep_one=one, keep_zero=1.0 - zero)
+            for zero, one in rows
+            if 0.0 < zero < 1.0 and 0.0 < one < 1.0
+        )
 
     def local_guarantee(self, claim: Claim | None = None) -> Guarantee:
         """Return what the corruption protects: each reward on its own."""
