@@ -52,10 +52,10 @@ def distance(regret, reference):
     """Return how many standard errors lie between.
 
     DP-SE nearly always makes the same decisions and once in a hundred runs others, which so few
-    runs may not show; hence an error of at least 0.1%.
+    runs may not show; hence an error of at least 0.6%.
     """
     error = regret.std(ddof=1) * np.sqrt(1 / RUNS + 1 / REFERENCE_RUNS)
-    return abs(regret.mean() - reference) / max(error, 1e-3 * reference)
+    return abs(regret.mean() - reference) / max(error, 6e-3 * reference)
 
 
 @pytest.mark.parametrize(("gap", "edge_prob", "epsilon"), SETTINGS)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tacit.privacy.samplers import standard_laplace
 
 import tacit
 from oracles import private_blocks as oracle
@@ -30,6 +29,7 @@ from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, erdos_renyi, path, star
 from tacit.papers.p002.settings import graph_settings
 from tacit.privacy import audit
+from tacit.privacy.mechanisms import standard_laplace
 from tacit.tapes import NOISE, recorded_tape, secure_tape, seeded_tape
 
 K, ROUNDS = 5, 1500

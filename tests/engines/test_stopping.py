@@ -86,7 +86,7 @@ def test_a_second_run_into_the_folder_is_refused_and_the_first_goes_on(tmp_path)
     out, complaint = second.communicate(timeout=60)
     assert (second.returncode, out) == (2, "")
     assert complaint == (
-        f"tacit: results: another run of long is at work here (process {first.pid}); "
+        f"tacit: long.toml: results: another run of long is at work here (process {first.pid}); "
         "wait for it or choose another folder\n"
     )
     first.send_signal(signal.SIGCONT)

@@ -87,7 +87,7 @@ class GLRKLUCBCF(LocalPolicy):
     Examples
     --------
     >>> from tacit.arms import GLRKLUCBCF
-    >>> GLRKLUCBCF(n_arms=2, horizon=1000, epsilon=1.0).guarantee(1000).epsilon
+    >>> round(GLRKLUCBCF(n_arms=2, horizon=1000, epsilon=1.0).guarantee(1000).epsilon, 9)
     1.0
 
     References

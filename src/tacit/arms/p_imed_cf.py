@@ -118,7 +118,7 @@ class PIMEDCF(LocalPolicy):
     >>> result = tacit.simulate(policy, Rotating(n_arms=2), horizon=20_000, repetitions=4)
     >>> bool(result.final("regret").mean() < 1000)
     True
-    >>> policy.guarantee(20_000).epsilon
+    >>> round(policy.guarantee(20_000).epsilon, 9)
     2.0
     """
 

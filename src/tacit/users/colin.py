@@ -34,7 +34,7 @@ class CoLin(CollaborativePolicy):
     --------
     >>> from tacit.users import CoLin, Published
     >>> policy = CoLin(n_users=10, dimension=10, epsilon=2.0)
-    >>> policy.protection.chosen, policy.guarantee(horizon=10_000).epsilon
+    >>> policy.protection.chosen, round(policy.guarantee(horizon=10_000).epsilon, 9)
     ('piecewise', 2.0)
     >>> paper = Published(epsilon=2.0, trust="central", horizon=10_000)
     >>> policy = CoLin(n_users=10, dimension=10, privacy=paper)

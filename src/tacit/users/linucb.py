@@ -28,7 +28,7 @@ class LinUCB(CollaborativePolicy):
     Examples
     --------
     >>> from tacit.users import LinUCB
-    >>> LinUCB(n_users=10, dimension=5, epsilon=2.0).guarantee(horizon=1000).epsilon
+    >>> round(LinUCB(n_users=10, dimension=5, epsilon=2.0).guarantee(horizon=1000).epsilon, 9)
     2.0
 
     References

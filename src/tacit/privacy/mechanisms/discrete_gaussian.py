@@ -95,7 +95,7 @@ def concentrated_delta(rho: float, epsilon: float) -> float:
     Examples
     --------
     >>> round(concentrated_delta(0.05, 1.0), 6)
-    0.00169
+    0.000386
     """
     if rho == 0:
         return 0.0
