@@ -251,8 +251,11 @@ def memory() -> Row:
 def in_new_process(code: str, **environment: str) -> Any:
     done = subprocess.run(
         [sys.executable, "-c", code],
-        check=True, capture_output=True, text=True, env=os.environ | environment,
-    )  # fmt: skip
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+    )
     return json.loads(done.stdout)
 
 
@@ -281,13 +284,16 @@ def show(rows: list[Row]) -> None:
             row.peer,
             number(row.theirs),
             "" if math.isnan(row.theirs) else f"{row.ratio:.3g}x",
-            f"< {row.below:g}" if math.isnan(row.required) and not math.isnan(row.below)
-            else "" if math.isnan(row.required) else f">= {row.required:g}x",
+            f"< {row.below:g}"
+            if math.isnan(row.required) and not math.isnan(row.below)
+            else ""
+            if math.isnan(row.required)
+            else f">= {row.required:g}x",
             row.verdict,
             *(f"{r[0]:.1f} ({r[1]:.1f})" if r else "" for r in (row.regret, row.peer_regret)),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         print("  ".join(c.ljust(w) for c, w in zip(line, widths, strict=True)).rstrip())

@@ -37,13 +37,25 @@ def main() -> None:
     few, many = 5_000, 200_000
     zeros = [0] * few
     rows = [
-        ("discrete Laplace, scale 100", lambda: laplace(zeros), few,
-         lambda: laplace_integers(100, many)),
-        ("discrete Gaussian, sigma 100", lambda: gaussian(zeros), few,
-         lambda: gaussian_integers(100, many)),
-        ("randomized response, epsilon 1", lambda: [response(True) for _ in range(500)], 500,
-         lambda: RandomizedResponse(epsilon=1.0).run(1, many)),
-    ]  # fmt: skip
+        (
+            "discrete Laplace, scale 100",
+            lambda: laplace(zeros),
+            few,
+            lambda: laplace_integers(100, many),
+        ),
+        (
+            "discrete Gaussian, sigma 100",
+            lambda: gaussian(zeros),
+            few,
+            lambda: gaussian_integers(100, many),
+        ),
+        (
+            "randomized response, epsilon 1",
+            lambda: [response(True) for _ in range(500)],
+            500,
+            lambda: RandomizedResponse(epsilon=1.0).run(1, many),
+        ),
+    ]
     print(f"{'sampler':<32}{'opendp ns':>12}{'tacit ns':>12}{'ratio':>10}")
     for name, theirs, n, ours in rows:
         slow, fast = nanoseconds(theirs, n), nanoseconds(ours, many)

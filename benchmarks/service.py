@@ -67,9 +67,11 @@ class Server:
 
     def __init__(self, *command: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, *command], stdout=subprocess.PIPE, text=True,
+            [sys.executable, *command],
+            stdout=subprocess.PIPE,
+            text=True,
             env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        )  # fmt: skip
+        )
         self.token = ""
         assert self.process.stdout is not None
         for line in self.process.stdout:

@@ -89,8 +89,11 @@ def against_naive():
             their_picks, theirs = naive(B, table, 150)
             picks, rate = ours(policy, table, 4000)
             same = np.array_equal(picks[:150], their_picks)
-            print(f"  {policy.name:8} {n_shown:3} arms  tacit {rate:9,.0f}  naive {theirs:7.1f}"
-                  f"  ratio {rate / theirs:6.1f} (>= 30)  same picks: {same}", flush=True)  # fmt: skip
+            print(
+                f"  {policy.name:8} {n_shown:3} arms  tacit {rate:9,.0f}  naive {theirs:7.1f}"
+                f"  ratio {rate / theirs:6.1f} (>= 30)  same picks: {same}",
+                flush=True,
+            )
 
 
 def against_peers():
@@ -103,8 +106,11 @@ def against_peers():
         ("river", "river_linucb.py", 100, 200),
     ):
         found = peers.measure(peer, script, "25", "25", str(rounds))
-        print(f"  tacit {rate:9,.0f}  {peer} {found['version']} {found['rate']:9.1f}"
-              f"  ratio {rate / found['rate']:8.1f} (>= {required})", flush=True)  # fmt: skip
+        print(
+            f"  tacit {rate:9,.0f}  {peer} {found['version']} {found['rate']:9.1f}"
+            f"  ratio {rate / found['rate']:8.1f} (>= {required})",
+            flush=True,
+        )
 
 
 def lastfm():
@@ -127,8 +133,11 @@ def lastfm():
         for epsilon in (None, 2.0):
             with ThreadPoolExecutor(2) as pool:
                 ratios = list(pool.map(one, [(kind, epsilon, r) for r in range(5)]))
-            print(f"  {kind.name:8} epsilon {epsilon or 'none':>4}  reward / random"
-                  f" {np.mean(ratios):.2f}", flush=True)  # fmt: skip
+            print(
+                f"  {kind.name:8} epsilon {epsilon or 'none':>4}  reward / random"
+                f" {np.mean(ratios):.2f}",
+                flush=True,
+            )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     spent = time.perf_counter() - begin
     cpu = time.process_time() - cpu

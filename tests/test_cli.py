@@ -14,9 +14,18 @@ def tacit(*words, cwd):
 
 def test_compare_writes_files_that_open_elsewhere(tmp_path):
     done = tacit(
-        "compare", "uniform", "klucb-cf:epsilon=2", "--horizon", "300", "--repetitions", "3",
-        "--workers", "1", "--json", cwd=tmp_path,
-    )  # fmt: skip
+        "compare",
+        "uniform",
+        "klucb-cf:epsilon=2",
+        "--horizon",
+        "300",
+        "--repetitions",
+        "3",
+        "--workers",
+        "1",
+        "--json",
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     names = sorted(path.name for path in (tmp_path / "results").iterdir())

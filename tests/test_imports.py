@@ -23,12 +23,18 @@ forbidden_modules = tacit.privacy
 def lint(config: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
-            sys.executable, "-c",
+            sys.executable,
+            "-c",
             "import sys; from importlinter.cli import lint_imports_command as run; run()",
-            "--config", str(config), "--no-cache",
+            "--config",
+            str(config),
+            "--no-cache",
         ],
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_layers_hold():

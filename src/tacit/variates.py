@@ -167,8 +167,11 @@ def _btrs(source: Any, purpose: Any, t: Any, j: Any, n: Any, p: Any) -> Any:
                 (mode + 0.5) * math.log((mode + 1.0) / (odds * (n - mode + 1.0)))
                 + (n + 1.0) * math.log((n - mode + 1.0) / (n - x + 1.0))
                 + (x + 0.5) * math.log(odds * (n - x + 1.0) / (x + 1.0))
-                + _stirling(mode) + _stirling(n - mode) - _stirling(x) - _stirling(n - x)
-            )  # fmt: skip
+                + _stirling(mode)
+                + _stirling(n - mode)
+                - _stirling(x)
+                - _stirling(n - x)
+            )
             if math.log(v * alpha / (a / (room * room) + b)) <= ratio:
                 return x
 

@@ -249,9 +249,14 @@ def audited(policy, claim, unit):
     environment = GraphFeedback(environment=Bernoulli(means=(0.5,) * 3), graph=complete(3))
     pair = environment.neighbours(unit, 6)[3]
     return audit(
-        outputs(policy, 6, 6), pair.left, pair.right, epsilon=claim, runs=8_000, alpha=1e-6,
+        outputs(policy, 6, 6),
+        pair.left,
+        pair.right,
+        epsilon=claim,
+        runs=8_000,
+        alpha=1e-6,
         low_bits=False,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.skipif(INTERPRETED, reason="thousands of runs need compiled kernels")

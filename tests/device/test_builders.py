@@ -148,20 +148,56 @@ def test_defaults_of_the_reward():
     ("make", "sentence"),
     [
         (lambda: instructions.k_ary(1.0, 1), r"k_ary: expected symbols between 2 and 65536, got 1"),
-        (lambda: instructions.k_ary(1.0, 3, default=3), r"expected default to be in \[0, 2\], got 3.0"),
-        (lambda: instructions.cuts(1.0, []), r"cuts: expected question.cuts to be a list of 1 to 1024"),
-        (lambda: instructions.cuts(1.0, [0.0, math.inf]), r"cuts: expected question.cuts to be a number"),
-        (lambda: instructions.cuts(1.0, [0.0, math.nan]), r"cuts: expected question.cuts to be a number"),
-        (lambda: instructions.cuts(1.0, [1.0, 0.0]), r"cuts: expected question.cuts to rise strictly"),
-        (lambda: instructions.cuts(1.0, [1.0], labels=[0]), r"cuts: expected question.labels to have 2"),
-        (lambda: instructions.cuts(1.0, [1.0], labels=[1, 1]), r"cuts: expected question.labels to use"),
-        (lambda: instructions.randomized_response(1.0, low=1, high=1), r"question.high > low = 1, got 1.0"),
-        (lambda: instructions.randomized_response(1.0, default=2), r"default to be in \[0, 1\], got 2.0"),
+        (
+            lambda: instructions.k_ary(1.0, 3, default=3),
+            r"expected default to be in \[0, 2\], got 3.0",
+        ),
+        (
+            lambda: instructions.cuts(1.0, []),
+            r"cuts: expected question.cuts to be a list of 1 to 1024",
+        ),
+        (
+            lambda: instructions.cuts(1.0, [0.0, math.inf]),
+            r"cuts: expected question.cuts to be a number",
+        ),
+        (
+            lambda: instructions.cuts(1.0, [0.0, math.nan]),
+            r"cuts: expected question.cuts to be a number",
+        ),
+        (
+            lambda: instructions.cuts(1.0, [1.0, 0.0]),
+            r"cuts: expected question.cuts to rise strictly",
+        ),
+        (
+            lambda: instructions.cuts(1.0, [1.0], labels=[0]),
+            r"cuts: expected question.labels to have 2",
+        ),
+        (
+            lambda: instructions.cuts(1.0, [1.0], labels=[1, 1]),
+            r"cuts: expected question.labels to use",
+        ),
+        (
+            lambda: instructions.randomized_response(1.0, low=1, high=1),
+            r"question.high > low = 1, got 1.0",
+        ),
+        (
+            lambda: instructions.randomized_response(1.0, default=2),
+            r"default to be in \[0, 1\], got 2.0",
+        ),
         (lambda: instructions.asymmetric_response(1.0, 0.5), r"keep_zero in \(0, 1\), got 1.0"),
-        (lambda: instructions.asymmetric_response(1 - 2**-52, 0.5), r"expected epsilon <= 30, got 3"),
+        (
+            lambda: instructions.asymmetric_response(1 - 2**-52, 0.5),
+            r"expected epsilon <= 30, got 3",
+        ),
         (lambda: instructions.unary(1.0, 0), r"unary: expected options between 2 and 65536, got 0"),
-        (lambda: instructions.subset(1.0, 4, size=4), r"subset: expected size between 1 and 3, got 4"),
-        (lambda: instructions.discrete_laplace(1.0, steps=2**17), r"steps between 1 and 65536, got 131072"),
+        (
+            lambda: instructions.subset(1.0, 4, size=4),
+            r"subset: expected size between 1 and 3, got 4",
+        ),
+        (
+            lambda: instructions.discrete_laplace(1.0, steps=2**17),
+            r"steps between 1 and 65536, got 131072",
+        ),
         (lambda: instructions.identity(low=0, high=math.inf), r"identity: expected question.high"),
         (
             lambda: facts.probabilities(instructions.discrete_laplace(1.0), 0),
@@ -184,7 +220,7 @@ def test_defaults_of_the_reward():
             r"bit_probabilities: expected an answer of bits, got 'window'",
         ),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters_are_named(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()

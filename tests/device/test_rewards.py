@@ -35,17 +35,54 @@ class Hostile:
 
 
 UNUSABLE = [
-    None, math.nan, math.inf, -math.inf, "1", "", b"1", bytearray(b"1"), [], [1.0], {}, {"reward": 1},
-    (1,), set(), object(), int, Hostile(), 10**400, -(10**400), 1j, lambda: 1,
-    Decimal("NaN"), Decimal("sNaN"), Decimal("Infinity"), Decimal("1e400"), Fraction(10**400),
-    np.nan, np.float32("inf"), np.array(1.0), np.array([1.0]), np.ma.masked,
-    np.complex128(1j), np.datetime64("2026-01-01"),
-]  # fmt: skip
+    None,
+    math.nan,
+    math.inf,
+    -math.inf,
+    "1",
+    "",
+    b"1",
+    bytearray(b"1"),
+    [],
+    [1.0],
+    {},
+    {"reward": 1},
+    (1,),
+    set(),
+    object(),
+    int,
+    Hostile(),
+    10**400,
+    -(10**400),
+    1j,
+    lambda: 1,
+    Decimal("NaN"),
+    Decimal("sNaN"),
+    Decimal("Infinity"),
+    Decimal("1e400"),
+    Fraction(10**400),
+    np.nan,
+    np.float32("inf"),
+    np.array(1.0),
+    np.array([1.0]),
+    np.ma.masked,
+    np.complex128(1j),
+    np.datetime64("2026-01-01"),
+]
 USABLE = [
-    (True, 1.0), (False, 0.0), (-0.0, 0.0), (5e-324, 5e-324), (10**300, 1e300),
-    (Decimal("0.5"), 0.5), (Fraction(1, 4), 0.25), (np.float64(0.5), 0.5), (np.float32(0.5), 0.5),
-    (np.float16(0.25), 0.25), (np.int8(1), 1.0), (np.bool_(True), 1.0),
-]  # fmt: skip
+    (True, 1.0),
+    (False, 0.0),
+    (-0.0, 0.0),
+    (5e-324, 5e-324),
+    (10**300, 1e300),
+    (Decimal("0.5"), 0.5),
+    (Fraction(1, 4), 0.25),
+    (np.float64(0.5), 0.5),
+    (np.float32(0.5), 0.5),
+    (np.float16(0.25), 0.25),
+    (np.int8(1), 1.0),
+    (np.bool_(True), 1.0),
+]
 SEEDS = range(20)
 ALL = CHANNELS | {"identity": instructions.identity(default=0.5)}
 
@@ -84,10 +121,21 @@ def test_a_number_of_any_type_counts_as_itself(name, reward, number):
 
 
 REWARDS = st.one_of(
-    st.floats(), st.integers(), st.none(), st.booleans(), st.text(), st.binary(), st.decimals(),
-    st.fractions(), st.complex_numbers(), st.lists(st.integers()), st.dictionaries(st.text(), st.floats()),
-    st.datetimes(), st.integers().map(lambda n: 10 ** (abs(n) % 999)), st.floats(width=16).map(np.float16),
-)  # fmt: skip
+    st.floats(),
+    st.integers(),
+    st.none(),
+    st.booleans(),
+    st.text(),
+    st.binary(),
+    st.decimals(),
+    st.fractions(),
+    st.complex_numbers(),
+    st.lists(st.integers()),
+    st.dictionaries(st.text(), st.floats()),
+    st.datetimes(),
+    st.integers().map(lambda n: 10 ** (abs(n) % 999)),
+    st.floats(width=16).map(np.float16),
+)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -154,8 +202,20 @@ def test_a_source_that_gives_too_little_is_refused():
 
 
 IMPOSSIBLE = [
-    None, "1", True, -1, 0.5, 99, math.nan, 10**400, [], [0], [2, 0, 0], [0, 0, 0.5], [True, False, True],
-]  # fmt: skip
+    None,
+    "1",
+    True,
+    -1,
+    0.5,
+    99,
+    math.nan,
+    10**400,
+    [],
+    [0],
+    [2, 0, 0],
+    [0, 0, 0.5],
+    [True, False, True],
+]
 
 
 @pytest.mark.parametrize("name", CHANNELS)

@@ -138,7 +138,12 @@ def laplace_and_gaussian_delta(a: float, variance: float, epsilon: float) -> flo
     kink = [x for x in ((a - epsilon) / 2,) if 0 < x < a]
     between, _ = integrate.quad(
         lambda x: math.exp(-x) / 2 * gaussian_hockey_stick(variance, epsilon - a + 2 * x),
-        0, a, points=kink or None, epsabs=1e-14, epsrel=1e-12, limit=400,
-    )  # fmt: skip
+        0,
+        a,
+        points=kink or None,
+        epsabs=1e-14,
+        epsrel=1e-12,
+        limit=400,
+    )
     ends = gaussian_hockey_stick(variance, epsilon - a) / 2
     return between + ends + math.exp(-a) / 2 * gaussian_hockey_stick(variance, epsilon + a)

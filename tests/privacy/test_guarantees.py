@@ -60,8 +60,11 @@ def test_records_in_a_central_sum_add_their_sensitivities() -> None:
     ten = one.for_user(rounds=10)
     alone = compose(
         [(GaussianRelease(sensitivity=10.0, scale=5.0), 1)],
-        delta=1e-6, unit="user", trust="central", span="run",
-    )  # fmt: skip
+        delta=1e-6,
+        unit="user",
+        trust="central",
+        span="run",
+    )
     assert ten.epsilon == alone.epsilon
     spread = compose(
         [(GaussianRelease(scale=5.0), 10)], delta=1e-6, unit="user", trust="central", span="run"
@@ -132,10 +135,21 @@ def test_the_sentence_says_who_what_and_how_long() -> None:
         assert words in text
     text = compose(
         [(LaplaceRelease(scale=2.0), 3)],
-        delta=1e-6, unit="round", trust="central", span="run", claim=CLAIM, note="Only so far",
-    ).sentence()  # fmt: skip
-    for words in ("one round", "whole run", "except with probability 1e-06", "which is trusted",
-                  "does not hold: an atom.", "Only so far."):  # fmt: skip
+        delta=1e-6,
+        unit="round",
+        trust="central",
+        span="run",
+        claim=CLAIM,
+        note="Only so far",
+    ).sentence()
+    for words in (
+        "one round",
+        "whole run",
+        "except with probability 1e-06",
+        "which is trusted",
+        "does not hold: an atom.",
+        "Only so far.",
+    ):
         assert words in text
 
 
@@ -247,8 +261,12 @@ def test_json_reads_back(parts: list, unit: str, trust: str, claim: Claim | None
 )
 def test_bad_values_name_themselves(change: dict[str, object], message: str) -> None:
     good: dict[str, object] = {
-        "epsilon": 1.0, "unit": "reward", "trust": "local", "span": "run", "basis": "theorem",
-    }  # fmt: skip
+        "epsilon": 1.0,
+        "unit": "reward",
+        "trust": "local",
+        "span": "run",
+        "basis": "theorem",
+    }
     Guarantee(**good)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=message):
         Guarantee(**good | change)  # type: ignore[arg-type]

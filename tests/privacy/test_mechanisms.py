@@ -201,9 +201,14 @@ def test_variance_is_as_stated(mechanism: Mechanism, value: list[float]) -> None
         assert variance_error(1.04 * y, mechanism.variance) > 5
 
 
-@pytest.mark.parametrize("mechanism", [RandomizedResponse(epsilon=1.0),
-                                       UnaryEncoding(epsilon=1.0, options=3),
-                                       UnaryEncoding(epsilon=1.0, options=3, optimised=True)])  # fmt: skip
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        RandomizedResponse(epsilon=1.0),
+        UnaryEncoding(epsilon=1.0, options=3),
+        UnaryEncoding(epsilon=1.0, options=3, optimised=True),
+    ],
+)
 @pytest.mark.parametrize("seed", [5, None])
 def test_bits_are_kept_as_declared(
     mechanism: RandomizedResponse | UnaryEncoding, seed: int | None
@@ -219,8 +224,12 @@ def test_bits_are_kept_as_declared(
         cold = 1 - y[:, 1:].mean()
         assert abs(cold - release.keep_zero) < 5 * math.sqrt(0.25 / (2 * runs))
         if not INTERPRETED:
-            louder = UnaryRelease.optimised(1.15) if mechanism.optimised else (  # type: ignore[union-attr]
-                UnaryRelease.symmetric(1.15))  # fmt: skip
+            louder = (
+                UnaryRelease.optimised(1.15)
+                if mechanism.optimised
+                # type: ignore[union-attr]
+                else (UnaryRelease.symmetric(1.15))
+            )
             assert abs(cold - louder.keep_zero) > 5 * math.sqrt(0.25 / (2 * runs))
 
 
@@ -242,11 +251,14 @@ def test_scalar_variances_of_the_papers() -> None:
     ("mechanism", "value", "cdf"),
     [
         (Laplace(epsilon=0.5), 0.0, stats.laplace(scale=2.0).cdf),
-        (Gaussian(epsilon=1.0, delta=1e-5), 0.0,
-         stats.norm(scale=Gaussian(epsilon=1.0, delta=1e-5).scale).cdf),
+        (
+            Gaussian(epsilon=1.0, delta=1e-5),
+            0.0,
+            stats.norm(scale=Gaussian(epsilon=1.0, delta=1e-5).scale).cdf,
+        ),
         (Piecewise(epsilon=1.0), 0.4, None),
     ],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("seed", [3, None])
 def test_noise_has_its_distribution(
     mechanism: Mechanism, value: float, cdf: object, seed: int | None
@@ -398,8 +410,9 @@ def test_toeplitz_kernel_path_and_formula_agree() -> None:
     for t in range(40):
         toeplitz_noise(tape, t, 0, NOISE, toeplitz.scale, toeplitz.coefficients, history, out[t])
     np.testing.assert_allclose(path, out, rtol=1e-9, atol=1e-9)
-    root = np.array([[toeplitz.coefficients[i - k] if i >= k else 0.0 for k in range(40)]
-                     for i in range(40)])  # fmt: skip
+    root = np.array(
+        [[toeplitz.coefficients[i - k] if i >= k else 0.0 for k in range(40)] for i in range(40)]
+    )
     np.testing.assert_allclose(root @ root, np.tril(np.ones((40, 40))), atol=1e-12)
     np.testing.assert_allclose(out, root @ history, rtol=1e-9)
     assert toeplitz.variance(17) == pytest.approx(toeplitz.scale**2 * (root[16] ** 2).sum())

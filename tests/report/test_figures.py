@@ -15,18 +15,31 @@ SERIES = [
     Series("GAP, published", X, [4.0, 3.0, math.nan], dashed=True),
 ]
 # The value is the product of both coordinates, so a contour is a hyperbola.
-PANEL = Panel("p", X, [1.0, 2.0, 4.0], [[x * y for y in (1.0, 2.0, 4.0)] for x in X],
-              Series("best", X, [1.0, 2.0, 3.0]))  # fmt: skip
+PANEL = Panel(
+    "p",
+    X,
+    [1.0, 2.0, 4.0],
+    [[x * y for y in (1.0, 2.0, 4.0)] for x in X],
+    Series("best", X, [1.0, 2.0, 3.0]),
+)
 FIGURES = {
-    "map": Figure("t", "x", "y", [], x_log=True, kind="map", panels=[PANEL, PANEL], value_label="z"),
+    "map": Figure(
+        "t", "x", "y", [], x_log=True, kind="map", panels=[PANEL, PANEL], value_label="z"
+    ),
     "plain map": Figure("t", "x", "y", [], kind="map", panels=[PANEL] * 4, value_label="z"),
     "line": Figure("t", "x", "y", SERIES),
     "log points": Figure("t", "x", "y", SERIES, x_log=True, y_log=True, kind="points"),
-    "bar": Figure("t", "", "y", [Series(s.label, [0.0, 1.0, 2.0], s.y, s.low, s.high)
-                                 for s in SERIES], kind="bar", ticks=["a", "b", "c"]),
+    "bar": Figure(
+        "t",
+        "",
+        "y",
+        [Series(s.label, [0.0, 1.0, 2.0], s.y, s.low, s.high) for s in SERIES],
+        kind="bar",
+        ticks=["a", "b", "c"],
+    ),
     "long line": Figure("t", "x", "y", [Series("a", [float(k) for k in range(500)], [0.0] * 500)]),
     "empty": Figure("t", "x", "y", []),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", FIGURES)

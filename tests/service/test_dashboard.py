@@ -133,8 +133,11 @@ def test_a_person_steers_it_with_the_keyboard(running, width):
         before = page.inner_text("#numbers")
         for _ in range(3):
             httpx.post(f"{url}/v1/experiments/news/decisions", json={}, headers=headers)
-        page.wait_for_function("before => document.querySelector('#numbers').innerText !== before",
-                               arg=before, timeout=8000)  # fmt: skip
+        page.wait_for_function(
+            "before => document.querySelector('#numbers').innerText !== before",
+            arg=before,
+            timeout=8000,
+        )
         page.get_by_label("Mode").focus()
         page.keyboard.type("frozen")
         page.keyboard.press("Tab")

@@ -188,10 +188,22 @@ class Simulator:
             self.store.fate = self.random.choice(("lost", "unknown", "crash before", "crash after"))
             self.faults += 1
         action = self.random.choices(
-            (self.decide, self.report, self.repeat, self.show, self.cancel, self.tick, self.batch,
-             self.restart, self.back_up, self.restore, self.change, self.clean),
+            (
+                self.decide,
+                self.report,
+                self.repeat,
+                self.show,
+                self.cancel,
+                self.tick,
+                self.batch,
+                self.restart,
+                self.back_up,
+                self.restore,
+                self.change,
+                self.clean,
+            ),
             (30, 30, 8, 5, 2, 4, 6, 2, 1, 0.5, 1, 1),
-        )[0]  # fmt: skip
+        )[0]
         try:
             action()
         except CrashError:
@@ -375,9 +387,8 @@ class Simulator:
     def clean(self) -> None:
         self.x.prune(self.now)
         gone = [
-            id for id in self.decided
-            if id not in self.x.core.open and not self.store.find("x", id)
-        ]  # fmt: skip
+            id for id in self.decided if id not in self.x.core.open and not self.store.find("x", id)
+        ]
         for id in gone:
             del self.decided[id]
 

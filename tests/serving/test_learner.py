@@ -95,9 +95,17 @@ def test_a_late_click_after_a_crash_is_not_booked_to_somebody_else(tmp_path):
 
 @pytest.mark.parametrize(
     "report",
-    [None, 3, "x", {}, {"v": 1, "id": "a"}, {"v": 2, "id": "a", "value": 1}, {"v": 1, "id": 3, "value": 1},
-     {"v": 1, "id": "a", "value": 1, "more": 2}],
-)  # fmt: skip
+    [
+        None,
+        3,
+        "x",
+        {},
+        {"v": 1, "id": "a"},
+        {"v": 2, "id": "a", "value": 1},
+        {"v": 1, "id": 3, "value": 1},
+        {"v": 1, "id": "a", "value": 1, "more": 2},
+    ],
+)
 def test_what_is_no_report_is_refused(report):
     learner = tacit.Learner(UCB1(n_arms=2))
     with pytest.raises((ValueError, TypeError)):
@@ -388,11 +396,14 @@ def test_a_failure_half_way_ends_a_learner_in_memory_and_rebuilds_a_stored_one(
 @pytest.mark.parametrize(
     "policy",
     [
-        Uniform(n_arms=4), EXP3(n_arms=4, horizon=1000), TSN(n_arms=4), KLUCB(n_arms=4),
+        Uniform(n_arms=4),
+        EXP3(n_arms=4, horizon=1000),
+        TSN(n_arms=4),
+        KLUCB(n_arms=4),
         AlphaSample(n_arms=4, horizon=1000),
     ],
     ids=lambda policy: policy.name,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("explore", [0.0, 0.3])
 def test_probabilities_are_the_frequencies(policy, explore):
     """Each of four options within 5 standard errors, at 3 states: a false alarm in 10^5."""
@@ -437,9 +448,14 @@ def test_an_exploration_floor_gives_every_option_a_chance():
 
 @pytest.mark.parametrize(
     "policy",
-    [CENTRAL, GAP(n_arms=2, epsilon=1.0, horizon=10), AAE(n_arms=2, horizon=10), EXP3(n_arms=2, horizon=9)],
+    [
+        CENTRAL,
+        GAP(n_arms=2, epsilon=1.0, horizon=10),
+        AAE(n_arms=2, horizon=10),
+        EXP3(n_arms=2, horizon=9),
+    ],
     ids=lambda policy: policy.name,
-)  # fmt: skip
+)
 def test_a_policy_that_learns_from_its_own_choices_only_refuses_to_explore(policy):
     with pytest.raises(ValueError, match="chose itself"):
         tacit.Learner(policy, explore=0.1)
@@ -521,10 +537,14 @@ def test_options_come_and_go():
 
 @pytest.mark.parametrize(
     "policy",
-    [DPSE(n_arms=3, epsilon=20.0, horizon=10, failure_prob=0.9), AAE(n_arms=3, horizon=10),
-     AlphaSample(n_arms=3, horizon=10, failure_prob=0.9), KLUCBCF(n_arms=3, epsilon=2.0)],
+    [
+        DPSE(n_arms=3, epsilon=20.0, horizon=10, failure_prob=0.9),
+        AAE(n_arms=3, horizon=10),
+        AlphaSample(n_arms=3, horizon=10, failure_prob=0.9),
+        KLUCBCF(n_arms=3, epsilon=2.0),
+    ],
     ids=lambda policy: policy.name,
-)  # fmt: skip
+)
 def test_a_policy_goes_on_after_options_changed(policy):
     learner = tacit.Learner(policy, options=["bad", "good", "worse"], seed=3)
     rng = random.Random(5)
@@ -600,9 +620,16 @@ def test_a_report_that_is_too_old_for_exp3_is_not_learned():
 
 @pytest.mark.parametrize(
     "policy",
-    [UCB1(n_arms=3), LOCAL, CENTRAL, SWUCB(n_arms=3, horizon=100), TSN(n_arms=3), EXP3(n_arms=3, horizon=99)],
+    [
+        UCB1(n_arms=3),
+        LOCAL,
+        CENTRAL,
+        SWUCB(n_arms=3, horizon=100),
+        TSN(n_arms=3),
+        EXP3(n_arms=3, horizon=99),
+    ],
     ids=lambda policy: policy.name,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("seed", [4, None])
 def test_a_saved_learner_continues_identically(policy, seed, tmp_path):
     learner = tacit.Learner(policy, seed=seed)

@@ -252,8 +252,10 @@ def test_a_fork_is_refused(tmp_path):
     """
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", textwrap.dedent(program), str(tmp_path / "x.db")],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert done.stdout.split() == ["refused", "refused", "parent"]
 
 

@@ -78,8 +78,15 @@ def test_labels_tell_policies_apart():
 def test_a_frame_has_a_row_for_each_checkpoint(found):
     table = found.frame("arrow")
     assert table.column_names == [
-        "cell", "label", "policy", "horizon", "repetition", "round", "regret", "reward",
-    ]  # fmt: skip
+        "cell",
+        "label",
+        "policy",
+        "horizon",
+        "repetition",
+        "round",
+        "regret",
+        "reward",
+    ]
     assert table.num_rows == 3 * 3 * 100
     last = found["private"].final("regret")
     rows = table.to_pylist()

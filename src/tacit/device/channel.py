@@ -85,8 +85,10 @@ class Channel:
         _require(kind in kinds, "answer.kind", f"to be one of {', '.join(kinds)}", kind)
         _require(
             (kind == "identity") == (self.trust == "central"),
-            "trust", "to be 'central' with the answer identity and 'local' with any other", self.trust,
-        )  # fmt: skip
+            "trust",
+            "to be 'central' with the answer identity and 'local' with any other",
+            self.trust,
+        )
         if kind == "identity":
             _fields("answer", answer, ("kind",))
             self._place, self._fits = _range(question, self.default)
@@ -192,8 +194,10 @@ def _cuts(question: Any, default: float) -> tuple[int, Place]:
     symbols = max(labels) + 1
     _require(
         symbols >= 2 and len(set(labels)) == symbols,
-        "question.labels", "to use at least 0 and 1, and every number up to the largest", labels,
-    )  # fmt: skip
+        "question.labels",
+        "to use at least 0 and 1, and every number up to the largest",
+        labels,
+    )
     return symbols, lambda reward: labels[sum([cut < reward for cut in cuts])]
 
 

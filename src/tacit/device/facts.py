@@ -38,8 +38,12 @@ def probabilities(
     {0: Fraction(1, 2), 1: Fraction(1, 2)}
     """
     channel, answer = Channel(instructions), instructions["answer"]
-    require("probabilities", "an answer of finitely many values",
-            answer["kind"] not in ("noise", "identity"), answer["kind"])  # fmt: skip
+    require(
+        "probabilities",
+        "an answer of finitely many values",
+        answer["kind"] not in ("noise", "identity"),
+        answer["kind"],
+    )
     position = channel.position(reward)
     symbol = math.floor(position)
     up = Fraction(math.ceil((position - symbol) * WORD), WORD)
@@ -97,8 +101,12 @@ def estimator(instructions: Instructions) -> tuple[Fraction, Fraction]:
     question, answer = instructions["question"], instructions["answer"]
     kind = answer["kind"]
     linear = kind in ("window", "noise") or (kind == "table" and channel.symbols == 2)
-    require("estimator", "a question of levels and an answer linear in them",
-            linear and "levels" in question, kind)  # fmt: skip
+    require(
+        "estimator",
+        "a question of levels and an answer linear in them",
+        linear and "levels" in question,
+        kind,
+    )
     low, high = Fraction(question["low"]), Fraction(question["high"])
     top = channel.symbols - 1
     first, last = (_mean(answer, symbol) for symbol in (0, top))

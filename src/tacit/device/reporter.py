@@ -62,8 +62,15 @@ class Reporter:
     """
 
     __slots__ = (
-        "_channel", "_lock", "_random", "_value", "charged", "id", "instructions", "report_at",
-    )  # fmt: skip
+        "_channel",
+        "_lock",
+        "_random",
+        "_value",
+        "charged",
+        "id",
+        "instructions",
+        "report_at",
+    )
 
     def __init__(
         self,

@@ -813,8 +813,11 @@ class Core:
             again = Open()
             fresh, _ = self._choose(again, self._asked(query))
             same = not fresh and (again.round, again.option, again.probability, again.would) == (
-                logged.round, logged.option, logged.probability, logged.would,
-            )  # fmt: skip
+                logged.round,
+                logged.option,
+                logged.probability,
+                logged.would,
+            )
             if not same:
                 raise RefusedError(
                     "mismatch",
@@ -894,9 +897,18 @@ class Core:
 
 
 _COUNTERS = (
-    "mode", "now", "rounds", "epoch", "decided", "shown_count", "learned", "silent", "late", "lapsed",
+    "mode",
+    "now",
+    "rounds",
+    "epoch",
+    "decided",
+    "shown_count",
+    "learned",
+    "silent",
+    "late",
+    "lapsed",
     "releases",
-)  # fmt: skip
+)
 _LAST = {"learn": "answered", "cancel": "cancelled", "lose": "lost"}
 
 

@@ -185,9 +185,12 @@ class Learner:
         if seed is None:
             require_secure(policy)
         require(
-            "Learner", "seed", "not given with a store, whose noise must be secret",
-            seed is None or store is None, seed,
-        )  # fmt: skip
+            "Learner",
+            "seed",
+            "not given with a store, whose noise must be secret",
+            seed is None or store is None,
+            seed,
+        )
         self.policy, self.seed = policy, seed
         if isinstance(people, Graph):
             given, people = {"graph": people, **given}, labels_of(people)
@@ -269,7 +272,7 @@ class Learner:
             id = self._new_id()
             decision = self._run(
                 Core.decide, id, query, person=pseudonym, shown=shown, report_at=at
-            )  # fmt: skip
+            )
         else:
             decision = self._run(_decide_once, id, query, pseudonym, shown, at)
         if self._horizon is not None and not self._warned:

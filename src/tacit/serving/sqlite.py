@@ -242,10 +242,14 @@ class SQLiteStore(Store):
 
     def spent(self, experiment: str, person: str, window: str) -> int:
         """Return what was spent on a person in a window."""
-        row = self._using().execute(
-            "SELECT amount FROM spending WHERE experiment = ? AND person = ? AND period = ?",
-            (self._id(experiment), person, window),
-        ).fetchone()  # fmt: skip
+        row = (
+            self._using()
+            .execute(
+                "SELECT amount FROM spending WHERE experiment = ? AND person = ? AND period = ?",
+                (self._id(experiment), person, window),
+            )
+            .fetchone()
+        )
         return 0 if row is None else int(row[0])
 
     def amounts(self, experiment: str, window: str) -> list[int]:

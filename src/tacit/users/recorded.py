@@ -300,9 +300,11 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     packed = path.suffix == ".gz"
     kind = path.with_suffix("").suffix if packed else path.suffix
     try:
-        with (gzip.open(path, "rt", encoding="utf-8-sig") if packed else path.open(
-            encoding="utf-8-sig", newline=""
-        )) as file:  # fmt: skip
+        with (
+            gzip.open(path, "rt", encoding="utf-8-sig")
+            if packed
+            else path.open(encoding="utf-8-sig", newline="")
+        ) as file:
             lines = list(csv.reader(file, delimiter="\t" if kind == ".tsv" else ","))
     except (UnicodeDecodeError, OSError, EOFError, csv.Error) as error:
         raise ValueError(f"{path}: not a table with a header ({error})") from None
