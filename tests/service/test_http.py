@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 
@@ -132,6 +133,22 @@ def test_central_trust_takes_the_reward_and_says_so(service):
     third = service.decide("trusted", shown=True)
     half = {"v": 1, "id": third["id"], "value": 0.5}
     assert service.call("POST", "/v1/experiments/trusted/reports", half).status_code == 422
+
+
+def test_what_is_past_its_retention_is_gone_from_the_store(service):
+    service.create(CENTRAL, retention=0)
+    service.create(LOCAL)
+    for _ in range(5):
+        service.report(service.decide("trusted", shown=True), 1.0, "trusted")
+    service.report(service.decide(shown=True), 1.0)
+    time.sleep(1.2)  # by then the clock has closed them
+    store = service.opened.host.store
+    count = "SELECT count(*) FROM events WHERE decision IS NOT NULL"
+    before = store._connection.execute(count).fetchone()[0]
+    assert service.opened.host.prune() >= 10
+    assert store._connection.execute(count).fetchone()[0] == 2 < before
+    numbers = service.call("GET", "/v1/experiments/trusted/statistics").json()
+    assert sum(row["decided"] for row in numbers["options"]) == 5
 
 
 def test_everything_survives_a_restart(tmp_path):

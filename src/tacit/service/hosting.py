@@ -31,6 +31,7 @@ from tacit.tapes import secure_tape
 __all__ = ["Host", "Hosted", "clock", "decide_once", "places"]
 
 _TICK = 1.0
+_PRUNE = 600.0
 
 
 def clock() -> int:
@@ -197,20 +198,28 @@ class Host:
         self._ticking = asyncio.create_task(self._tick())
 
     async def stop(self) -> None:
-        """Finish what was accepted and keep snapshots."""
+        """Finish what was accepted, delete what expired and keep snapshots."""
         if self._ticking is not None:
             self._ticking.cancel()
         for hosted in self.experiments.values():
             await hosted.tick()
-            hosted.experiment.snapshot()
+        self.prune()
         self.store.close()
 
+    def prune(self) -> int:
+        """Delete decisions that are past their retention; return how many events went."""
+        return sum(hosted.experiment.prune(clock()) for hosted in self.experiments.values())
+
     async def _tick(self) -> None:
+        pruned = time.monotonic()
         while True:
             await asyncio.sleep(_TICK)
             for hosted in list(self.experiments.values()):
                 if hosted.core.due(clock()):
                     await hosted.tick()
+            if time.monotonic() - pruned >= _PRUNE:
+                self.prune()
+                pruned = time.monotonic()
 
 
 def decide_once(
