@@ -3,7 +3,8 @@
 Each arm's posterior comes from the noised sum of its latest epoch of 2^r rewards alone; older ones are
 dropped, so that a reward enters one release. The mean is raised by 3 ln t / (epsilon 2^r), which outweighs
 the noise, and clipped to [0, 1]; each round draws a plausible mean of every arm from a beta posterior and
-pulls the arm with the largest. Hu and Hegde (2022), Algorithm 2; each arm is pulled once first. A baseline.
+pulls the arm with the largest. After Hu and Hegde (2022), read from a summary of their Algorithm 2 rather than
+from the paper itself; each arm is pulled once first. A baseline.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ class LazyDPTS(BlockPolicy):
 
     name: ClassVar[str] = "lazy-dp-ts"
     summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
-    paper: ClassVar[str] = "Hu and Hegde 2022, Algorithm 2"
+    paper: ClassVar[str] = "after Hu and Hegde 2022"
 
     @cached_property
     def rule(self) -> Rule:
