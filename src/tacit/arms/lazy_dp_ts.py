@@ -3,7 +3,7 @@
 Each arm's posterior comes from the noised sum of its latest epoch of 2^r rewards alone; older ones are
 dropped, so that a reward enters one release. The mean is raised by 3 ln t / (epsilon 2^r), which outweighs
 the noise, and clipped to [0, 1]; each round draws a plausible mean of every arm from a beta posterior and
-pulls the arm with the largest. After Hu and Hegde (2022), read from a summary of their Algorithm 2 rather than
+pulls the arm with the largest. After Hu and Hegde (2022), read from a summary of their Algorithm 2 and not
 from the paper itself; each arm is pulled once first. A baseline.
 """
 
