@@ -741,3 +741,11 @@ def test_a_policy_that_cannot_serve_is_refused():
         tacit.Learner(UCB1(n_arms=2), options=["a"])
     with pytest.raises(ValueError, match="seed"):
         tacit.Learner(UCBN(n_arms=2), seed=1, store="x.db")
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 30.0])
+def test_both_ends_of_the_range_of_epsilon_are_served(epsilon):
+    learner = tacit.Learner(KLUCBCF(n_arms=1, epsilon=epsilon))
+    decision = learner.decide()
+    assert decision.device.epsilon <= epsilon * (1 + 1e-12)
+    assert learner.learn(decision.device.report(1.0)).status == "learned"

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from tacit.arms.corruption import Corruption
 from tacit.arms.policy import ArmsPolicy
-from tacit.privacy import AsymmetricResponse, Claim, Guarantee, Mechanism, compose
+from tacit.privacy import (
+    AsymmetricResponse,
+    Claim,
+    Guarantee,
+    Mechanism,
+    RandomizedResponse,
+    compose,
+)
 
 __all__ = ["LocalPolicy"]
 
@@ -17,6 +24,7 @@ class LocalPolicy(ArmsPolicy):
     """
 
     n_arms: int
+    epsilon: float | None
 
     @property
     def corruption_in_force(self) -> Corruption | None:
@@ -29,6 +37,8 @@ class LocalPolicy(ArmsPolicy):
         corruption = self.corruption_in_force
         if corruption is None:
             return ()
+        if self.epsilon is not None:
+            return (RandomizedResponse(epsilon=self.epsilon),)
         rows = dict.fromkeys(map(tuple, corruption.ends(self.n_arms).tolist()))
         return tuple(
             AsymmetricResponse(keep_one=one, keep_zero=1.0 - zero)
