@@ -141,11 +141,15 @@ class _TruthEnvironment(Environment[Table, Trace]):
         N, M, G = self.n_agents, self.state_count, self.n_groups
         columns = self.combination.columns
         rows = np.arange(N) if self._own_losses else self.group
+        row_agent = np.unique(rows, return_index=True)[1]
         none = np.empty(0, np.int64)
         table = Table(
             key0=key0,
             key1=key1,
             n_states=M,
+            n_agents=N,
+            first=0,
+            ghosts=0,
             group=self.group,
             starts=np.zeros(1, np.int64),
             dominant=np.zeros((1, G), np.int64),
@@ -157,7 +161,8 @@ class _TruthEnvironment(Environment[Table, Trace]):
             losses=np.empty((0, int(rows.max()) + 1, M)),
             flip_prob=float(self.flip_prob),
             loss_row=rows,
-            row_agent=np.unique(rows, return_index=True)[1],
+            row_agent=row_agent,
+            row_group=self.group[row_agent],
             indptr=columns.indptr,
             senders=columns.senders,
             weights=columns.weights,
