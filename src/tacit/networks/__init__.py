@@ -43,6 +43,7 @@ from tacit.networks.independent import (
 )
 from tacit.networks.laplacian import adjacency, column_normalised, laplacian, sparse_laplacian
 from tacit.networks.partition import group_graph, normalised_cut, partition
+from tacit.networks.pieces import Network
 from tacit.networks.walks import Transition, Walk, metropolis_step
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Csr",
     "Graph",
     "IndependenceNumber",
+    "Network",
     "Subnetworks",
     "Transition",
     "Walk",

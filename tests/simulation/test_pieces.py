@@ -1,0 +1,179 @@
+"""Populations in pieces: the very bits of one process, on every engine, from whatever point they go on."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.arms import UCB1, Bernoulli
+from tacit.diffusion import (
+    ChangingTruth,
+    DiffusionBandit,
+    DiffusionLearning,
+    OutsiderPrivateDiffusion,
+    RecordedTruth,
+    SpyPrivateDiffusion,
+)
+from tacit.engines import Here, Processes
+from tacit.engines.crews import made
+from tacit.networks import barabasi_albert
+from tacit.pieces import bounds_of
+
+NETWORK = barabasi_albert(61, 2, seed=3)
+GROUPS = [k * 7 % 3 for k in range(61)]
+TRUTHS = {
+    "one": ChangingTruth(network=NETWORK, switches=2),
+    "own losses": ChangingTruth(network=NETWORK, flip_prob=0.1, losses="distance"),
+    "groups": ChangingTruth(network=NETWORK, weights="metropolis", groups=GROUPS, dominance=1.0),
+    "recorded": RecordedTruth(
+        network=NETWORK,
+        states=np.arange(40) % 5,
+        signals=np.random.default_rng(1).normal(2, 1, (40, 61)),
+        losses=np.random.default_rng(2).uniform(size=(40, 61, 5)),
+    ),
+}
+TRACKERS = {
+    "diffusion": DiffusionLearning(n_states=5),
+    "bandit": DiffusionBandit(n_states=5),
+    "adaptive": DiffusionBandit(n_states=5, rates="adaptive"),
+    "outsiders": OutsiderPrivateDiffusion(n_states=5, epsilon=0.5),
+    "outsiders published": OutsiderPrivateDiffusion(
+        n_states=5, epsilon=1.0, variant="published", horizon=40
+    ),
+    "spies": SpyPrivateDiffusion(n_states=5, epsilon=1.0),
+    "spies published": SpyPrivateDiffusion(
+        n_states=5, epsilon=1.0, variant="published", horizon=40
+    ),
+}
+
+
+def bits(result):
+    """Return everything a result holds, as bytes."""
+    kept = [result.measures[name].tobytes() for name in sorted(result.measures)]
+    for trace in result.traces:
+        kept += [np.asarray(array).tobytes() for array in (trace.decisions, trace.measures)]
+        kept.append(getattr(trace, "beliefs", trace.decisions).tobytes())
+    return [*kept, result.noise_draws.tobytes()]
+
+
+def play(policy, environment, **settings):
+    return bits(
+        tacit.simulate(
+            policy, environment, horizon=40, seed=4, checkpoints=9, record=True, **settings
+        )
+    )
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+@pytest.mark.parametrize("tracker", TRACKERS)
+def test_agents_who_track_a_truth_have_the_bits_of_one_process(tracker, truth):
+    policy, environment = TRACKERS[tracker], TRUTHS[truth]
+    whole = play(policy, environment)
+    for pieces in (1, 2, 7, 61):
+        assert play(policy, environment, pieces=pieces, engine=Here()) == whole
+
+
+def test_processes_have_them_too():
+    policy, environment = TRACKERS["outsiders"], TRUTHS["groups"]
+    whole = play(policy, environment)
+    assert play(policy, environment, pieces=5, engine=Processes(2)) == whole
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop_at(rounds):
+    played = []
+
+    def progress(count):
+        played.append(count)
+        if sum(played) >= rounds:
+            raise StoppedError
+
+    return progress
+
+
+@pytest.mark.parametrize("tracker", ["diffusion", "spies", "outsiders published"])
+def test_a_run_that_was_broken_off_goes_on_from_what_was_kept(tracker, tmp_path):
+    policy, environment = TRACKERS[tracker], TRUTHS["own losses"]
+    whole = play(policy, environment)
+    settings = {"pieces": 3, "engine": Here(), "keep": tmp_path, "keep_every": 4}
+    with pytest.raises(StoppedError):
+        play(policy, environment, **settings, progress=stop_at(23))
+    (folder,) = tmp_path.iterdir()
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["20.npz", "piece-0-20.npz", "piece-1-20.npz", "piece-2-20.npz"]
+    told = []
+    assert play(policy, environment, **settings, progress=told.append) == whole
+    assert told == [20] + 20 * [1]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_run_does_not_go_on_from_it(tmp_path):
+    environment = TRUTHS["one"]
+    settings = {"pieces": 3, "engine": Here(), "keep": tmp_path, "keep_every": 4}
+    with pytest.raises(StoppedError):
+        play(TRACKERS["spies"], environment, **settings, progress=stop_at(9))
+    whole = play(TRACKERS["bandit"], environment)
+    assert play(TRACKERS["bandit"], environment, **settings) == whole
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "not kept"])
+def test_a_process_that_is_killed_changes_nothing(kept, tmp_path):
+    policy, environment = TRACKERS["spies"], TRUTHS["one"]
+    whole = play(policy, environment)
+    told, killed = [], []
+
+    def kill(count):
+        told.append(count)
+        if sum(told) in (10, 25):
+            killed.append(multiprocessing.active_children()[0])
+            os.kill(killed[-1].pid, signal.SIGKILL)
+
+    keep = {"keep": tmp_path, "keep_every": 3} if kept else {}
+    again = play(policy, environment, pieces=4, engine=Processes(2), progress=kill, **keep)
+    assert again == whole
+    assert len(killed) == 2
+
+
+def test_a_step_that_is_asked_for_again_says_the_same_again():
+    policy, environment = TRACKERS["spies published"], TRUTHS["own losses"]
+    population = environment.population(
+        policy,
+        bounds_of(61, 2),
+        seed=4,
+        repetition=0,
+        horizon=40,
+        checkpoints=np.array([40]),
+    )
+    pieces = [made(population.maker(i)) for i in range(2)]
+    mail = [[None, None], [None, None]]
+    for t in range(-1, 5):
+        once = [piece.step(t, None, letters) for piece, letters in zip(pieces, mail, strict=True)]
+        draws = [piece.recorded()[1] for piece in pieces]
+        twice = [piece.step(t, None, letters) for piece, letters in zip(pieces, mail, strict=True)]
+        assert draws == [piece.recorded()[1] for piece in pieces]
+        for one, two in zip(once, twice, strict=True):
+            np.testing.assert_equal(one, two)
+        mail = [[each.mail[i] for each in twice] for i in range(2)]
+
+
+def test_what_cannot_be_says_so():
+    arms = {"horizon": 10, "pieces": 2}
+    with pytest.raises(
+        ValueError, match=r"simulate: expected pieces in 1\.\.61, the agents, got 62"
+    ):
+        play(TRACKERS["bandit"], TRUTHS["one"], pieces=62)
+    with pytest.raises(
+        ValueError, match="bernoulli: expected no pieces, which are for populations"
+    ):
+        tacit.simulate(UCB1(n_arms=2), Bernoulli(means=(0.1, 0.9)), **arms | {"pieces": 1})
+    with pytest.raises(ValueError, match="expected engine and keep with pieces only"):
+        play(TRACKERS["bandit"], TRUTHS["one"], engine="ray")
