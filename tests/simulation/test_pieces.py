@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
 import signal
@@ -19,9 +20,10 @@ from tacit.diffusion import (
     RecordedTruth,
     SpyPrivateDiffusion,
 )
+from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.engines import Here, Processes
 from tacit.engines.crews import made
-from tacit.networks import barabasi_albert
+from tacit.networks import barabasi_albert, watts_strogatz
 from tacit.pieces import bounds_of
 
 NETWORK = barabasi_albert(61, 2, seed=3)
@@ -50,6 +52,23 @@ TRACKERS = {
         n_states=5, epsilon=1.0, variant="published", horizon=40
     ),
 }
+SOCIETY = SocialOptions(qualities=(0.9, 0.6, 0.3, 0.1), network=watts_strogatz(61, 4, 0.2, seed=1))
+CROWD = SocialOptions(qualities=(0.9, 0.6, 0.3, 0.1), n_agents=1300)
+LATE = {"delay": 2, "loss": 0.2, "wake_prob": 0.7}
+COPIERS = {
+    "moments": {"smoothed": True},
+    "moments late": {"encoding": "subset", "memoised": True, **LATE},
+    "moments published": {"variant": "published", **LATE},
+    "dealt": {"tokens": 20},
+    "dealt late": {"tokens": 20, "memoised": True, **LATE},
+    "endpoints": {"engine": "endpoints", "tokens": 50, "walk_length": 3},
+    "endpoints late": {"engine": "endpoints", "tokens": 3, "walk_length": 1, **LATE},
+    "endpoints far": {"engine": "endpoints", "tokens": 9, "walk_length": 12},
+}
+
+
+def copier(name, n_agents=61):
+    return LearningDynamics(n_options=4, n_agents=n_agents, epsilon=1.0, **COPIERS[name])
 
 
 def bits(result):
@@ -78,8 +97,26 @@ def test_agents_who_track_a_truth_have_the_bits_of_one_process(tracker, truth):
         assert play(policy, environment, pieces=pieces, engine=Here()) == whole
 
 
-def test_processes_have_them_too():
-    policy, environment = TRACKERS["outsiders"], TRUTHS["groups"]
+@pytest.mark.parametrize("name", COPIERS)
+def test_agents_who_copy_have_the_bits_of_one_process(name):
+    policy = copier(name)
+    whole = play(policy, SOCIETY)
+    for pieces in (1, 2, 7, 61):
+        assert play(policy, SOCIETY, pieces=pieces, engine=Here()) == whole
+
+
+@pytest.mark.parametrize("name", ["moments", "moments late", "dealt"])
+def test_so_have_crowds_whose_counts_are_perturbed(name):
+    policy = copier(name, 1300)
+    assert play(policy, CROWD, pieces=3, engine=Here()) == play(policy, CROWD)
+
+
+@pytest.mark.parametrize(
+    ("policy", "environment"),
+    [(TRACKERS["outsiders"], TRUTHS["groups"]), (copier("endpoints late"), SOCIETY)],
+    ids=["diffusion", "dynamics"],
+)
+def test_processes_have_them_too(policy, environment):
     whole = play(policy, environment)
     assert play(policy, environment, pieces=5, engine=Processes(2)) == whole
 
@@ -99,9 +136,19 @@ def stop_at(rounds):
     return progress
 
 
-@pytest.mark.parametrize("tracker", ["diffusion", "spies", "outsiders published"])
-def test_a_run_that_was_broken_off_goes_on_from_what_was_kept(tracker, tmp_path):
-    policy, environment = TRACKERS[tracker], TRUTHS["own losses"]
+@pytest.mark.parametrize(
+    ("policy", "environment"),
+    [
+        (TRACKERS["diffusion"], TRUTHS["own losses"]),
+        (TRACKERS["spies"], TRUTHS["groups"]),
+        (TRACKERS["outsiders published"], TRUTHS["recorded"]),
+        (copier("moments late"), SOCIETY),
+        (copier("moments", 1300), CROWD),
+        (copier("endpoints late"), SOCIETY),
+    ],
+    ids=["diffusion", "spies", "outsiders", "moments", "crowd", "endpoints"],
+)
+def test_a_run_that_was_broken_off_goes_on_from_what_was_kept(policy, environment, tmp_path):
     whole = play(policy, environment)
     settings = {"pieces": 3, "engine": Here(), "keep": tmp_path, "keep_every": 4}
     with pytest.raises(StoppedError):
@@ -143,8 +190,16 @@ def test_a_process_that_is_killed_changes_nothing(kept, tmp_path):
     assert len(killed) == 2
 
 
-def test_a_step_that_is_asked_for_again_says_the_same_again():
-    policy, environment = TRACKERS["spies published"], TRUTHS["own losses"]
+@pytest.mark.parametrize(
+    ("policy", "environment"),
+    [
+        (TRACKERS["spies published"], TRUTHS["own losses"]),
+        (copier("dealt late"), SOCIETY),
+        (copier("endpoints late"), SOCIETY),
+    ],
+    ids=["diffusion", "dealt", "endpoints"],
+)
+def test_a_step_that_is_asked_for_again_says_the_same_again(policy, environment):
     population = environment.population(
         policy,
         bounds_of(61, 2),
@@ -154,14 +209,22 @@ def test_a_step_that_is_asked_for_again_says_the_same_again():
         checkpoints=np.array([40]),
     )
     pieces = [made(population.maker(i)) for i in range(2)]
-    mail = [[None, None], [None, None]]
-    for t in range(-1, 5):
-        once = [piece.step(t, None, letters) for piece, letters in zip(pieces, mail, strict=True)]
-        draws = [piece.recorded()[1] for piece in pieces]
-        twice = [piece.step(t, None, letters) for piece, letters in zip(pieces, mail, strict=True)]
-        assert draws == [piece.recorded()[1] for piece in pieces]
-        for one, two in zip(once, twice, strict=True):
-            np.testing.assert_equal(one, two)
+    mail, news = [[None, None], [None, None]], None
+
+    def fold(method, value):
+        for piece in pieces:
+            value = getattr(piece, method)(value)
+        return value
+
+    for t in range(population.first, 6):
+        said = []
+        for _ in range(2):
+            said.append([piece.step(t, news, mail[i]) for i, piece in enumerate(pieces)])
+            said[-1].append([(piece.recorded()[1], piece.memory()) for piece in pieces])
+            said[-1] = copy.deepcopy(said[-1])
+        np.testing.assert_equal(said[0], said[1])
+        twice = said[1][:2]
+        news = population.begun(t, [each.begun for each in twice], fold)
         mail = [[each.mail[i] for each in twice] for i in range(2)]
 
 

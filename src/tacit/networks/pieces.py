@@ -124,13 +124,11 @@ class Border:
         mine = self.bounds[self.me]
         self.wanted = [None if each is None else each - mine for each in wants]
 
-    def outgoing(self, values: NDArray[np.float64]) -> list[NDArray[np.float64] | None]:
+    def outgoing(self, values: NDArray[Any]) -> list[NDArray[Any] | None]:
         """Return the rows of `values` that every piece needs."""
         return [None if each is None else values[each] for each in self.wanted]
 
-    def incoming(
-        self, mail: Sequence[NDArray[np.float64] | None], values: NDArray[np.float64]
-    ) -> None:
+    def incoming(self, mail: Sequence[NDArray[Any] | None], values: NDArray[Any]) -> None:
         """Write what came to the rows of the ghosts."""
         for i, rows in enumerate(mail):
             if rows is not None:
