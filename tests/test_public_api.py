@@ -41,7 +41,8 @@ PUBLIC = {
         only_run run_jobs
     """,
     "tacit.networks": """
-        Columns Combination Csr Graph IndependenceNumber Network Subnetworks Transition Walk adjacency
+        Blocks Columns Combination Csr EdgeFile Graph IndependenceNumber Network Rmat Subnetworks
+        Transition Walk adjacency
         barabasi_albert classic column_normalised combine complete components erdos_renyi
         from_networkx from_rustworkx from_scipy greedy_independent_set grid group_graph
         independence_number is_bipartite is_connected laplacian largest_component

@@ -25,6 +25,7 @@ from tacit.engines import Here, Processes
 from tacit.engines.crews import made
 from tacit.networks import barabasi_albert, watts_strogatz
 from tacit.pieces import bounds_of
+from tacit.simulation import Study, run_study
 
 NETWORK = barabasi_albert(61, 2, seed=3)
 GROUPS = [k * 7 % 3 for k in range(61)]
@@ -240,3 +241,17 @@ def test_what_cannot_be_says_so():
         tacit.simulate(UCB1(n_arms=2), Bernoulli(means=(0.1, 0.9)), **arms | {"pieces": 1})
     with pytest.raises(ValueError, match="expected engine and keep with pieces only"):
         play(TRACKERS["bandit"], TRUTHS["one"], engine="ray")
+
+
+def test_a_study_in_pieces_has_the_same_bytes(tmp_path):
+    study = Study(
+        name="small",
+        environment={"name": "changing-truth", "network": {"name": "ring", "n_nodes": 12}},
+        policies=({"name": "diffusion-spies", "epsilon": 1.0}, {"name": "diffusion"}),
+        horizon=30,
+        repetitions=3,
+    )
+    whole = run_study(study, tmp_path / "whole", engine="here").path.read_bytes()
+    parts = run_study(study, tmp_path / "parts", engine="here", pieces=3).path.read_bytes()
+    assert parts == whole
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == ["small.parquet"]

@@ -75,7 +75,7 @@ def play(name, **settings):
 
 @pytest.mark.parametrize("name", RUNS)
 def test_actors_have_the_bits_of_one_process(name, machines):
-    assert play(name, pieces=4, engine=Cluster()) == play(name)
+    assert play(name, pieces=3, engine=Cluster()) == play(name)
 
 
 def test_a_machine_that_is_lost_in_the_middle_changes_nothing(machines, tmp_path):
@@ -87,7 +87,7 @@ def test_a_machine_that_is_lost_in_the_middle_changes_nothing(machines, tmp_path
             machines.remove_node(next(iter(machines.worker_nodes)), allow_graceful=False)
 
     again = play(
-        "diffusion", pieces=4, engine=Cluster(), keep=tmp_path, keep_every=5, progress=lose
+        "diffusion", pieces=3, engine=Cluster(), keep=tmp_path, keep_every=5, progress=lose
     )
     assert again == play("diffusion")
     assert sum(told) == 30

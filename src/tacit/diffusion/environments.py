@@ -43,7 +43,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     setting: ClassVar[str] = "diffusion"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
-    network: Graph | Network | Any = THREE_AGENTS
+    network: Network | Graph | Any = THREE_AGENTS
     weights: Annotated[str, one_of("uniform", "metropolis", "laplacian", "from_weights")] = (
         "uniform"
     )

@@ -102,7 +102,7 @@ class SocialOptions(Environment[Table, Trace]):
 
     qualities: tuple[float, ...]
     n_agents: Whole = 0
-    network: Graph | Network | None = None
+    network: Network | Graph | None = None
 
     def __post_init__(self) -> None:
         check(self)

@@ -21,6 +21,7 @@ from tacit.networks.conversion import (
     to_rustworkx,
     to_scipy,
 )
+from tacit.networks.described import Blocks, EdgeFile, Rmat
 from tacit.networks.files import read_edges, read_graphml, write_edges, write_graphml
 from tacit.networks.generators import (
     barabasi_albert,
@@ -47,12 +48,15 @@ from tacit.networks.pieces import Network
 from tacit.networks.walks import Transition, Walk, metropolis_step
 
 __all__ = [
+    "Blocks",
     "Columns",
     "Combination",
     "Csr",
+    "EdgeFile",
     "Graph",
     "IndependenceNumber",
     "Network",
+    "Rmat",
     "Subnetworks",
     "Transition",
     "Walk",

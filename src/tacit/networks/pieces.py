@@ -8,13 +8,14 @@ neighbours is rounded as it is there.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.compiled import kernel
 from tacit.networks.graph import Graph
 
 __all__ = ["Border", "Network", "Rows", "localised", "rows_of", "uniform_columns"]
@@ -34,8 +35,26 @@ class Rows(NamedTuple):
 class Network(ABC):
     """A network that is described, not stored: each part of it is made where it is needed.
 
-    Undirected, without weights.
+    Undirected, without weights. A study file writes ``{name = "blocks", nodes = 10_000_000, ...}``.
     """
+
+    written_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"name": {"enum": ["rmat", "blocks", "edges"]}},
+        "required": ["name"],
+        "description": "a network that is made in pieces, and its parameters",
+    }
+
+    @staticmethod
+    def from_written(value: Any) -> Any:
+        """Return the described network that is written, or `value` itself if it is none."""
+        from tacit.networks.described import Blocks, EdgeFile, Rmat
+
+        kinds: dict[Any, Any] = {"rmat": Rmat, "blocks": Blocks, "edges": EdgeFile}
+        if not isinstance(value, Mapping) or value.get("name") not in kinds:
+            return value
+        parameters = dict(value)
+        return kinds[parameters.pop("name")](**parameters)
 
     @property
     @abstractmethod
@@ -63,16 +82,28 @@ def rows_of(network: Graph | Network, first: int, last: int) -> Rows:
 
 def uniform_columns(rows: Rows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the columns of ``Combination.uniform`` for some nodes; senders as in the whole network."""
-    n = rows.indptr.size - 1
+    indptr = rows.indptr + np.arange(rows.indptr.size)
+    senders = np.empty(int(indptr[-1]), np.int64)
+    _with_oneself(rows.indptr, rows.indices, rows.first, senders)
     degrees = np.diff(rows.indptr)
-    own = np.repeat(rows.first + np.arange(n), degrees)
-    before = np.bincount(
-        np.repeat(np.arange(n), degrees), weights=rows.indices < own, minlength=n
-    ).astype(np.int64)
-    senders = np.insert(rows.indices, rows.indptr[:-1] + before, rows.first + np.arange(n))
-    indptr = rows.indptr + np.arange(n + 1)
-    weights = np.repeat(1.0 / (1.0 + degrees), degrees + 1)
-    return indptr, senders, weights
+    return indptr, senders, np.repeat(1.0 / (1.0 + degrees), degrees + 1)
+
+
+@kernel
+def _with_oneself(indptr: Any, indices: Any, first: Any, senders: Any) -> None:
+    k = 0
+    for a in range(indptr.size - 1):
+        heard = False
+        for e in range(indptr[a], indptr[a + 1]):
+            if not heard and indices[e] > first + a:
+                senders[k] = first + a
+                heard = True
+                k += 1
+            senders[k] = indices[e]
+            k += 1
+        if not heard:
+            senders[k] = first + a
+            k += 1
 
 
 def localised(

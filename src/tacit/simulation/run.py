@@ -131,11 +131,11 @@ def simulate(
     require("simulate", "checkpoints", f"in 1..{horizon}", inside, rounds)
 
     if pieces is not None:
-        rule = f"in 1..{environment.sizes.get('n_agents', 1)}, the agents"
-        inside = 1 <= pieces <= environment.sizes.get("n_agents", 1)
-        require("simulate", "pieces", rule, inside, pieces)
+        agents = environment.sizes.get("n_agents", max(1, pieces))
+        inside = 1 <= pieces <= agents
+        require("simulate", "pieces", f"in 1..{agents}, the agents", inside, pieces)
         place = engine if isinstance(engine, Engine) else engine_named(engine, jobs=pieces)
-        bounds = bounds_of(environment.sizes.get("n_agents", 1), pieces)
+        bounds = bounds_of(agents, pieces)
 
         def in_pieces(repetition: int) -> tuple[Any, int]:
             begin = partial(
