@@ -55,9 +55,9 @@ MIGRATIONS = (
 """The steps from an empty database to the present tables, in a dialect's words for types."""
 
 TYPES = {
-    "events": "integer integer text integer text text blob integer".split(),
-    "spending": "integer text text integer".split(),
-    "open_decisions": "integer text text".split(),
+    "events": ["integer", "integer", "text", "integer", "text", "text", "blob", "integer"],
+    "spending": ["integer", "text", "text", "integer"],
+    "open_decisions": ["integer", "text", "text"],
 }
 _COLUMNS = "kind, at, decision, body, state, expires"
 _POINT = "lineage, seq, charged, at"

@@ -52,8 +52,9 @@ class Store(ABC):
     def create(self, experiment: str, description: dict[str, Any]) -> None:
         """Make a new experiment."""
 
+    @abstractmethod
     def own(self, experiment: str) -> None:
-        """Take an experiment before it is loaded, or raise `NotOwnedError`; from then on nobody else appends."""
+        """Take an experiment before it is loaded; then nobody else appends. Or `NotOwnedError`."""
 
     @abstractmethod
     def load(self, experiment: str) -> Kept | None:
@@ -121,6 +122,9 @@ class MemoryStore(Store):
             raise StoreError(f"{experiment}: expected a new name, got one in use")
         self._described[experiment] = description
         self._events[experiment], self._last[experiment] = {}, (0, 0, 0)
+
+    def own(self, experiment: str) -> None:
+        """Do nothing: nobody else sees this memory."""
 
     def load(self, experiment: str) -> Kept | None:
         """Return what is known of an experiment."""
