@@ -119,6 +119,9 @@ class SQLiteStore(SQLStore):
         except sqlite3.OperationalError as error:
             raise StoreError(f"{self.path}: {error}") from error
 
+    def _run(self, statement: str, *values: Any) -> None:
+        self._query(statement, *values)
+
     def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
         places = ", ".join("?" * len(TYPES[table]))
         self._connection.executemany(f"INSERT INTO {table} VALUES ({places}) {otherwise}", rows)
