@@ -92,4 +92,5 @@ class Postgres:
 
     def close(self) -> None:
         self.stop()
+        self._server._postmaster_info = None
         self._server.cleanup()

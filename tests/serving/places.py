@@ -13,6 +13,8 @@ from typing import Any
 import tacit
 from tacit.serving import SQLiteStore, StoreError
 
+SCHEMAS = Path(__file__).parent / "schemas"
+
 
 class Place:
     """What both have."""
@@ -57,6 +59,19 @@ class FilePlace(Place):
         with contextlib.closing(sqlite3.connect(self.path, isolation_level=None)) as db:
             return db.execute(statement).fetchall()
 
+    def make(self, version: int) -> None:
+        """Make the store that an earlier version left."""
+        with contextlib.closing(sqlite3.connect(self.path)) as db:
+            db.executescript((SCHEMAS / f"sqlite-{version}.sql").read_text())
+
+    @property
+    def version(self) -> int:
+        return self.run("PRAGMA user_version")[0][0]
+
+    @version.setter
+    def version(self, value: int) -> None:
+        self.run(f"PRAGMA user_version = {value}")
+
     def copy(self, name: str = "copy") -> None:
         with (
             contextlib.closing(sqlite3.connect(self.path)) as source,
@@ -93,6 +108,17 @@ class DatabasePlace(Place):
         with self.server.connect(self.schema) as db:
             done = db.execute(statement)
             return done.fetchall() if done.description else []
+
+    def make(self, version: int) -> None:
+        self.run((SCHEMAS / f"postgres-{version}.sql").read_text())
+
+    @property
+    def version(self) -> int:
+        return self.run("SELECT version FROM tacit_store")[0][0]
+
+    @version.setter
+    def version(self, value: int) -> None:
+        self.run(f"UPDATE tacit_store SET version = {value}")
 
     def copy(self, name: str = "copy") -> None:
         self.server.dump(self.schema, self.folder / name)

@@ -98,8 +98,9 @@ class PostgresStore(SQLStore):
     ) -> None:
         try:
             given = conninfo_to_dict(dsn)
-        except psycopg.Error as error:
-            raise StoreError(f"not an address of a database: {_line(error)}") from None
+        except psycopg.Error:
+            # What libpq says may repeat the address, and a password in it.
+            raise StoreError("expected an address of a database, postgresql://...") from None
         chosen: dict[str, Any] = {**_PATIENCE, **given}
         self._dsn = make_conninfo("", **chosen)
         self._connection: psycopg.Connection[Any] | None = None
@@ -111,12 +112,9 @@ class PostgresStore(SQLStore):
         place = f"postgresql://{given.get('host') or 'localhost'}/{name}"
         super().__init__(place, Path(str(name) if beside is None else beside), restored=restored)
         try:
-            self._prepare(self._using())
             self._open_marks()
-        except BaseException as error:
+        except BaseException:
             self._drop()
-            if isinstance(error, psycopg.Error):
-                raise StoreError(f"{self.place}: {_line(error)}") from error
             raise
 
     # The connection
@@ -135,6 +133,8 @@ class PostgresStore(SQLStore):
             connection = psycopg.connect(self._dsn, autocommit=True)
             self._connection = connection
             self._begin_session(connection)
+            self._prepare(connection)
+            self._announce()
         except (psycopg.Error, StoreError) as error:
             self._drop()
             self._failed_at = time.monotonic()
@@ -165,8 +165,6 @@ class PostgresStore(SQLStore):
             system = 0
         digest = hashlib.blake2b(f"{system} {database}".encode(), digest_size=7).digest()
         self.home = int.from_bytes(digest, "big")
-        if self._space:
-            self._announce()
 
     def _drop(self) -> None:
         """Give up the connection, and with it whatever this process owned."""
@@ -324,8 +322,11 @@ class PostgresStore(SQLStore):
             return
         if self._beats is not None:
             self._beats.stop()
+        if self._connection is not None:
+            # The session's own end comes a moment later.
             with contextlib.suppress(StoreError):
                 self._run("DELETE FROM servers WHERE id = ?", self.server)
+                self._query("SELECT pg_advisory_unlock_all()")
         self._closed = True
         self._drop()
         self._marks.close()

@@ -55,10 +55,11 @@ class SQLiteStore(SQLStore):
             try:
                 self._prepare()
                 self._open_marks()
-            except sqlite3.DatabaseError as error:
-                raise StoreError(f"{self.path}: not a store of experiments: {error}") from error
-            except BaseException:
+            except BaseException as error:
                 self._connection.close()
+                if isinstance(error, sqlite3.DatabaseError):
+                    why = f"{self.path}: not a store of experiments: {error}"
+                    raise StoreError(why) from error
                 raise
         except BaseException:
             os.close(self._lock)
