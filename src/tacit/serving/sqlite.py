@@ -55,10 +55,11 @@ class SQLiteStore(SQLStore):
             try:
                 self._prepare()
                 self._open_marks()
-            except sqlite3.DatabaseError as error:
-                raise StoreError(f"{self.path}: not a store of experiments: {error}") from error
-            except BaseException:
+            except BaseException as error:
                 self._connection.close()
+                if isinstance(error, sqlite3.DatabaseError):
+                    why = f"{self.path}: not a store of experiments: {error}"
+                    raise StoreError(why) from error
                 raise
         except BaseException:
             os.close(self._lock)
@@ -118,6 +119,9 @@ class SQLiteStore(SQLStore):
             return self._connection.execute(statement, values).fetchall()
         except sqlite3.OperationalError as error:
             raise StoreError(f"{self.path}: {error}") from error
+
+    def _run(self, statement: str, *values: Any) -> None:
+        self._query(statement, *values)
 
     def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
         places = ", ".join("?" * len(TYPES[table]))
