@@ -12,6 +12,8 @@ from prometheus_client.core import GaugeMetricFamily
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tacit.service.telling import tallied
+
 __all__ = ["Metrics", "exposed", "log"]
 
 
@@ -49,7 +51,7 @@ class _State:
         }
         for name, hosted in self._host.experiments.items():
             core = hosted.core
-            for option, tally in zip(core.options, core.tallies, strict=True):
+            for option, tally in zip(tallied(core), core.tallies, strict=True):
                 families["decided"].add_metric([name, option], tally[0])
             families["open"].add_metric([name], len(core.open))
             families["events"].add_metric([name], hosted.experiment.seq)
@@ -67,7 +69,7 @@ async def exposed(request: Request) -> Response:
 
 def log(what: str, request: Request, *, detail: str) -> None:
     """Write one line of JSON: neither a token, nor a body, nor a person."""
-    template = getattr(request.scope.get("route"), "path", request.url.path)
+    template = getattr(request.scope.get("route"), "path", request.scope["path"])
     line = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "event": what,
