@@ -24,7 +24,7 @@ def test_the_bound_is_above_the_sum_of_the_phases(gap):
     assert alpha * phases <= regret_bound(K, alpha, gap, epsilon, delta) <= 40 * alpha * phases
 
 
-def outcomes(growth=lambda T: math.log(T), size=lambda a: a, over=0.0):
+def outcomes(growth=math.log, size=lambda a: a, over=0.0):
     found = {f"T/{10**k}": [100 * growth(10**k) + d for d in (-1, 1)] for k in range(4, 8)}
     found |= {f"alpha/{a}": [500 * size(a) + d for d in (-1, 1)] for a in (1, 3, 12)}
     return found | {f"paper/{i}": [(5_000.0 + over, 400_000.0)] * 3 for i in range(9)}
