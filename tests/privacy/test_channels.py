@@ -57,6 +57,7 @@ LEAST: dict[str, Any] = {
     "bound": 6.0,
     "keep_one": 0.6,
     "keep_zero": 0.85,
+    "reports": 30,
 }
 
 
@@ -69,7 +70,7 @@ KINDS = registry()
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 BIASED = {"bounded-noise"}
 NO_DEVICE = {"bounded-noise", "gaussian", "l2-ball", "l2-calibrated-laplace", "staircase"}
-NO_DEVICE |= {"discrete-gaussian", "subset-selection"}
+NO_DEVICE |= {"discrete-gaussian", "shuffled-bits", "subset-selection"}
 
 
 def channel_of(mechanism: Mechanism, low: float = 0.0, high: float = 1.0) -> Any:

@@ -77,6 +77,11 @@ from tacit.privacy.mechanisms.randomized_response import (
     round_to_bit,
 )
 from tacit.privacy.mechanisms.release import Release, release_from_dict
+from tacit.privacy.mechanisms.shuffled_bits import (
+    ShuffledBits,
+    ShuffledBitsRelease,
+    flipped_bit,
+)
 from tacit.privacy.mechanisms.staircase import Staircase, StaircaseRelease
 from tacit.privacy.mechanisms.stated import ApproximateRelease, PureRelease
 from tacit.privacy.mechanisms.subset_selection import (
@@ -120,6 +125,8 @@ __all__ = [
     "RandomizedResponse",
     "RandomizedResponseRelease",
     "Release",
+    "ShuffledBits",
+    "ShuffledBitsRelease",
     "SquareRootToeplitz",
     "Staircase",
     "StaircaseRelease",
@@ -130,6 +137,7 @@ __all__ = [
     "ball_noise",
     "channel_of",
     "debiased",
+    "flipped_bit",
     "gaussian_delta",
     "gaussian_scale",
     "gaussian_steps",
