@@ -163,5 +163,8 @@ AnyEnvironment = Environment[Any, Any]
 
 def require_secure(policy: AnyPolicy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
-    rule = "seeded, because its noise has no exact sampler on a secure tape"
+    held = policy.mechanisms
+    reasons = [each.insecure_because for each in held or () if not each.secure]
+    why = reasons[0] if reasons else "nobody knows its mechanisms"
+    rule = f"seeded, because its noise is not exact on a secure tape: {why}"
     require(policy, "tape", rule, policy.secure, "secure")
