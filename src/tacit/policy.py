@@ -156,6 +156,13 @@ class Environment(ABC, Generic[Table, Trace]):
             "give them as neighbours="
         )
 
+    def every_pair(self, unit: str, horizon: int) -> list[Neighbours]:
+        """Return all the pairs of tables of a small game, for an exact audit.
+
+        By default all that `neighbours` names.
+        """
+        return self.neighbours(unit, horizon, limit=2**16)
+
 
 AnyPolicy = Policy[Any, Any, Any]
 AnyEnvironment = Environment[Any, Any]
