@@ -177,7 +177,7 @@ def outermost(x):
 
 when_compiling(lambda: print("compiling", file=sys.stderr))
 print(outermost(1.0))
-print(sum(outermost.stats.cache_misses.values()), sum(f0.bare.stats.cache_misses.values()))
+print(sum(outermost.stats.cache_misses.values()), sum(f0.part.stats.cache_misses.values()))
 """
 
 
@@ -234,4 +234,4 @@ def test_a_kernel_is_the_same_called_from_python_and_from_a_kernel():
     assert twice(2) == 18
     assert once.overloads == {}
     assert once(2) == 6
-    assert len(once.overloads) == len(once.bare.overloads) == 1
+    assert len(once.overloads) == len(once.part.overloads) == 1

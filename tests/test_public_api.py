@@ -16,7 +16,8 @@ PUBLIC = {
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample Bernoulli Beta Corruption DPIMED DPKLUCB DPSE
         Drifting EXP3 GAP GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF
-        PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB Switching TSN
+        PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB ShuffledKLUCBCF
+        Switching TSN
         TruncatedNormal UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
     """,
     "tacit.client": """
@@ -60,6 +61,7 @@ PUBLIC = {
         LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Outcome Period Piecewise
         PiecewiseRelease
         PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
+        ShuffledBits ShuffledBitsRelease
         SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared
         compose composed_delta composed_epsilon gaussian_scale keep_probability least_private
         loss_distribution numerics_of search strength

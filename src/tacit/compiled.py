@@ -9,8 +9,9 @@ without ``fastmath``. Four things numba does by default are mended here:
   inlined where it is called. A kernel that must allocate says ``@kernel(allocates=True)``.
 - It invalidates a cached kernel when its own file changes, but not when a kernel it calls, in
   another file, does. The cache is stamped with every file involved.
-- It compiles for every kernel what only a call from Python needs, a third of the time. A kernel that only
-  other kernels call goes without; and two processes never compile the same kernel side by side.
+- It optimises every kernel, makes it into machine code and gives it what a call from Python needs, which
+  is half of the time. A kernel that only other kernels call goes without (`_Part`); and two processes
+  never compile the same kernel side by side.
 - It fails where the cache names a type that the code no longer has, or was cut short. Such a
   cache counts as empty.
 """
@@ -24,7 +25,7 @@ import pickle
 import tempfile
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -35,9 +36,10 @@ try:
 except ImportError:  # not on this system: processes may then compile the same side by side
     fcntl = None  # type: ignore[assignment]
 
+from llvmlite import binding as llvm
 from numba import extending
 from numba import types as kinds
-from numba.core import caching, config, sigutils
+from numba.core import caching, codegen, compiler, config, sigutils
 from numba.core.registry import CPUDispatcher
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "bound",
     "call",
     "evaluate",
+    "interpreted",
     "kernel",
     "tell_compiling",
     "when_compiling",
@@ -57,6 +60,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 INTERPRETED: bool = bool(vars(config)["DISABLE_JIT"])
 
 _sources: dict[int, frozenset[str]] = {}
+_addressed: dict[Any, Callable[..., Any]] = {}
 
 
 @overload
@@ -123,7 +127,9 @@ def address_of(function: Callable[..., Any], *examples: Any) -> Any:
         raise TypeError(
             f"address_of: expected a kernel that returns nothing or a float: {function}"
         )
-    return code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+    address = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+    _addressed[address] = function
+    return address
 
 
 def call(address: Any, arguments: tuple[Any, ...]) -> None:
@@ -154,6 +160,59 @@ def call(address: Any, arguments: tuple[Any, ...]) -> None:
 def evaluate(address: Any, arguments: tuple[Any, ...]) -> Any:
     """Call a kernel as `call` does, and return the float that it returns."""
     return address(*arguments)
+
+
+def interpreted(
+    function: Callable[..., Any], instead: Mapping[Any, Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Return a kernel as plain Python, and with it all it calls, some of them exchanged.
+
+    Parameters
+    ----------
+    function : callable
+        A kernel.
+    instead : mapping from kernels to functions
+        What is called instead of a kernel, by whatever kernel calls it.
+
+    Examples
+    --------
+    >>> from tacit.compiled import interpreted, kernel
+    >>> @kernel
+    ... def half(x):
+    ...     return x / 2
+    >>> @kernel
+    ... def quarter(x):
+    ...     return half(half(x))
+    >>> interpreted(quarter, {half: lambda x: f"half of {x}"})("a cake")
+    'half of half of a cake'
+    """
+    twins: dict[int, Callable[..., Any]] = {id(old): new for old, new in instead.items()}
+
+    def through(address: Any, arguments: tuple[Any, ...]) -> Any:
+        return twin(_addressed.get(address, address))(*arguments)
+
+    twins[id(call)] = twins[id(evaluate)] = through
+
+    def twin(old: Any) -> Callable[..., Any]:
+        if id(old) not in twins:
+            plain = getattr(old, "py_func", old)
+            names = dict(plain.__globals__)
+            twins[id(old)] = made = types.FunctionType(
+                plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
+            )
+            for name in _names(plain.__code__):
+                value = names.get(name)
+                if id(value) in twins or isinstance(value, _Kernel | types.FunctionType):
+                    names[name] = twin(value)
+            return made
+        return twins[id(old)]
+
+    return twin(function)
+
+
+def _names(code: types.CodeType) -> frozenset[str]:
+    inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
+    return frozenset(code.co_names).union(*map(_names, inner))
 
 
 def _type_call(context: Any) -> Any:
@@ -195,29 +254,35 @@ def _compile(function: F, **options: bool) -> F:
     source = inspect.getsourcefile(function) or ""
     files = _files_of(function) | {source, __file__}
     kept = Path(source).is_file()  # a function typed at a prompt has no file to cache beside
-    # What a kernel needs to be called from Python costs a third of its compilation; one that only
-    # other kernels call goes without.
-    bare = _dispatcher(
-        function, files if kept else None, ".inner", no_cpython_wrapper=True, **options
-    )
-    dispatcher = _dispatcher(function, files if kept else None, "", **options)
-    dispatcher.bare = bare
+    part = _dispatcher(function, files if kept else None, _PartCompiler, **options)
+    dispatcher = _dispatcher(function, files if kept else None, compiler.Compiler, **options)
+    dispatcher.part = part
     if kept:
         _sources[id(dispatcher)] = files
     return cast(F, dispatcher)
 
 
-def _dispatcher(function: Any, files: frozenset[str] | None, suffix: str, **options: bool) -> Any:
+def _dispatcher(function: Any, files: frozenset[str] | None, how: Any, **options: bool) -> Any:
+    within = how is _PartCompiler
     dispatcher = _Kernel(
-        py_func=function, targetoptions={"nopython": True, "no_cfunc_wrapper": True, **options}
+        py_func=function,
+        targetoptions={
+            "nopython": True,
+            "no_cfunc_wrapper": True,
+            "no_cpython_wrapper": within,
+            **options,
+        },
+        pipeline_class=how,
     )
     if files is not None:
         dispatcher.enable_caching()
         kept: Any = cast(Any, dispatcher)._cache
+        if within:
+            kept._impl = cast(Any, _PartsKept)(function)
         index: Any = _Index
         kept._cache_file = index(
             cache_path=kept._cache_path,
-            filename_base=kept._impl.filename_base + suffix,
+            filename_base=kept._impl.filename_base + (".part" if within else ""),
             source_stamp=_stamp(files),
         )
     return dispatcher
@@ -230,20 +295,20 @@ _signature: Any = sigutils.normalize_signature
 class _Kernel(CPUDispatcher):
     """A function for Python and, within other kernels, its twin without the wrapper for Python."""
 
-    bare: Any = None
+    part: Any = None
 
     def get_call_template(self: Any, args: Any, kws: Any) -> Any:
-        return _Base.get_call_template(self.bare or self, args, kws)
+        return _Base.get_call_template(self.part or self, args, kws)
 
     def get_overload(self: Any, sig: Any) -> Any:
-        return _Base.get_overload(self.bare or self, sig)
+        return _Base.get_overload(self.part or self, sig)
 
     def compile(self: Any, sig: Any) -> Any:
         """Compile, unless another process does so already: then wait for it and load what it made."""
         args, _ = _signature(sig)
         if tuple(args) in self.overloads or self._is_kept(sig):
             return _Base.compile(self, sig)
-        with _telling, self._alone():
+        with _telling, self._alone(tuple(args)):
             return _Base.compile(self, sig)
 
     def _is_kept(self: Any, sig: Any) -> bool:
@@ -253,12 +318,13 @@ class _Kernel(CPUDispatcher):
         return kept._index_key(sig, self.targetctx.codegen()) in kept._cache_file._load_index()
 
     @contextmanager
-    def _alone(self: Any) -> Iterator[None]:
+    def _alone(self: Any, args: tuple[Any, ...]) -> Iterator[None]:
         if fcntl is None or not isinstance(self._cache, caching.FunctionCache):
             yield
             return
         # Kernels never call each other in a circle, so processes never wait in one.
-        name = hashlib.sha256(self._cache._cache_file._index_path.encode()).hexdigest()[:32]
+        what = f"{self._cache._cache_file._index_path} {args}"
+        name = hashlib.sha256(what.encode()).hexdigest()[:32]
         if name in _held:
             yield
             return
@@ -320,6 +386,76 @@ def when_compiling(tell: Callable[[], None] | None) -> None:
 def tell_compiling() -> None:
     """Say that a process started by this one compiles: who asked `when_compiling` is told, once."""
     _telling.tell()
+
+
+class _Part(codegen.JITCodeLibrary):
+    """A kernel that others call: optimised and made into machine code only where it ends up.
+
+    Numba would do both for every kernel and again for each that calls it: five calls deep, five times.
+    """
+
+    def _optimize_final_module(self) -> None:
+        """Leave that to the kernel this becomes a part of."""
+
+    def _finalize_final_module(self) -> None:
+        library: Any = self
+        library._finalize_dynamic_globals()
+        library._verify_declare_only_symbols()
+        library._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """Return 0: there is no machine code."""
+        return 0
+
+    @property
+    def codegen(self) -> Any:
+        """Whom numba asks to `set_env` of machine code."""
+        return self
+
+    def set_env(self, name: str, environment: Any) -> None:
+        """Do nothing: there is no machine code."""
+
+
+class _PartCompiler(compiler.Compiler):
+    """Numba's compiler, into a part."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        part = _Part(target.codegen(), "part")  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, part, *rest)  # type: ignore[no-untyped-call]
+
+
+class _PartsKept(caching.CompileResultCacheImpl):
+    """Keeps parts as what LLVM reads, since they have no machine code."""
+
+    def reduce(self, cres: Any) -> Any:
+        """Return what of a part can be written."""
+        code = cres.library._get_module_for_linking().as_bitcode()
+        cres.fndesc.typemap = cres.fndesc.calltypes = None
+        return code, cres.fndesc, cres.environment, cres.signature, cres.reload_init
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """Return the part that was written."""
+        code, description, environment, signature, reload = payload
+        for again in reload:
+            again()
+        part: Any = _Part(target_context.codegen(), "part")  # type: ignore[no-untyped-call]
+        part._final_module = llvm.parse_bitcode(code)
+        part._finalize_final_module()
+        made: Any = compiler.compile_result
+        return made(
+            typing_context=target_context.typing_context,
+            target_context=target_context,
+            library=part,
+            environment=environment,
+            entry_point=target_context.get_executable(part, description, environment),
+            fndesc=description,
+            type_annotation="",
+            signature=signature,
+            objectmode=False,
+            lifted=(),
+            reload_init=reload,
+            referenced_envs=(),
+        )
 
 
 class _Index(caching.IndexDataCacheFile):

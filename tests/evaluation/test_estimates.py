@@ -80,3 +80,27 @@ def test_an_arm_that_was_never_shown_says_nothing():
 def test_a_target_is_probabilities(target):
     with pytest.raises(ValueError, match="expected target"):
         importance_weighted(logged(10), np.array(target))
+
+
+def test_the_estimates_are_those_of_obp():
+    """Another library's estimators on one log, among them arms the target never shows."""
+    ope = pytest.importorskip("obp.ope", reason="obp is not installed: pip install 'tacit[dev]'")
+    log = logged(5_000)
+    expected = np.array([0.1, 0.6, 0.4])
+    for target in (TARGET, np.array([0.0, 0.25, 0.75])):
+        given = {
+            "reward": log.rewards,
+            "action": log.arms,
+            "position": np.zeros(len(log), int),
+            "pscore": log.propensities,
+            "action_dist": np.tile(target[:, None], (len(log), 1, 1)),
+        }
+        theirs = ope.InverseProbabilityWeighting().estimate_policy_value(**given)
+        assert importance_weighted(log, target).value == pytest.approx(theirs, rel=1e-12)
+        theirs = ope.SelfNormalizedInverseProbabilityWeighting().estimate_policy_value(**given)
+        assert self_normalised(log, target).value == pytest.approx(theirs, rel=1e-12)
+        model = np.tile(expected[:, None], (len(log), 1, 1))
+        theirs = ope.DoublyRobust().estimate_policy_value(
+            **given, estimated_rewards_by_reg_model=model
+        )
+        assert doubly_robust(log, target, expected).value == pytest.approx(theirs, rel=1e-12)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.checks import Rule, require
 from tacit.compiled import kernel
 
-__all__ = ["Exploration", "ExplorationFunction", "exploration_of", "level"]
+__all__ = ["Exploration", "ExplorationFunction", "exploration_of", "level", "level_at"]
 
 _NAMED = {"paper": 3.0, "log": 0.0}
 _KNOTS, _LAST = 64, 43.0  # knots for each unit of ln t, up to t = e^43
@@ -60,9 +60,8 @@ def exploration_of(owner: Any, f: str | Callable[[float], float]) -> Exploration
     return Exploration(0.0, np.maximum(knots, 0.0))
 
 
-@kernel
-def level(f: Any, s: Any) -> Any:
-    """Return f(s), at least 0."""
+def level_at(f: Any, s: Any) -> Any:
+    """Return f(s), at least 0; what is not a kernel asks here, and waits for no compilation."""
     if s <= 1.0:
         return 0.0 if f.knots.size == 0 else f.knots[0]
     x = math.log(s)
@@ -71,3 +70,6 @@ def level(f: Any, s: Any) -> Any:
     x *= _KNOTS
     i = min(int(x), f.knots.size - 2)
     return f.knots[i] + min(x - i, 1.0) * (f.knots[i + 1] - f.knots[i])
+
+
+level = kernel(level_at)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.corruption import Corruption, check_privacy, corrupted, corruption_of
-from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
+from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level, level_at
 from tacit.arms.klucb import first_untried
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
@@ -169,7 +169,7 @@ class SWKLUCBCF(LocalPolicy):
         return Rule(
             window=self.window_rounds,
             exploration=f,
-            level=float(level(f, float(self.window_rounds))),
+            level=float(level_at(f, float(self.window_rounds))),
             private=int(corruption is not None),
             ends=held.ends(self.n_arms if len(held.values) > 1 else 1),
             all_arms=np.arange(self.n_arms),

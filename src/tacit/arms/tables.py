@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
+from tacit.compiled import address_of, evaluate, kernel
 from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
 __all__ = ["Table", "Trace", "edit_rewards", "new_trace", "observe", "reward"]
@@ -58,6 +58,8 @@ class Table(NamedTuple):
     """Shape (E,) each: the overridden entries."""
     graph_starts: NDArray[np.int64] = np.zeros(1, np.int64)
     """Shape (G,): the first round of each feedback graph."""
+    beta: Any = 0
+    """Where the code that draws a beta reward begins, if there are any: others need not compile it."""
 
 
 class Trace(NamedTuple):
@@ -204,12 +206,17 @@ def _gamma(key0: Any, key1: Any, t: Any, a: Any, k: Any, shape: Any) -> Any:
                 return boost * d * v
 
 
-@kernel(inlined=False)
+@kernel
 def _beta(key0: Any, key1: Any, t: Any, a: Any, mean: Any, concentration: Any) -> Any:
     # Even words feed one gamma variate, odd words the other.
     x = _gamma(key0, key1, t, a, 0, mean * concentration)
     y = _gamma(key0, key1, t, a, 1, (1.0 - mean) * concentration)
     return x / (x + y)
+
+
+def beta_code() -> Any:
+    """Return where the code that draws a beta reward begins."""
+    return address_of(_beta, np.uint64(0), np.uint64(0), 0, 0, 0.5, 1.0)
 
 
 @kernel
@@ -250,7 +257,9 @@ def reward_of(table: Any, t: Any, a: Any, word: Any) -> Any:
     if table.kind == NORMAL:
         x = inverse_normal(zero + to_unit(word) * span)
         return min(1.0, max(0.0, mean + table.spread * x))
-    return _beta(table.key0, table.key1, t, a, mean, table.spread)
+    return evaluate(
+        table.beta, (table.key0, table.key1, np.int64(t), np.int64(a), mean, table.spread)
+    )
 
 
 @kernel

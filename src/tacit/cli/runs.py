@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any
 
 import typer
@@ -138,9 +139,11 @@ def _run_study(
 ) -> None:
     from tacit.privacy import brief
     from tacit.report import draw_curves
+    from tacit.report.style import prepare_drawing
     from tacit.simulation import run_study
     from tacit.state import write_atomically
 
+    Thread(target=prepare_drawing, daemon=True).start()  # while the repetitions are played
     with progress_bar(study.name) as progress:
         result = run_study(
             study,

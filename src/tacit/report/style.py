@@ -10,7 +10,7 @@ from typing import Any
 
 from tacit.state import write_atomically
 
-__all__ = ["COLOURS", "DASHES", "MAP_COLOURS", "figure", "looks", "save_figure"]
+__all__ = ["COLOURS", "DASHES", "MAP_COLOURS", "figure", "looks", "prepare_drawing", "save_figure"]
 
 #: Okabe and Ito's palette, dark first: distinct with any form of colour vision and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
@@ -42,6 +42,13 @@ _RC: Any = {
     "svg.hashsalt": "tacit",
     "svg.fonttype": "path",
 }
+
+
+def prepare_drawing() -> None:
+    """Import what drawing needs, which takes half a second."""
+    import matplotlib.backends.backend_agg
+    import matplotlib.backends.backend_svg
+    import matplotlib.figure  # noqa: F401
 
 
 @contextmanager

@@ -57,7 +57,10 @@ class Experiment:
         self._snapshot_at = 0
         self.seq = 0
         self._waiting: deque[_Ticket] = deque()
-        self._core: Core | None = self._build()
+        self._core: Core | None = None
+        if store is not None:
+            store.own(name)
+        self._core = self._build()
 
     @property
     def core(self) -> Core:
@@ -226,6 +229,7 @@ class Experiment:
     def _rebuilt(self) -> Core:
         if self._store is None:
             raise BrokenError("Learner: a command failed half-way; load the last save")
+        self._store.own(self.name)
         return self._build()
 
 

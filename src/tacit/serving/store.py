@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.serving.core import Event
 
-__all__ = ["Kept", "MemoryStore", "Snapshot", "Store", "StoreError"]
+__all__ = ["Kept", "MemoryStore", "NotOwnedError", "Snapshot", "Store", "StoreError"]
 
 
 class StoreError(RuntimeError):
     """The store cannot be used, or a commit failed; what was not committed was not answered."""
+
+
+class NotOwnedError(StoreError):
+    """Another process owns the experiment, and is to be asked instead."""
 
 
 class Snapshot(NamedTuple):
@@ -40,9 +45,16 @@ class Kept(NamedTuple):
 class Store(ABC):
     """Events of experiments, durable once `append` returns."""
 
+    beside: Path | None = None
+    """What the names of the files outside of it begin with, if it has such: its mark, its key."""
+
     @abstractmethod
     def create(self, experiment: str, description: dict[str, Any]) -> None:
         """Make a new experiment."""
+
+    @abstractmethod
+    def own(self, experiment: str) -> None:
+        """Take an experiment before it is loaded; then nobody else appends. Or `NotOwnedError`."""
 
     @abstractmethod
     def load(self, experiment: str) -> Kept | None:
@@ -110,6 +122,9 @@ class MemoryStore(Store):
             raise StoreError(f"{experiment}: expected a new name, got one in use")
         self._described[experiment] = description
         self._events[experiment], self._last[experiment] = {}, (0, 0, 0)
+
+    def own(self, experiment: str) -> None:
+        """Do nothing: nobody else sees this memory."""
 
     def load(self, experiment: str) -> Kept | None:
         """Return what is known of an experiment."""
