@@ -223,7 +223,7 @@ def _row(n: int, where: str, clock: Clock, seconds: float) -> None:
     print(f"{n:9,}  {where:12}  {wall:16.3f} {cpu:12.3f} {clock.bytes / 1e9:12.2f} {seconds:11.1f}")
 
 
-def lost(log: int = 5, rounds: int = 400) -> None:
+def lost(log: int = 5, rounds: int = 150) -> None:
     policy, environment = DiffusionLearning(n_states=STATES), society(10**log)
 
     def run(progress: Any) -> tuple[float, Any]:
