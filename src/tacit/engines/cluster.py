@@ -14,6 +14,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tacit.checks import require
@@ -214,15 +215,17 @@ class _ActorCrew(Crew):
             self._ray.kill(actor)
 
     def _get(self, answers: Any) -> Any:
+        exceptions = self._ray.exceptions
         try:
             return self._ray.get(answers)
-        except self._ray.exceptions.RayTaskError as error:
-            cause = getattr(error, "cause", None)
-            if isinstance(cause, self._ray.exceptions.RayError):
-                raise LostError(_first_line(cause)) from None
-            raise (cause if isinstance(cause, Exception) else error) from None
-        except self._ray.exceptions.RayError as error:
-            raise LostError(_first_line(error)) from None
+        except exceptions.RayError as error:
+            cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
+            for each in answers if isinstance(answers, list) else ():
+                with suppress(Exception):  # the others have no news, but Ray would say so
+                    self._ray.get(each)
+        if isinstance(cause, exceptions.RayError):
+            raise LostError(_first_line(cause))
+        raise cause
 
 
 class _Actor:
