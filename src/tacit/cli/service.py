@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,14 +23,14 @@ token = typer.Typer(help="Who may decide, report and administer.")
 app.add_typer(experiment, name="experiment")
 app.add_typer(token, name="token")
 
-Store = Annotated[Path, typer.Option(help="The file that everything is kept in.")]
+Store = Annotated[str, typer.Option(help="What everything is kept in: a file, or postgresql://...")]
 Url = Annotated[str, typer.Option(envvar="TACIT_URL", help="Where the service is; also TACIT_URL.")]
 Secret = Annotated[
     str | None,
     typer.Option("--token", help="An administrator's token; else the variable TACIT_TOKEN."),
 ]
 Name = Annotated[str, typer.Argument(help="The experiment.")]
-_STORE = Path("tacit.db")
+_STORE = "tacit.db"
 _URL = "http://127.0.0.1:8000"
 
 
@@ -40,6 +42,13 @@ def serve(
     restored: Annotated[
         bool, typer.Option("--restored", help="Go on from an old copy; what was lost is spent.")
     ] = False,
+    beside: Annotated[
+        Path | None,
+        typer.Option(help="With PostgreSQL: what the mark's and the key's file names begin with."),
+    ] = None,
+    internal: Annotated[
+        str, typer.Option(help="With PostgreSQL: where other processes reach this one.")
+    ] = "127.0.0.1:0",
 ) -> None:
     """Run the decision service on a store, made if there is none, until Ctrl-C.
 
@@ -56,7 +65,7 @@ def serve(
             f"the service needs more parts ({error.name}); pip install 'tacit[service]'"
         ) from None
     try:
-        opened = open_service(store, restored=restored)
+        opened = open_service(store, restored=restored, beside=beside, internal=internal)
     except StoreError as error:
         raise ValueError(str(error)) from None
 
@@ -65,7 +74,7 @@ def serve(
             print(f"token    {opened.first_token}  (administrator; not shown again)")
         count = len(opened.host.experiments)
         print(
-            f"serving  {address}  {count} experiment{'' if count == 1 else 's'} in {store}",
+            f"serving  {address}  {count} experiment{'' if count == 1 else 's'} in {opened.host.store.place}",
             flush=True,
         )
 
@@ -222,9 +231,8 @@ def create_token(
 
     Example: `tacit token create shop --store example.db`
     """
-    from tacit.service.server import tokens_of
-
-    print(tokens_of(store).create(name, scope or ["decide", "report"], origin or []))
+    with _tokens(store) as tokens:
+        print(tokens.create(name, scope or ["decide", "report"], origin or []))
 
 
 @token.command("list")
@@ -233,12 +241,11 @@ def list_tokens(store: Store = _STORE, as_json: Json = False) -> None:
 
     Example: `tacit token list --store example.db --json`
     """
-    from tacit.service.server import tokens_of
-
-    rows = [
-        {"name": each.name, "scopes": " ".join(each.scopes), "origins": " ".join(each.origins)}
-        for each in tokens_of(store).known()
-    ]
+    with _tokens(store) as tokens:
+        rows = [
+            {"name": each.name, "scopes": " ".join(each.scopes), "origins": " ".join(each.origins)}
+            for each in tokens.known()
+        ]
     if rows or as_json:
         show(rows, as_json)
     else:
@@ -253,10 +260,20 @@ def revoke(
 
     Example: `tacit token revoke --help`
     """
-    from tacit.service.server import tokens_of
-
-    tokens_of(store).revoke(name)
+    with _tokens(store) as tokens:
+        tokens.revoke(name)
     print(f"revoked {name}")
+
+
+@contextlib.contextmanager
+def _tokens(store: str) -> Iterator[Any]:
+    from tacit.service.server import tokens_of
+    from tacit.serving.store import StoreError
+
+    try:
+        yield tokens_of(store)
+    except StoreError as error:
+        raise ValueError(str(error)) from None
 
 
 def _ask(url: str, secret: str | None, method: str, path: str, body: Any = None) -> Any:

@@ -109,7 +109,8 @@ class ClusterHost(Host):
         self._lines: dict[str, _Line] = {}
         self._owners: dict[str, Server] = {}
         self._named: tuple[float, frozenset[str]] = (float("-inf"), frozenset())
-        self._listening: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[asyncio.Server] | None = None
+        self._asking: set[asyncio.StreamWriter] = set()
         self._refused: set[str] = set()
         store.announce(f"{name}:{self._socket.getsockname()[1]}")
 
@@ -122,12 +123,16 @@ class ClusterHost(Host):
     def start(self) -> None:
         """Listen to the other processes, and look after what is due."""
         super().start()
-        self._listening = asyncio.create_task(self._listen())
+        self._listening = asyncio.create_task(
+            asyncio.start_server(self._serve, sock=self._socket, limit=1 << 16)
+        )
 
     async def stop(self) -> None:
         """Finish what was accepted, and leave the experiments to others."""
         if self._listening is not None:
-            self._listening.cancel()
+            (await self._listening).close()
+        for writer in list(self._asking):
+            writer.close()
         for line in self._lines.values():
             line.close()
         await super().stop()
@@ -198,13 +203,9 @@ class ClusterHost(Host):
         """Return what all other processes answer."""
         return await asyncio.gather(*(ask(self._line(each)) for each in self.elsewhere()))
 
-    async def _listen(self) -> None:
-        server = await asyncio.start_server(self._serve, sock=self._socket, limit=1 << 16)
-        async with server:
-            await server.serve_forever()
-
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks: set[asyncio.Task[None]] = set()
+        self._asking.add(writer)
         try:
             async with asyncio.timeout(_PATIENCE):
                 mine = secrets.token_bytes(32)
@@ -224,6 +225,7 @@ class ClusterHost(Host):
             pass
         finally:
             writer.close()
+            self._asking.discard(writer)
 
     async def _answer(self, asked: Asked, writer: asyncio.StreamWriter) -> None:
         assert self.app is not None
@@ -420,8 +422,8 @@ class _Line:
                     waiting.set_exception(UnansweredError())
 
     def close(self) -> None:
-        if self._reading is not None:
-            self._reading.cancel()
+        if self._writer is not None:
+            self._writer.close()
 
 
 def _proof(secret: bytes, who: bytes, first: bytes, second: bytes) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import secrets
 import signal
@@ -17,8 +18,9 @@ from starlette.applications import Starlette
 from tacit.checks import require
 from tacit.service.app import make_app
 from tacit.service.hosting import Host
-from tacit.service.tokens import Tokens
-from tacit.serving.sqlite import SQLiteStore
+from tacit.service.tokens import SharedTokens, Tokens
+from tacit.serving.opening import is_database, open_store
+from tacit.serving.store import Store
 
 __all__ = ["Opened", "open_service", "pseudonym_key", "serve", "tokens_of"]
 
@@ -58,9 +60,9 @@ def open_service(
         For a database: ``HOST:PORT`` at which the other processes reach this one.
     """
     many = is_database(store)
-    place = Path(store if beside is None else beside) if not many or beside is not None else None
-    if place is not None:
-        place.parent.mkdir(parents=True, exist_ok=True)
+    outside = beside if many else store
+    if outside is not None:
+        Path(outside).parent.mkdir(parents=True, exist_ok=True)
     kept = open_store(store, beside=beside, restored=restored)
     try:
         assert kept.beside is not None
@@ -72,10 +74,7 @@ def open_service(
         raise
     app = make_app(host, tokens)
     if many:
-        from tacit.service.cluster import Forwarding
-
-        app.add_middleware(Forwarding, host=host)
-        host.app = app
+        _join(app, host)
     return Opened(app, host, tokens, first)
 
 
@@ -88,6 +87,14 @@ def _clustered(store: Store, secret: bytes, internal: str) -> Host:
     assert isinstance(store, PostgresStore)
     store.require_key(secret)
     return ClusterHost(store, secret, internal=internal)
+
+
+def _join(app: Starlette, host: Host) -> None:
+    from tacit.service.cluster import ClusterHost, Forwarding
+
+    assert isinstance(host, ClusterHost)
+    app.add_middleware(Forwarding, host=host)
+    host.app = app
 
 
 def tokens_of(store: str | os.PathLike[str]) -> Tokens:

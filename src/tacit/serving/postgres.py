@@ -41,6 +41,7 @@ _CLUSTER = """
         seen TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
     );
     CREATE TABLE tokens (name TEXT PRIMARY KEY, body TEXT NOT NULL);
+    ALTER TABLE tacit_store ADD COLUMN pseudonyms TEXT;
 """
 _VERSION = """
     CREATE TABLE tacit_store (
@@ -320,6 +321,20 @@ class PostgresStore(SQLStore):
     def secret(self) -> bytes:
         """What the processes on one database know each other by."""
         return bytes(self._query("SELECT secret FROM tacit_store")[0][0])
+
+    def require_key(self, key: bytes) -> None:
+        """Raise `StoreError` unless this key of pseudonyms is that of the other processes."""
+        mine = hashlib.blake2b(b"pseudonyms", key=key, digest_size=16).hexdigest()
+        with self._writing():
+            [(known,)] = self._query(
+                "UPDATE tacit_store SET pseudonyms = coalesce(pseudonyms, ?) RETURNING pseudonyms",
+                mine,
+            )
+        if known != mine:
+            raise StoreError(
+                f"{self.place}: expected the key of pseudonyms that the other processes have "
+                f"({self.beside}.key, or TACIT_PSEUDONYM_KEY), got another"
+            )
 
     # The end
 
