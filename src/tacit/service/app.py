@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.service import dashboard, metrics, ofrep, openapi
+from tacit.service import dashboard, export, metrics, ofrep, openapi
 from tacit.service.description import places
 from tacit.service.hosting import Host, Hosted
 from tacit.service.messages import (
@@ -89,6 +89,7 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
         Route("/v1/experiments/{name}/decisions/{id}/shown", shown, methods=["POST"]),
         Route("/v1/experiments/{name}/reports", report, methods=["POST"]),
         Route("/v1/experiments/{name}/statistics", statistics, methods=["GET"]),
+        Route("/v1/experiments/{name}/released", export.released, methods=["GET"]),
         Route("/ofrep/v1/evaluate/flags/{name}", ofrep.evaluate, methods=["POST"]),
         Route("/ofrep/v1/evaluate/flags", ofrep.evaluate_all, methods=["POST"]),
         Route("/healthz", healthy, methods=["GET"]),
@@ -186,26 +187,38 @@ async def report(request: Request) -> Response:
     hosted = hosted_of(request)
     sent = _reports.decode(await body_of(request))
     if isinstance(sent, Report):
-        done: CoreReceipt = await hosted.ask(Core.report, sent.id, _value(hosted, sent))
-        request.app.state.metrics.reports.labels(hosted.name, done.status).inc()
-        return json_answer(Receipt(done.id, done.status, done.reason))  # type: ignore[arg-type]
+        receipt = await _taken(hosted, sent)
+        request.app.state.metrics.count(hosted, receipt.status)
+        return json_answer(receipt)
     if len(sent) > _MAX_REPORTS:
         raise RequestError(413, f"expected at most {_MAX_REPORTS:,} reports, got {len(sent):,}")
     # All at once, so that they share a commit.
     receipts = await asyncio.gather(*(_one_of_many(hosted, each) for each in sent))
     for receipt in receipts:
-        request.app.state.metrics.reports.labels(hosted.name, receipt.status).inc()
+        request.app.state.metrics.count(hosted, receipt.status)
     return json_answer(Receipts(receipts))
+
+
+async def _taken(hosted: Hosted, sent: Report) -> Receipt:
+    try:
+        done: CoreReceipt = await hosted.ask(Core.report, sent.id, _value(hosted, sent))
+    except RefusedError as error:
+        if error.reason != "answered" or not hosted.core.hides_silence:
+            raise
+        done = CoreReceipt(sent.id, "repeated")
+    if hosted.core.hides_silence:
+        # The same for whoever asks again: neither whether it was answered nor with what.
+        return Receipt(sent.id, "held" if sent.id in hosted.core.open else "late")
+    return Receipt(done.id, done.status, done.reason)  # type: ignore[arg-type]
 
 
 async def _one_of_many(hosted: Hosted, sent: Report) -> Receipt:
     try:
-        done: CoreReceipt = await hosted.ask(Core.report, sent.id, _value(hosted, sent))
+        return await _taken(hosted, sent)
     except RefusedError as error:
         return Receipt(sent.id, "refused", f"{error.reason}: {error}")
     except ValueError as error:
         return Receipt(sent.id, "refused", f"invalid: {error}")
-    return Receipt(done.id, done.status, done.reason)  # type: ignore[arg-type]
 
 
 def _value(hosted: Hosted, sent: Report) -> Any:
@@ -299,11 +312,18 @@ class _Guard:
         }
         extra = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
         if allowed and origin is not None:
-            extra += [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+            extra += [
+                (b"access-control-allow-origin", origin),
+                (b"access-control-expose-headers", b"etag, retry-after"),
+                (b"vary", b"origin"),
+            ]
         if scope["method"] == "OPTIONS" and allowed:
             extra += [
                 (b"access-control-allow-methods", b"POST, GET"),
-                (b"access-control-allow-headers", b"authorization, content-type, idempotency-key"),
+                (
+                    b"access-control-allow-headers",
+                    b"authorization, content-type, idempotency-key, if-none-match",
+                ),
                 (b"access-control-max-age", b"600"),
             ]
             await send({"type": "http.response.start", "status": 204, "headers": extra})
@@ -330,6 +350,8 @@ class _Guard:
         except Exception as error:
             # Nothing goes further up, where a server would print what was sent in a traceback.
             metrics.log("fault", Request(scope), detail=type(error).__name__)
-            if not begun:
-                fault = "a fault of the service; it was logged and nothing was answered for it"
-                await problem(500, fault)(scope, receive, with_headers)
+            if begun:
+                # Half an answer must not look like a whole one: the connection is cut.
+                raise RuntimeError("an answer was cut short") from None
+            fault = "a fault of the service; it was logged and nothing was answered for it"
+            await problem(500, fault)(scope, receive, with_headers)

@@ -18,7 +18,7 @@ import secrets
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -42,7 +42,6 @@ _FORWARDED = "tacit.forwarded"
 _PATIENCE = 5.0
 _MOST_WAITING = 4096
 _LARGEST = 2 * MAX_BODY + (1 << 16)
-_ANSWER = 16 * MAX_BODY
 _MISDIRECTED = 421
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -60,17 +59,18 @@ class Asked(msgspec.Struct, array_like=True):
     body: bytes
 
 
-class Answered(msgspec.Struct, array_like=True):
-    """What came of it."""
+class Piece(msgspec.Struct, array_like=True):
+    """A part of an answer on its way back; the first one has status and headers."""
 
     number: int
     status: int
     headers: list[tuple[bytes, bytes]]
     body: bytes
+    more: bool
 
 
 _asked = msgspec.msgpack.Decoder(Asked)
-_answered = msgspec.msgpack.Decoder(Answered)
+_piece = msgspec.msgpack.Decoder(Piece)
 
 
 class UnreachableError(Exception):
@@ -79,6 +79,25 @@ class UnreachableError(Exception):
 
 class UnansweredError(Exception):
     """What was sent got no answer: it may have been done or not."""
+
+
+class Answer:
+    """What another process answers, as it comes in."""
+
+    def __init__(self, first: Piece, following: Callable[[], Awaitable[Piece]]) -> None:
+        self.status, self.headers = first.status, first.headers
+        self._last, self._following = first, following
+
+    async def pieces(self) -> AsyncIterator[tuple[bytes, bool]]:
+        """Return the parts of its body, each with whether there are more."""
+        yield self._last.body, self._last.more
+        while self._last.more:
+            self._last = await self._following()
+            yield self._last.body, self._last.more
+
+    async def whole(self) -> bytes:
+        """Return its body."""
+        return b"".join([body async for body, _ in self.pieces()])
 
 
 class ClusterHost(Host):
@@ -166,7 +185,7 @@ class ClusterHost(Host):
         """Return the other processes."""
         return [each for each in self.store.servers() if each.id != self.store.server]
 
-    async def find(self, name: str, ask: Callable[[_Line], Awaitable[Answered]]) -> Answered | None:
+    async def find(self, name: str, ask: Callable[[_Line], Awaitable[Answer]]) -> Answer | None:
         """Return what the owner of an experiment answers; None if it is to be answered here."""
         until, pause = time.monotonic() + _PATIENCE, 0.02
         while True:
@@ -199,9 +218,10 @@ class ClusterHost(Host):
             line = self._lines[server.address] = _Line(server.address, self._known_by)
         return line
 
-    async def ask_all(self, ask: Callable[[_Line], Awaitable[Answered]]) -> list[Answered]:
-        """Return what all other processes answer."""
-        return await asyncio.gather(*(ask(self._line(each)) for each in self.elsewhere()))
+    async def ask_all(self, ask: Callable[[_Line], Awaitable[Answer]]) -> list[bytes]:
+        """Return what all other processes answer, if they do."""
+        answers = await asyncio.gather(*(ask(self._line(each)) for each in self.elsewhere()))
+        return [await answer.whole() for answer in answers if answer.status == 200]
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         tasks: set[asyncio.Task[None]] = set()
@@ -244,8 +264,27 @@ class ClusterHost(Host):
             "server": None,
             _FORWARDED: True,
         }
-        status, headers, body = await _collected(self.app, scope, asked.body)
-        _write(writer, _encode(Answered(asked.number, status, headers, body)))
+        start: Message = {"status": 500, "headers": []}
+
+        async def send(message: Message) -> None:
+            nonlocal start
+            if message["type"] == "http.response.start":
+                start = message
+                return
+            body, more = message.get("body", b""), message.get("more_body", False)
+            headers = [(bytes(name), bytes(value)) for name, value in start["headers"]]
+            for at in range(0, max(1, len(body)), MAX_BODY):
+                left = more or at + MAX_BODY < len(body)
+                part = body[at : at + MAX_BODY]
+                _write(writer, _encode(Piece(asked.number, start["status"], headers, part, left)))
+                headers = []
+            with contextlib.suppress(OSError):
+                await writer.drain()
+            start = {"status": start["status"], "headers": []}
+
+        with contextlib.suppress(Exception):
+            # The service has logged and answered its own faults.
+            await self.app(scope, _given(asked.body), send)
 
     def _proof(self, who: bytes, first: bytes, second: bytes) -> bytes:
         return _proof(self._known_by, who, first, second)
@@ -306,7 +345,7 @@ class Forwarding:
             if answer is None:
                 await self._app(scope, _given(body), send)
             else:
-                await _sent(answer.status, answer.headers, answer.body, send)
+                await _relay(answer, send)
 
     async def _all(
         self, fields: tuple[str, str], scope: Scope, receive: Receive, send: Send
@@ -332,11 +371,7 @@ class Forwarding:
             )
             return
         many, by = fields
-        rows = [
-            row
-            for text in (here, *(answer.body for answer in there if answer.status == 200))
-            for row in msgspec.json.decode(text)[many]
-        ]
+        rows = [row for text in (here, *there) for row in msgspec.json.decode(text)[many]]
         merged = msgspec.json.encode({many: sorted(rows, key=lambda row: str(row[by]))})
         left = [pair for pair in headers if pair[0] not in (b"content-length", b"etag")]
         if any(name == b"etag" for name, _ in headers):
@@ -354,20 +389,21 @@ class _Line:
 
     def __init__(self, address: str, secret: bytes) -> None:
         self._address, self._secret = address, secret
-        self._waiting: dict[int, asyncio.Future[Answered]] = {}
+        self._waiting: dict[int, asyncio.Queue[Piece | None]] = {}
         self._number = 0
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._opening = asyncio.Lock()
 
-    async def ask(self, scope: Scope, body: bytes) -> Answered:
+    async def ask(self, scope: Scope, body: bytes) -> Answer:
         """Return what is answered; raise `UnreachableError` if nothing was sent."""
         writer = await self._open()
         if len(self._waiting) >= _MOST_WAITING:
             raise UnreachableError
         self._number += 1
+        number = self._number
         asked = Asked(
-            self._number,
+            number,
             scope["method"],
             scope["path"],
             scope["query_string"],
@@ -375,16 +411,24 @@ class _Line:
             list(scope["headers"]),
             body,
         )
-        waiting: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
-        self._waiting[asked.number] = waiting
+        queue: asyncio.Queue[Piece | None] = asyncio.Queue()
+        self._waiting[number] = queue
         _write(writer, _encode(asked))
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                return await waiting
-        except TimeoutError:
-            raise UnansweredError from None
-        finally:
-            self._waiting.pop(asked.number, None)
+
+        async def following() -> Piece:
+            piece = None
+            try:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_PATIENCE):
+                        piece = await queue.get()
+                if piece is None:
+                    raise UnansweredError
+                return piece
+            finally:
+                if piece is None or not piece.more:
+                    self._waiting.pop(number, None)
+
+        return Answer(await following(), following)
 
     async def _open(self) -> asyncio.StreamWriter:
         async with self._opening:
@@ -409,17 +453,15 @@ class _Line:
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
-                answer = _answered.decode(await _read(reader, _ANSWER))
-                waiting = self._waiting.get(answer.number)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(answer)
+                piece = _piece.decode(await _read(reader, _LARGEST))
+                if piece.number in self._waiting:
+                    self._waiting[piece.number].put_nowait(piece)
         except (OSError, EOFError, ValueError, msgspec.MsgspecError):
             pass
         finally:
             writer.close()
             for waiting in self._waiting.values():
-                if not waiting.done():
-                    waiting.set_exception(UnansweredError())
+                waiting.put_nowait(None)
 
     def close(self) -> None:
         if self._writer is not None:
@@ -488,6 +530,13 @@ async def _collected(
 async def _sent(status: int, headers: list[tuple[bytes, bytes]], body: bytes, send: Send) -> None:
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+async def _relay(answer: Answer, send: Send) -> None:
+    start = {"type": "http.response.start", "status": answer.status, "headers": answer.headers}
+    await send(start)
+    async for body, more in answer.pieces():
+        await send({"type": "http.response.body", "body": body, "more_body": more})
 
 
 def _unavailable(detail: str, status: int = 503) -> Any:

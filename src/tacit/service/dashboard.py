@@ -236,7 +236,7 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "late": found.late,
         "missing": found.missing_share,
         "budgets": _budgets(hosted),
-        "events": hosted.experiment.seq,
+        "events": None if core.hides_silence else hosted.experiment.seq,
         "horizon": core.decider.horizon,
         "past_horizon": core.past_horizon,
     }

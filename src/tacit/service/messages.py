@@ -166,7 +166,7 @@ class Described(Struct):
     """What a device is told; null where that depends on the decision."""
     secure: bool
     version: int
-    """How many events the log has."""
+    """Grows with every change of the mode, the options, the people or the budgets."""
 
 
 class Statistic(Struct):
@@ -177,7 +177,8 @@ class Statistic(Struct):
     decided: int
     shown: int
     learned: int
-    silent: int
+    silent: int | None
+    """Null where it is protected who answered."""
     estimate: float | None
     low: float | None
     high: float | None
@@ -189,9 +190,9 @@ class Statistics(Struct):
     experiment: str
     rounds: int
     open: int
-    late: int
+    late: int | None
     missing_share: float | None
-    """Of the reports that were due, how many never came."""
+    """Of the reports that were due, how many did not come in time; null where that is protected."""
     confidence: float
     options: list[Statistic]
 

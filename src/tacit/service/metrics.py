@@ -12,6 +12,7 @@ from prometheus_client.core import GaugeMetricFamily
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tacit.service.hosting import Hosted
 from tacit.service.telling import tallied
 
 __all__ = ["Metrics", "exposed", "log"]
@@ -28,6 +29,11 @@ class Metrics:
             ["experiment", "status"],
             registry=self.registry,
         )
+
+    def count(self, hosted: Hosted, status: str) -> None:
+        """Count a report, unless it is protected who answered."""
+        if not hosted.core.hides_silence:
+            self.reports.labels(hosted.name, status).inc()
 
 
 class _State:
@@ -54,8 +60,9 @@ class _State:
             for option, tally in zip(tallied(core), core.tallies, strict=True):
                 families["decided"].add_metric([name, option], tally[0])
             families["open"].add_metric([name], len(core.open))
-            families["events"].add_metric([name], hosted.experiment.seq)
-            families["silent"].add_metric([name], core.silent)
+            if not core.hides_silence:
+                families["events"].add_metric([name], hosted.experiment.seq)
+                families["silent"].add_metric([name], core.silent)
         return families.values()
 
 

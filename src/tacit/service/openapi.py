@@ -151,6 +151,14 @@ def described() -> dict[str, Any]:
                 "Released values", "decide", done=_answer("By option.", _ref(m.Statistics))
             ),
         },
+        "/v1/experiments/{name}/released": {
+            "parameters": [_NAME],
+            "get": _operation(
+                "Everything released so far",
+                "admin",
+                done=_answer("A line of JSON for each thing.", {"type": "string"}, "x-ndjson"),
+            ),
+        },
         "/ofrep/v1/evaluate/flags/{name}": {
             "parameters": [_NAME],
             "post": _operation(

@@ -97,6 +97,7 @@ def tallied(core: Core) -> list[str]:
 def statistics_of(hosted: Hosted) -> Statistics:
     """Return what may be seen of an experiment in numbers."""
     core = hosted.core
+    hidden = core.hides_silence
     estimates = core.decider.estimates(core.tallies) or [None] * len(core.tallies)
     rows = []
     for i, (name, tally) in enumerate(zip(tallied(core), core.tallies, strict=True)):
@@ -108,19 +109,19 @@ def statistics_of(hosted: Hosted) -> Statistics:
                 decided=int(tally[0]),
                 shown=int(tally[1]),
                 learned=int(tally[2]),
-                silent=int(tally[3]),
+                silent=None if hidden else int(tally[3]),
                 estimate=value,
                 low=low,
                 high=high,
             )
         )
-    due = core.learned + core.silent + core.late
+    due = core.learned + core.silent
     return Statistics(
         experiment=hosted.name,
         rounds=core.rounds,
         open=len(core.open),
-        late=core.late,
-        missing_share=(core.silent + core.late) / due if due else None,
+        late=None if hidden else core.late,
+        missing_share=None if hidden or not due else core.silent / due,
         confidence=0.95,
         options=rows,
     )
@@ -149,5 +150,5 @@ def describe(hosted: Hosted) -> Described:
         epsilon_per_report=epsilon if math.isfinite(epsilon) else None,
         instructions=core.decider.instructions(0, None, core.terms.default) if fixed else None,
         secure=hosted.policy.secure,
-        version=hosted.experiment.seq,
+        version=1 + core.changes,
     )

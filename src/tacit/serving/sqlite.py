@@ -17,7 +17,7 @@ from typing import Any
 from tacit.serving.sql import MIGRATIONS, TYPES, SQLStore
 from tacit.serving.store import StoreError
 
-__all__ = ["SQLiteStore"]
+__all__ = ["SQLiteStore", "lock_of"]
 
 _APPLICATION = 0x7AC1D
 _WORDS = {
@@ -44,7 +44,7 @@ class SQLiteStore(SQLStore):
     def __init__(self, path: str | os.PathLike[str], *, restored: bool = False) -> None:
         self.path = Path(path)
         super().__init__(str(self.path), self.path, restored=restored)
-        self._lock = _lock(self.path)
+        self._lock = lock_of(self.path)
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self.path.chmod(0o600)
@@ -144,7 +144,7 @@ class SQLiteStore(SQLStore):
             raise
 
 
-def _lock(path: Path) -> int:
+def lock_of(path: Path) -> int:
     """Return the descriptor of a lock that this process holds as long as it is open."""
     try:
         lock = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
