@@ -204,3 +204,35 @@ def test_a_database_that_restarts_under_load(cluster, postgres):
     clients.check(processes[1].url)
     for each in processes:
         assert each.kill(signal.SIGTERM) == 0
+
+
+def test_an_old_dump_is_refused_until_it_is_called_one(cluster, tmp_path):
+    process, call = cluster.first, cluster.call
+    call(process, "POST", "/v1/experiments", {**LOCAL, "budget": {"ever": 3.0}})
+    ask = {"person": "ann", "shown": True}
+    assert call(process, "POST", f"{NEWS}/decisions", ask).json()["instructions"]
+    cluster.server.dump(cluster.schema, tmp_path / "dump.sql")
+    for _ in range(2):
+        assert call(process, "POST", f"{NEWS}/decisions", ask).json()["instructions"]
+    process.kill(signal.SIGTERM)
+    cluster.server.put_back(cluster.schema, tmp_path / "dump.sql")
+    place = ["--store", cluster.address, "--beside", str(tmp_path / "outside")]
+    tacit = [sys.executable, "-m", "tacit"]
+    refused = subprocess.run(
+        [*tacit, "serve", *place, "--port", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert refused.returncode == 2
+    assert "old copy" in refused.stderr
+    said = subprocess.run(
+        [*tacit, "service", "restore", *place], capture_output=True, text=True, check=True
+    )
+    assert "old copy was restored" in said.stdout
+    process = cluster.serve()
+    # What the lost history may have spent is spent: nothing is left of 3.
+    assert call(process, "POST", f"{NEWS}/decisions", ask).json()["reason"] == "budget"
+    assert "old copy was restored" in call(process, "GET", NEWS).json()["sentence"]
+    process.kill()
