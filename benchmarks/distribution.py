@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -160,15 +161,25 @@ def society(n: int) -> ChangingTruth:
 
 
 class Clock:
-    """Notes wall and processor time, and memory, after every round."""
+    """Notes wall and processor time after every round, and the most memory that was ever in use."""
 
     def __init__(self, pids: Any) -> None:
         self._pids, self.marks, self.bytes = pids, [], 0
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+
+    def _look(self) -> None:
+        while not self._over.wait(1.0):
+            with suppress(OSError):
+                self.bytes = max(self.bytes, own_bytes(self._pids()))
+
+    def stop(self) -> None:
+        self._over.set()
+        self._watch.join()
 
     def __call__(self, _rounds: int) -> None:
-        pids = self._pids()
-        self.marks.append((time.perf_counter(), cpu_seconds(pids)))
-        self.bytes = max(self.bytes, own_bytes(pids))
+        self.marks.append((time.perf_counter(), cpu_seconds(self._pids())))
 
     @property
     def round(self) -> tuple[float, float]:
@@ -190,6 +201,7 @@ def measured(n: int, engine: Engine, pieces: int, rounds: int = 4) -> tuple[Cloc
         engine=engine,
         progress=clock,
     )
+    clock.stop()
     return clock, result.measures, time.perf_counter() - begun
 
 
@@ -220,7 +232,9 @@ def diffusion(largest: int = 7) -> None:
 
 def _row(n: int, where: str, clock: Clock, seconds: float) -> None:
     wall, cpu = clock.round
-    print(f"{n:9,}  {where:12}  {wall:16.3f} {cpu:12.3f} {clock.bytes / 1e9:12.2f} {seconds:11.1f}")
+    print(
+        f"{n:10,}  {where:12}  {wall:16.3f} {cpu:12.3f} {clock.bytes / 1e9:12.2f} {seconds:11.1f}"
+    )
 
 
 def lost(log: int = 5, rounds: int = 150) -> None:
