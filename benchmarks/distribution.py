@@ -1,7 +1,8 @@
 """Beyond one process: sweeps on a cluster, populations in pieces, a machine that is lost, and what it costs.
 
     python benchmarks/distribution.py sweep             # 64 jobs of one second on two machines, and overhead
-    python benchmarks/distribution.py diffusion [LOG N] # agents in 8 pieces beside one process, the exponent
+    python benchmarks/distribution.py diffusion [LOG N [FROM]] # agents in 8 pieces beside one process, the exponent
+    python benchmarks/distribution.py steps             # a step of pieces with nothing to compute
     python benchmarks/distribution.py lost              # one of two machines killed at half time
 
 The cluster is a real Ray cluster of two machines, as far as Ray can tell, with one core each, on this host.
@@ -205,10 +206,10 @@ def measured(n: int, engine: Engine, pieces: int, rounds: int = 4) -> tuple[Cloc
     return clock, result.measures, time.perf_counter() - begun
 
 
-def diffusion(largest: int = 7) -> None:
+def diffusion(largest: int = 7, smallest: int = 5) -> None:
     print("      N  where          a round: wall s  processor s    memory GB    in all s")
     costs: dict[int, float] = {}
-    for log in range(5, largest + 1):
+    for log in range(smallest, largest + 1):
         n, rounds = 10**log, 4 if log < 7 else 3
         with machines():
             parts, mine, seconds = measured(n, Cluster(), PIECES, rounds)
@@ -279,9 +280,18 @@ def lost(log: int = 5, rounds: int = 150) -> None:
     )
 
 
+def steps(rounds: int = 300) -> None:
+    """Print what a step costs where there is nothing to compute: what the driver and Ray do by themselves."""
+    with machines():
+        for pieces in (2, PIECES):
+            clock, _, _ = measured(1000, Cluster(), pieces, rounds)
+            wall = np.median(np.diff(np.array(clock.marks)[:, 0]))
+            print(f"{pieces} pieces of {1000 // pieces} agents: {1000 * wall:.1f} ms a step")
+
+
 def main() -> None:
     word, *rest = sys.argv[1:] or ["sweep"]
-    {"sweep": sweep, "diffusion": diffusion, "lost": lost}[word](*map(int, rest))
+    {"sweep": sweep, "diffusion": diffusion, "lost": lost, "steps": steps}[word](*map(int, rest))
     if MISSED:
         print("missed: " + "; ".join(MISSED))
         sys.exit(1)
