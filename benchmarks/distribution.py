@@ -49,6 +49,7 @@ def figure(name: str, value: float, rule: str, holds: bool) -> None:
 @contextmanager
 def machines() -> Iterator[Any]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ["RAY_worker_niceness"] = "0"  # as other processes of the host, which are measured too
     import ray
     from ray.cluster_utils import Cluster as Machines
 
