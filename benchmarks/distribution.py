@@ -1,9 +1,9 @@
 """Beyond one process: sweeps on a cluster, populations in pieces, a machine that is lost, and what it costs.
 
-    python benchmarks/distribution.py sweep             # 64 jobs of one second on two machines, and overhead
-    python benchmarks/distribution.py diffusion [LOG N [FROM]] # agents in 8 pieces beside one process, the exponent
-    python benchmarks/distribution.py steps             # a step of pieces with nothing to compute
-    python benchmarks/distribution.py lost              # one of two machines killed at half time
+    python benchmarks/distribution.py sweep                    # 64 jobs on two machines, and overhead
+    python benchmarks/distribution.py diffusion [LOG N [FROM]] # agents in 8 pieces beside one process
+    python benchmarks/distribution.py steps                    # pieces with nothing to compute
+    python benchmarks/distribution.py lost                     # one of two machines killed at half time
 
 The cluster is a real Ray cluster of two machines, as far as Ray can tell, with one core each, on this host.
 Exits with 1 if a figure is missed.
@@ -28,8 +28,10 @@ from tacit.diffusion import ChangingTruth, DiffusionLearning
 from tacit.engines import JSON, Cluster, Engine, Here, Store, run_jobs
 from tacit.networks import Blocks
 
-#: Two machines that notice each other's death within a second or two.
+#: Two machines that notice each other's death within a second or two, and whose processes are no lower in
+#: rank than others of the host.
 WATCHFUL = {
+    "worker_niceness": 0,
     "health_check_initial_delay_ms": 500,
     "health_check_period_ms": 300,
     "health_check_timeout_ms": 500,
@@ -49,7 +51,6 @@ def figure(name: str, value: float, rule: str, holds: bool) -> None:
 @contextmanager
 def machines() -> Iterator[Any]:
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ["RAY_worker_niceness"] = "0"  # as other processes of the host, which are measured too
     import ray
     from ray.cluster_utils import Cluster as Machines
 
