@@ -236,7 +236,8 @@ def diffusion(largest: int = 7, smallest: int = 5) -> None:
 def _row(n: int, where: str, clock: Clock, seconds: float) -> None:
     wall, cpu = clock.round
     print(
-        f"{n:10,}  {where:12}  {wall:16.3f} {cpu:12.3f} {clock.bytes / 1e9:12.2f} {seconds:11.1f}"
+        f"{n:10,}  {where:12}  {wall:16.3f} {cpu:12.3f} {clock.bytes / 1e9:12.2f} {seconds:11.1f}",
+        flush=True,
     )
 
 
