@@ -31,7 +31,6 @@ from tacit.arms.growing_blocks import (
     play_stretch,
     release_full,
     shows_most_unknown,
-    take_in,
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
 from tacit.arms.private_divergence import private_divergence
@@ -117,6 +116,12 @@ class DPIMED(GraphBlockPolicy):
         return State(self._start(table), np.full(self.n_arms, np.inf), np.full(1, -1.0))
 
 
+@kernel
+def next_size(released: Any) -> Any:
+    """Return the length of a block: half of what is released already."""
+    return max(1, math.ceil(GROWTH * released))
+
+
 @kernel(inlined=False)
 def release(rule: Any, state: Any, tape: Any, t: Any) -> None:
     """Release the full blocks and say how long the next ones are."""
@@ -124,7 +129,7 @@ def release(rule: Any, state: Any, tape: Any, t: Any) -> None:
     release_full(blocks, tape, t, rule.epsilon, rule.per_round, 0)
     for a in range(blocks.counts.size):
         if blocks.fresh[a]:
-            blocks.due[a] = max(1, math.ceil(GROWTH * blocks.counts[a]))
+            blocks.due[a] = next_size(blocks.counts[a])
 
 
 @kernel(inlined=False)
@@ -179,12 +184,6 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in one observed reward, of the pulled arm or of a neighbour."""
-    take_in(state.blocks, tape, t, arm, reward)
-
-
-@kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     t = first
@@ -193,4 +192,4 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         t = play_stretch(state.blocks, table, tape, trace, t, last)
 
 
-DPIMED.act, DPIMED.learn, DPIMED.run = act, learn, run
+DPIMED.act, DPIMED.run, DPIMED.next_size = act, run, next_size

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.arms.dp_imed import Rule, learn, release
+from tacit.arms.dp_imed import Rule, next_size, release
 from tacit.arms.growing_blocks import (
     CHOICE,
     FULL,
@@ -124,4 +124,4 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         t = play_stretch(state.blocks, table, tape, trace, t, last)
 
 
-DPKLUCB.act, DPKLUCB.learn, DPKLUCB.run = act, learn, run
+DPKLUCB.act, DPKLUCB.run, DPKLUCB.next_size = act, run, next_size

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arms.corruption import Corruption, check_privacy, corrupted, corruption_of
+from tacit.arms.corruption import Corruption, check_privacy, corrupted
 from tacit.arms.exploration import ExplorationFunction, exploration_of
 from tacit.arms.klucb import Rule, State, act, new_state, take
 from tacit.arms.lazy_argmax import chances
@@ -71,18 +71,11 @@ class KLUCBCF(LocalPolicy):
         check_privacy(self, self.epsilon, self.corruption)
         _ = self.rule
 
-    @property
-    def corruption_in_force(self) -> Corruption | None:
-        """The corruption."""
-        return corruption_of(self.epsilon, self.corruption)
-
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        corruption = self.corruption_in_force
-        assert corruption is not None
-        ends = corruption.ends(self.n_arms if len(corruption.values) > 1 else 1)
-        return Rule(exploration_of(self, self.exploration), ends, np.arange(self.n_arms))
+        f = exploration_of(self, self.exploration)
+        return Rule(f, self.feedback.ends, np.arange(self.n_arms))
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""

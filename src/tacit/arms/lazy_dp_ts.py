@@ -22,10 +22,10 @@ from tacit.arms.growing_blocks import (
     FULL,
     UNKNOWN,
     Blocks,
+    learn,
     moves_on,
     note_pull,
     release_full,
-    take_in,
 )
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.tables import observe
@@ -82,6 +82,7 @@ class LazyDPTS(BlockPolicy):
     name: ClassVar[str] = "lazy-dp-ts"
     summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
     paper: ClassVar[str] = "after Hu and Hegde 2022"
+    latest_only: ClassVar[bool] = True
 
     @cached_property
     def rule(self) -> Rule:
@@ -90,7 +91,13 @@ class LazyDPTS(BlockPolicy):
 
     def start(self, table: Any = None) -> State:
         """Return a state that has seen nothing."""
-        return State(self._blocks(closed_rows(self.n_arms), first=1))
+        return State(self._blocks(closed_rows(self.n_arms)))
+
+
+@kernel
+def next_size(latest: Any) -> Any:
+    """Return the length of an epoch: twice that of the latest one of its arm."""
+    return 2 * latest
 
 
 @kernel
@@ -127,7 +134,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         release_full(blocks, tape, t, rule.epsilon, 0, 1)
         for a in range(K):
             if blocks.fresh[a]:
-                blocks.due[a] = 2 * blocks.counts[a]
+                blocks.due[a] = next_size(blocks.counts[a])
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
@@ -147,12 +154,6 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in a reward."""
-    take_in(state.blocks, tape, t, arm, reward)
-
-
-@kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
@@ -160,4 +161,4 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 
-LazyDPTS.act, LazyDPTS.learn, LazyDPTS.run = act, learn, run
+LazyDPTS.act, LazyDPTS.run, LazyDPTS.next_size = act, run, next_size

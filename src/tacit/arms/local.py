@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from tacit.arms.corruption import Corruption
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.arms.corruption import Corruption, Feedback, corruption_of
 from tacit.arms.policy import ArmsPolicy
 from tacit.privacy import (
     AsymmetricResponse,
@@ -23,13 +27,23 @@ class LocalPolicy(ArmsPolicy):
     from the corrupted feedback alone. In a simulation ``learn`` does both.
     """
 
+    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
     n_arms: int
     epsilon: float | None
+    corruption: Corruption | None = None
 
     @property
     def corruption_in_force(self) -> Corruption | None:
         """The corruption, or None if the reward itself is observed."""
-        return None
+        return corruption_of(self.epsilon, self.corruption)
+
+    @property
+    def feedback(self) -> Feedback:
+        """What the kernels need of it."""
+        corruption = self.corruption_in_force
+        if corruption is None:
+            return Feedback(0, np.array([[0.0, 1.0]]))
+        return Feedback(1, corruption.ends(self.n_arms if len(corruption.values) > 1 else 1))
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:

@@ -13,17 +13,16 @@ numbers, and nothing is learned. ``corrected`` takes the sound step of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.compiled import kernel
 from tacit.diffusion.private import PrivateBanditPolicy
-from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
-from tacit.policy import Program, require_secure
-from tacit.privacy import Guarantee, compose
-from tacit.privacy.mechanisms import release_bounded
-from tacit.tapes import CHOICE, NOISE, SECURE, Tape, uniform
+from tacit.diffusion.steps import consensus, draw, intermediate, mix, noised, reweigh
+from tacit.diffusion.tables import charge, loss_at, note, signal_at, truth_at
+from tacit.privacy import Guarantee, Release
+from tacit.tapes import CHOICE, NOISE, uniform
 
 __all__ = ["OutsiderPrivateDiffusion"]
 
@@ -84,26 +83,14 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         """Return what is protected: one loss of one agent."""
         return self.loss_guarantee
 
-    def history_guarantee(self, horizon: int, *, delta: float = 0.0) -> Guarantee:
-        """Return what is guaranteed to all losses of one agent together."""
-        reports = horizon // self.rounds_per_report
-        return compose(
-            [(self.block_release, reports)],
-            delta=delta,
-            unit="agent",
-            trust="local",
-            span="run",
-            not_protected=("sending", *self.open_to_all),
-        )
+    def history_releases(self, horizon: int) -> list[tuple[Release, int]]:
+        """Return all reports of one agent."""
+        return [(self.block_release, horizon // self.rounds_per_report)]
 
-    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        if self.corrected:
-            return super().program(state, table, tape, trace)
-        if tape.kind == SECURE:
-            require_secure(self)
-        numbers = (*self.published_rates, self.epsilon, self.bound)
-        return run, (*numbers, state, table, tape, trace)
+    @property
+    def published_box(self) -> tuple[Callable[..., None], Any]:
+        """The kernel of Algorithm 1, and b."""
+        return run, self.bound
 
 
 @kernel
@@ -136,7 +123,6 @@ def run(
         for k in range(N):
             theta = choices[k]
             loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            noisy = release_bounded(tape, t, k, NOISE, loss, 1.0, epsilon, b)  # steps 4, 5
-            scaled = (noisy + b) / (2.0 * b + 1.0)  # step 6
+            scaled = noised(tape, t, k, NOISE, loss, epsilon, b)  # steps 4 to 6
             reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
         note(table, trace, t, mu)

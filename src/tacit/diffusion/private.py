@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
@@ -11,7 +13,7 @@ from tacit.diffusion import sound
 from tacit.diffusion.bandit import State
 from tacit.diffusion.policy import BanditPolicy
 from tacit.diffusion.tables import Table, Trace
-from tacit.policy import Program
+from tacit.policy import Program, require_secure
 from tacit.privacy import (
     BoundedNoise,
     Claim,
@@ -25,7 +27,7 @@ from tacit.privacy import (
     compose,
 )
 from tacit.privacy.mechanisms import Epsilon
-from tacit.tapes import Tape
+from tacit.tapes import SECURE, Tape
 
 __all__ = ["PrivateBanditPolicy"]
 
@@ -180,6 +182,31 @@ class PrivateBanditPolicy(BanditPolicy):
             return sound.start(mu, table.signal_std, self.rule)
         return State.of(mu)
 
+    @property
+    @abstractmethod
+    def published_box(self) -> tuple[Callable[..., None], Any]:
+        """The kernel of the published variant, and the bounds of its noise."""
+
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel of the corrected variant and its arguments."""
-        return sound.run, (self.rule, state, table, tape, trace)
+        """Return the kernel of the variant and its arguments."""
+        if self.corrected:
+            return sound.run, (self.rule, state, table, tape, trace)
+        if tape.kind == SECURE:
+            require_secure(self)
+        run, bounds = self.published_box
+        return run, (*self.published_rates, self.epsilon, bounds, state, table, tape, trace)
+
+    @abstractmethod
+    def history_releases(self, horizon: int) -> list[tuple[Release, int]]:
+        """Return all that is released of one agent in `horizon` rounds."""
+
+    def history_guarantee(self, horizon: int, *, delta: float = 0.0) -> Guarantee:
+        """Return what is guaranteed to everything about one agent together."""
+        return compose(
+            self.history_releases(horizon),
+            delta=delta,
+            unit="agent",
+            trust="local",
+            span="run",
+            not_protected=("sending", *self.open_to_all),
+        )

@@ -15,15 +15,15 @@ that answer. Signals and losses are told once a block: longer blocks share less 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.checks import NonNegative, Positive
 from tacit.compiled import kernel
 from tacit.diffusion.private import PrivateBanditPolicy
-from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
-from tacit.policy import Program, require_secure
+from tacit.diffusion.steps import consensus, draw, intermediate, mix, noised, reweigh
+from tacit.diffusion.tables import charge, loss_at, note, signal_at, truth_at
 from tacit.privacy import (
     BoundedNoise,
     BoundedNoiseRelease,
@@ -34,8 +34,8 @@ from tacit.privacy import (
     Release,
     compose,
 )
-from tacit.privacy.mechanisms import KAryResponse, release_bounded
-from tacit.tapes import CHOICE, MESSAGE, NOISE, SECURE, Tape, uniform
+from tacit.privacy.mechanisms import KAryResponse
+from tacit.tapes import CHOICE, MESSAGE, NOISE, uniform
 
 __all__ = ["SpyPrivateDiffusion"]
 
@@ -158,21 +158,13 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
             **scope,
         )
 
-    def history_guarantee(self, horizon: int, *, delta: float = 0.0) -> Guarantee:
-        """Return what is guaranteed to all losses and signals of one agent together."""
+    def history_releases(self, horizon: int) -> list[tuple[Release, int]]:
+        """Return all reports and signals of one agent."""
         shares = math.ceil(horizon / self.rounds_per_report)
-        signals = shares if self.corrected else shares * self.n_states
-        return compose(
-            [
-                (self.block_release, horizon // self.rounds_per_report),
-                (self.signal_release, signals),
-            ],
-            delta=delta,
-            unit="agent",
-            trust="local",
-            span="run",
-            not_protected=("sending", *self.open_to_all),
-        )
+        return [
+            (self.block_release, horizon // self.rounds_per_report),
+            (self.signal_release, shares if self.corrected else shares * self.n_states),
+        ]
 
     @property
     def keep_signal(self) -> float:
@@ -180,14 +172,10 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         told = self.signal_mechanism
         return 1 / self.n_states if told is None else told.keep
 
-    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        if self.corrected:
-            return super().program(state, table, tape, trace)
-        if tape.kind == SECURE:
-            require_secure(self)
-        numbers = (*self.published_rates, self.epsilon, (self.bound, self.message_bound))
-        return run, (*numbers, state, table, tape, trace)
+    @property
+    def published_box(self) -> tuple[Callable[..., None], Any]:
+        """The kernel of Algorithm 2, b and b'."""
+        return run, (self.bound, self.message_bound)
 
 
 @kernel
@@ -215,10 +203,8 @@ def run(
             intermediate(log_mu, k, S, table.signal_std, p)
             mix(mu, k, gamma, p)
             for theta in range(M):  # steps 2 to 4
-                noisy = release_bounded(
-                    tape, t, k * M + theta, MESSAGE, p[k, theta], 1.0, epsilon, b_message
-                )
-                p[k, theta] = (noisy + b_message) / (2.0 * b_message + 1.0)
+                sent, at = p[k, theta], k * M + theta
+                p[k, theta] = noised(tape, t, at, MESSAGE, sent, epsilon, b_message)
         for k in range(N):
             consensus(table.indptr, table.senders, table.weights, p, k, P[k])
             total = 0.0
@@ -231,7 +217,6 @@ def run(
         for k in range(N):
             theta = choices[k]
             loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            noisy = release_bounded(tape, t, k, NOISE, loss, 1.0, epsilon, b)  # steps 7, 8
-            scaled = (noisy + b) / (2.0 * b + 1.0)  # step 9
+            scaled = noised(tape, t, k, NOISE, loss, epsilon, b)  # steps 7 to 9
             reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
         note(table, trace, t, mu)
