@@ -8,7 +8,7 @@ drawing.
 ``published`` follows the box. With b' = 1 and epsilon = 0.1, 90% of the draws on the M probabilities
 are replaced by the same constant, and a message is as good as open. ``corrected`` noises what the
 message really depends on: the agent shares one state, the nearest to its signal, through randomized
-response with M answers, and everyone, the agent included, applies Bayes' rule with the likelihood of
+response with M answers, and all agents, itself included, apply Bayes' rule with the likelihood of
 that answer. Signals and losses are told once a block: longer blocks share less and spend less.
 """
 
