@@ -29,6 +29,7 @@ from tacit.arms.growing_blocks import (
 )
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.kl import upper_root
+from tacit.arms.tables import Table
 from tacit.checks import Positive
 from tacit.compiled import kernel
 
@@ -54,7 +55,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaPKLUCB(BlockPolicy):
+class AdaPKLUCB(BlockPolicy[State]):
     """Play the arm of largest private index for an episode, which doubles from time to time.
 
     Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
@@ -92,7 +93,7 @@ class AdaPKLUCB(BlockPolicy):
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), float(self.exploration), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         blocks = self._blocks(closed_rows(self.n_arms))
         return State(blocks, np.zeros(self.n_arms, np.int64))

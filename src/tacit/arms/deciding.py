@@ -25,13 +25,13 @@ class ArmsDecider(Decider):
 
     Parameters
     ----------
-    policy : ArmsPolicy
+    policy : ArmsPolicy[Any]
     explore : float
         The share of decisions that are drawn evenly from the eligible arms.
     """
 
-    def __init__(self, policy: ArmsPolicy, *, explore: float = 0.0) -> None:
-        self.policy: ArmsPolicy = policy
+    def __init__(self, policy: ArmsPolicy[Any], *, explore: float = 0.0) -> None:
+        self.policy: ArmsPolicy[Any] = policy
         self.n_options = policy.n_arms
         self.horizon = getattr(policy, "horizon", None)
         self.patience = getattr(policy, "max_delay", None)
@@ -176,7 +176,7 @@ class ArmsDecider(Decider):
     def grown(self) -> ArmsDecider:
         """Return a decider with one arm more; old arms keep what was learned."""
         smaller: Any = self.policy
-        policy: ArmsPolicy = replace(smaller, n_arms=smaller.n_arms + 1)
+        policy: ArmsPolicy[Any] = replace(smaller, n_arms=smaller.n_arms + 1)
         larger = ArmsDecider(policy, explore=self._explore)
         self.policy.carry_over(self._state, larger._state)
         return larger

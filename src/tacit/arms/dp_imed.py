@@ -34,6 +34,7 @@ from tacit.arms.growing_blocks import (
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
 from tacit.arms.private_divergence import private_divergence
+from tacit.arms.tables import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPIMED"]
@@ -63,7 +64,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPIMED(GraphBlockPolicy):
+class DPIMED(GraphBlockPolicy[State]):
     """Pull what shows the arm with the least evidence of being worse, judged by noised block sums.
 
     Guarantee: pure differential privacy with `epsilon` for one reward (one arm, one round), or with
@@ -111,7 +112,7 @@ class DPIMED(GraphBlockPolicy):
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
         return State(self._start(table), np.full(self.n_arms, np.inf), np.full(1, -1.0))
 

@@ -26,7 +26,7 @@ from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 
@@ -63,7 +63,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLRKLUCBCF(LocalPolicy):
+class GLRKLUCBCF(LocalPolicy[State]):
     """kl-UCB on corrupted feedback with change detection and restarts.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
@@ -118,7 +118,7 @@ class GLRKLUCBCF(LocalPolicy):
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(

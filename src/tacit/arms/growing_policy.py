@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 from tacit.arms.graph_environments import Feedback, check_graph, closed_rows
 from tacit.arms.growing_blocks import Blocks, forget_open, learn, new_blocks
 from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import Table
 from tacit.checks import Count, Positive, check, one_of, require
 from tacit.networks import Graph
 from tacit.privacy import Guarantee, Mechanism
@@ -20,12 +21,20 @@ __all__ = ["BlockPolicy", "GraphBlockPolicy"]
 _FIRST = 2.0  # rewards of a first block, times epsilon
 
 
-@dataclass(frozen=True, kw_only=True)
-class BlockPolicy(ArmsPolicy):
-    """A policy that decides by noised sums of blocks, each reward in one of them.
+class HasBlocks(Protocol):
+    """A state of such a policy."""
 
-    The state has the blocks in ``state.blocks``.
-    """
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks of all arms."""
+
+
+B = TypeVar("B", bound=HasBlocks)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockPolicy(ArmsPolicy[B]):
+    """A policy that decides by noised sums of blocks, each reward in one of them."""
 
     protects: ClassVar[str] = "each reward; trusts the server"
     next_size: ClassVar[Callable[[Any], Any]]
@@ -79,11 +88,11 @@ class BlockPolicy(ArmsPolicy):
             known = size if self.latest_only else known + size
             size = int(type(self).next_size(known))
 
-    def forget_unreleased(self, state: Any) -> None:
+    def forget_unreleased(self, state: B) -> None:
         """Empty the open blocks."""
         forget_open(state.blocks)
 
-    def _blocks(self, feedback: Any) -> Blocks:
+    def _blocks(self, feedback: Table | Feedback) -> Blocks:
         fits = feedback.indptr.size == feedback.graph_starts.size * (self.n_arms + 1)
         require(self, "n_arms", "the number of arms of the table", fits, self.n_arms)
         rows = Feedback(feedback.graph_starts, feedback.indptr, feedback.indices)
@@ -93,7 +102,7 @@ class BlockPolicy(ArmsPolicy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphBlockPolicy(BlockPolicy):
+class GraphBlockPolicy(BlockPolicy[B]):
     """The same on a feedback graph, which may be directed and may change."""
 
     protects: ClassVar[str] = "each reward, or each round; trusts the server"
@@ -116,9 +125,11 @@ class GraphBlockPolicy(BlockPolicy):
         """As many as make the noise half of what it can hide."""
         return math.ceil(_FIRST / self.epsilon)
 
-    def _start(self, table: Any) -> Blocks:
+    def _start(self, table: Table | None) -> Blocks:
         if table is None:
-            table = closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
+            return self._blocks(
+                closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
+            )
         return self._blocks(table)
 
 

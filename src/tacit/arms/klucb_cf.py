@@ -19,7 +19,7 @@ from tacit.arms.exploration import ExplorationFunction, exploration_of
 from tacit.arms.klucb import Rule, State, act, new_state, take
 from tacit.arms.lazy_argmax import chances
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 
@@ -27,7 +27,7 @@ __all__ = ["KLUCBCF"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class KLUCBCF(LocalPolicy):
+class KLUCBCF(LocalPolicy[State]):
     """kl-UCB on corrupted feedback.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward.
@@ -77,7 +77,7 @@ class KLUCBCF(LocalPolicy):
         f = exploration_of(self, self.exploration)
         return Rule(f, self.feedback.ends, np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return new_state(self.n_arms)
 

@@ -28,7 +28,7 @@ from tacit.arms.growing_blocks import (
     release_full,
 )
 from tacit.arms.growing_policy import BlockPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
 from tacit.tapes import CHOICE, uniform
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LazyDPTS(BlockPolicy):
+class LazyDPTS(BlockPolicy[State]):
     """Draw a plausible mean of every arm from its private, optimistic posterior; pull the largest.
 
     Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
@@ -89,7 +89,7 @@ class LazyDPTS(BlockPolicy):
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return State(self._blocks(closed_rows(self.n_arms)))
 

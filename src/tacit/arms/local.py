@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.arms.corruption import Corruption, Feedback, corruption_of
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.policy import ArmsPolicy, S
 from tacit.privacy import (
     AsymmetricResponse,
     Claim,
@@ -20,7 +20,7 @@ from tacit.privacy import (
 __all__ = ["LocalPolicy"]
 
 
-class LocalPolicy(ArmsPolicy):
+class LocalPolicy(ArmsPolicy[S]):
     """A policy whose feedback is corrupted before it leaves its owner, or not at all.
 
     The device's half is `corruption_in_force`; the server's half is the kernel ``take``, which learns

@@ -32,7 +32,7 @@ from tacit.arms.change_test import (
 from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.kl import negative_entropy
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 
@@ -93,7 +93,7 @@ LEADER = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class PIMEDCF(LocalPolicy):
+class PIMEDCF(LocalPolicy[State]):
     """IMED on randomized bits, restarted when something changes, with probes of trailing arms.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
@@ -143,7 +143,7 @@ class PIMEDCF(LocalPolicy):
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(

@@ -24,7 +24,7 @@ from tacit.arms.exploration import Exploration, ExplorationFunction, exploration
 from tacit.arms.klucb import first_untried
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.arms.window import Window, new_window, next_leaving, remembered
 from tacit.checks import Count, Positive, check
 from tacit.checks import Rule as CheckRule
@@ -65,7 +65,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWKLUCBCF(LocalPolicy):
+class SWKLUCBCF(LocalPolicy[State]):
     """Sliding-window kl-UCB on corrupted feedback.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
@@ -164,7 +164,7 @@ class SWKLUCBCF(LocalPolicy):
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return State(
             counts=np.zeros(self.n_arms, np.int64),

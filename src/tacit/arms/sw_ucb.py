@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.arms.window import Window, new_window, next_leaving, remembered
 from tacit.checks import Count, NonNegative, Positive, check
 from tacit.checks import Rule as CheckRule
@@ -48,7 +48,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWUCB(LocalPolicy):
+class SWUCB(LocalPolicy[State]):
     """UCB over a sliding window.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward; without it
@@ -116,7 +116,7 @@ class SWUCB(LocalPolicy):
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         window = new_window(self.window_rounds)
         return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms), window)
