@@ -13,14 +13,14 @@ numbers, and nothing is learned. ``corrected`` takes the sound step of
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.compiled import kernel
-from tacit.diffusion.private import PrivateBanditPolicy
-from tacit.diffusion.steps import consensus, draw, intermediate, mix, noised, reweigh
-from tacit.diffusion.tables import charge, loss_at, note, signal_at, truth_at
+from tacit.diffusion.bandit import tell as tell_openly
+from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
+from tacit.diffusion.steps import consensus, draw, noised, reweigh
+from tacit.diffusion.tables import charge, loss_at, note
 from tacit.privacy import Guarantee, Release
 from tacit.tapes import CHOICE, NOISE, uniform
 
@@ -88,9 +88,9 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         return [(self.block_release, horizon // self.rounds_per_report)]
 
     @property
-    def published_box(self) -> tuple[Callable[..., None], Any]:
-        """The kernel of Algorithm 1, and b."""
-        return run, self.bound
+    def published_box(self) -> PublishedBox:
+        """The kernels of Algorithm 1, and b."""
+        return PublishedBox(run, tell, hear, self.bound)
 
 
 @kernel
@@ -107,22 +107,51 @@ def run(
     last: Any,
 ) -> None:
     """Play rounds first to last - 1 of the published box."""
+    for t in range(first, last):
+        tell(eta, gamma, epsilon, b, state, table, tape, trace, t)
+        hear(eta, gamma, epsilon, b, state, table, tape, trace, t)
+        note(table, trace, t, state.mu)
+
+
+@kernel
+def tell(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    b: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    t: Any,
+) -> None:
+    """Write p, what every agent sends, as without privacy (step 1)."""
+    tell_openly(eta, gamma, state, table, tape, trace, t)
+
+
+@kernel
+def hear(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    b: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    t: Any,
+) -> None:
+    """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
     truth = trace.truth
     N = mu.shape[0]
-    for t in range(first, last):
-        truth_at(table, t, truth)
-        for k in range(N):
-            S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(log_mu, k, S, table.signal_std, p)
-            mix(mu, k, gamma, p)
-        for k in range(N):
-            consensus(table.indptr, table.senders, table.weights, p, k, P[k])
-            choices[k] = draw(P[k], uniform(tape, t, k, CHOICE))
-        charge(table, trace, t, mu, choices)
-        for k in range(N):
-            theta = choices[k]
-            loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            scaled = noised(tape, t, k, NOISE, loss, epsilon, b)  # steps 4 to 6
-            reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
-        note(table, trace, t, mu)
+    for k in range(N):
+        consensus(table.indptr, table.senders, table.weights, p, k, P[k])
+        choices[k] = draw(P[k], uniform(tape, t, table.first + k, CHOICE))
+    charge(table, trace, t, mu, choices)
+    for k in range(N):
+        theta = choices[k]
+        loss = loss_at(table, t, k, theta, truth[table.group[k]])
+        who = table.first + k
+        scaled = noised(tape, t, who, NOISE, loss, epsilon, b)  # steps 4 to 6
+        reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8

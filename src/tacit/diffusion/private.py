@@ -6,12 +6,15 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tacit.checks import Count, Positive, one_of, require
 from tacit.diffusion import sound
 from tacit.diffusion.bandit import State
-from tacit.diffusion.policy import BanditPolicy
+from tacit.diffusion.policy import BanditPolicy, Half
 from tacit.diffusion.tables import Table, Trace
 from tacit.policy import Program, require_secure
 from tacit.privacy import (
@@ -29,7 +32,7 @@ from tacit.privacy import (
 from tacit.privacy.mechanisms import Epsilon
 from tacit.tapes import SECURE, Tape
 
-__all__ = ["PrivateBanditPolicy"]
+__all__ = ["PrivateBanditPolicy", "PublishedBox"]
 
 # Asking for this much less keeps the loss of one record below epsilon whatever is rounded.
 _BELOW = 1 - 1e-12
@@ -37,6 +40,15 @@ _WHY = (
     "noise outside [-b, b] is replaced by the constant b/2, which betrays the loss, and near the "
     "ends only one loss is possible"
 )
+
+
+class PublishedBox(NamedTuple):
+    """The kernels of a published algorithm, and the bounds of its noise."""
+
+    run: Callable[..., None]
+    tell: Half
+    hear: Half
+    bounds: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,13 +191,13 @@ class PrivateBanditPolicy(BanditPolicy):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.corrected:
-            return sound.start(mu, table.signal_std, self.rule)
-        return State.of(mu)
+            return sound.start(mu, table.signal_std, self.rule, table.ghosts)
+        return State.of(mu, table)
 
     @property
     @abstractmethod
-    def published_box(self) -> tuple[Callable[..., None], Any]:
-        """The kernel of the published variant, and the bounds of its noise."""
+    def published_box(self) -> PublishedBox:
+        """The kernels of the published variant, and the bounds of its noise."""
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel of the variant and its arguments."""
@@ -193,8 +205,16 @@ class PrivateBanditPolicy(BanditPolicy):
             return sound.run, (self.rule, state, table, tape, trace)
         if tape.kind == SECURE:
             require_secure(self)
-        run, bounds = self.published_box
-        return run, (*self.published_rates, self.epsilon, bounds, state, table, tape, trace)
+        box = self.published_box
+        numbers = (*self.published_rates, self.epsilon, box.bounds)
+        return box.run, (*numbers, state, table, tape, trace)
+
+    @property
+    def halves(self) -> tuple[Half, Half]:
+        """The kernels of a round of the variant."""
+        if self.corrected:
+            return sound.tell, sound.hear
+        return self.published_box.tell, self.published_box.hear
 
     @abstractmethod
     def history_releases(self, horizon: int) -> list[tuple[Release, int]]:
@@ -210,3 +230,12 @@ class PrivateBanditPolicy(BanditPolicy):
             span="run",
             not_protected=("sending", *self.open_to_all),
         )
+
+    def told(self, state: Any) -> NDArray[np.float64]:
+        """Return the intermediate probabilities."""
+        p: NDArray[np.float64] = state.p
+        return p
+
+    def tells(self, t: int) -> bool:
+        """Return whether a block begins with round t."""
+        return t % self.rounds_per_report == 0

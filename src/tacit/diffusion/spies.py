@@ -15,15 +15,15 @@ that answer. Signals and losses are told once a block: longer blocks share less 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.checks import NonNegative, Positive
 from tacit.compiled import kernel
-from tacit.diffusion.private import PrivateBanditPolicy
-from tacit.diffusion.steps import consensus, draw, intermediate, mix, noised, reweigh
-from tacit.diffusion.tables import charge, loss_at, note, signal_at, truth_at
+from tacit.diffusion.bandit import tell as tell_openly
+from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
+from tacit.diffusion.steps import consensus, draw, noised, reweigh
+from tacit.diffusion.tables import charge, loss_at, note
 from tacit.privacy import (
     BoundedNoise,
     BoundedNoiseRelease,
@@ -173,9 +173,9 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         return 1 / self.n_states if told is None else told.keep
 
     @property
-    def published_box(self) -> tuple[Callable[..., None], Any]:
-        """The kernel of Algorithm 2, b and b'."""
-        return run, (self.bound, self.message_bound)
+    def published_box(self) -> PublishedBox:
+        """The kernels of Algorithm 2, b and b'."""
+        return PublishedBox(run, tell, hear, (self.bound, self.message_bound))
 
 
 @kernel
@@ -192,31 +192,62 @@ def run(
     last: Any,
 ) -> None:
     """Play rounds first to last - 1 of the published box."""
-    mu, log_mu, p, P, choices = state
-    b, b_message = bounds
-    truth = trace.truth
-    N, M = mu.shape
     for t in range(first, last):
-        truth_at(table, t, truth)
-        for k in range(N):
-            S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(log_mu, k, S, table.signal_std, p)
-            mix(mu, k, gamma, p)
-            for theta in range(M):  # steps 2 to 4
-                sent, at = p[k, theta], k * M + theta
-                p[k, theta] = noised(tape, t, at, MESSAGE, sent, epsilon, b_message)
-        for k in range(N):
-            consensus(table.indptr, table.senders, table.weights, p, k, P[k])
-            total = 0.0
-            for theta in range(M):
-                total += P[k, theta]
-            for theta in range(M):
-                P[k, theta] /= total
-            choices[k] = draw(P[k], uniform(tape, t, k, CHOICE))
-        charge(table, trace, t, mu, choices)
-        for k in range(N):
-            theta = choices[k]
-            loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            scaled = noised(tape, t, k, NOISE, loss, epsilon, b)  # steps 7 to 9
-            reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
-        note(table, trace, t, mu)
+        tell(eta, gamma, epsilon, bounds, state, table, tape, trace, t)
+        hear(eta, gamma, epsilon, bounds, state, table, tape, trace, t)
+        note(table, trace, t, state.mu)
+
+
+@kernel
+def tell(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    bounds: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    t: Any,
+) -> None:
+    """Write the noisy p that every agent sends."""
+    p, b = state.p, bounds[1]
+    N, M = state.mu.shape
+    tell_openly(eta, gamma, state, table, tape, trace, t)
+    for k in range(N):
+        for theta in range(M):  # steps 2 to 4
+            at = (table.first + k) * M + theta
+            p[k, theta] = noised(tape, t, at, MESSAGE, p[k, theta], epsilon, b)
+
+
+@kernel
+def hear(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    bounds: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    t: Any,
+) -> None:
+    """Name a state by what one hears, and learn from its noisy loss."""
+    mu, log_mu, p, P, choices = state
+    truth, b = trace.truth, bounds[0]
+    N, M = mu.shape
+    for k in range(N):
+        consensus(table.indptr, table.senders, table.weights, p, k, P[k])
+        total = 0.0
+        for theta in range(M):
+            total += P[k, theta]
+        for theta in range(M):
+            P[k, theta] /= total
+        choices[k] = draw(P[k], uniform(tape, t, table.first + k, CHOICE))
+    charge(table, trace, t, mu, choices)
+    for k in range(N):
+        theta = choices[k]
+        loss = loss_at(table, t, k, theta, truth[table.group[k]])
+        who = table.first + k
+        scaled = noised(tape, t, who, NOISE, loss, epsilon, b)  # steps 7 to 9
+        reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
