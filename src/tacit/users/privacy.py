@@ -538,7 +538,9 @@ class Published(_Streams):
 
     def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
         """Return what is added to a node."""
-        return (L2CalibratedLaplace(epsilon=self.epsilon, dimension=sizes.spread_over),)
+        width, scale = sizes.high - sizes.low, self.numbers(sizes, 1.0)[0]
+        d = sizes.spread_over
+        return (L2CalibratedLaplace(epsilon=width / scale, sensitivity=width, dimension=d),)
 
     def guarantee(self, sizes: Sizes) -> Guarantee:
         """Return what holds, beside what the paper claims."""
