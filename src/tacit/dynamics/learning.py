@@ -335,9 +335,9 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             if self.engine == "endpoints":
                 ends = psi.ends(self.hops)
         counts = counts_of(table.first, table.here, M)
-        adoption = np.arange(table.first, table.first + table.here) % M
+        members = 0 if self.engine == "crowd" else table.here
+        adoption = np.arange(table.first, table.first + members) % M
         if self.engine == "crowd":
-            adoption = adoption[:0]
             later = bool(np.any(table.edit_rounds > 0))
             require(self, "engine", "not crowd where later adoptions are given", not later, "crowd")
             for agent, option in zip(table.edit_agents, table.edit_options, strict=True):

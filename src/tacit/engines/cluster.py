@@ -6,11 +6,15 @@ a stopped driver goes on where it was. A job is a function of its arguments: a l
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import logging
 import os
+import re
+import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from tacit.checks import require
@@ -23,6 +27,8 @@ __all__ = ["Cluster"]
 
 #: Seconds that a cluster may take to bring a lost actor back.
 _COMING_BACK = 120.0
+#: The first version that can ask for a token.
+_TOKENS_SINCE = (2, 52)
 
 
 class Cluster(Engine):
@@ -38,7 +44,10 @@ class Cluster(Engine):
 
     Notes
     -----
-    Ray's usage statistics are switched off. The machines of a cluster need the same version of Tacit.
+    Ray's usage statistics are switched off, and the cluster that is started here asks for a token where
+    the version can (2.52 and later), unless ``RAY_AUTH_MODE`` says otherwise; for a running cluster that
+    asks for one, set ``RAY_AUTH_MODE=token`` and ``RAY_AUTH_TOKEN`` or ``RAY_AUTH_TOKEN_PATH``. The
+    machines of a cluster need the same version of Tacit.
     """
 
     def __init__(self, address: str | None = None, workers: int | None = None) -> None:
@@ -57,7 +66,7 @@ class Cluster(Engine):
         """Call `function` for every job, in the order of `jobs`, two for each core under way."""
         if not jobs:
             return
-        ray = _ray()
+        ray = _ray(starts=self.address is None)
         mine = not ray.is_initialized()
         if mine:
             self._connect(ray)
@@ -70,7 +79,7 @@ class Cluster(Engine):
 
     def crew(self, makers: Sequence[Maker]) -> Crew:
         """Return actors of the cluster, spread over its machines."""
-        ray = _ray()
+        ray = _ray(starts=self.address is None)
         mine = not ray.is_initialized()
         if mine:
             self._connect(ray)
@@ -90,10 +99,9 @@ class Cluster(Engine):
                     ray.init(address=self.address, **quiet)
                 else:
                     ray.init(num_cpus=self.workers, include_dashboard=False, **quiet)
-        except (ConnectionError, RuntimeError, TimeoutError) as error:
-            first = str(error).strip().splitlines()[0]
+        except (ConnectionError, RuntimeError, TimeoutError, ray.exceptions.RayError) as error:
             raise ValueError(
-                f"no Ray cluster at {self.address or 'this machine'}: {first}"
+                f"no Ray cluster at {self.address or 'this machine'}: {_first_line(error)}"
             ) from None
 
     def _run(
@@ -207,15 +215,17 @@ class _ActorCrew(Crew):
             self._ray.kill(actor)
 
     def _get(self, answers: Any) -> Any:
+        exceptions = self._ray.exceptions
         try:
             return self._ray.get(answers)
-        except self._ray.exceptions.RayTaskError as error:
-            cause = getattr(error, "cause", None)
-            if isinstance(cause, self._ray.exceptions.RayError):
-                raise LostError(_first_line(cause)) from None
-            raise (cause if isinstance(cause, Exception) else error) from None
-        except self._ray.exceptions.RayError as error:
-            raise LostError(_first_line(error)) from None
+        except exceptions.RayError as error:
+            cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
+            for each in answers if isinstance(answers, list) else ():
+                with suppress(Exception):  # the others have no news, but Ray would say so
+                    self._ray.get(each)
+        if isinstance(cause, exceptions.RayError):
+            raise LostError(_first_line(cause))
+        raise cause
 
 
 class _Actor:
@@ -258,12 +268,19 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0]
 
 
-def _ray() -> Any:
+def _ray(*, starts: bool = False) -> Any:
+    """Return Ray, told before it is imported that it reports nothing and, if it starts, asks for a token."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if starts and "ray" not in sys.modules and _version() >= _TOKENS_SINCE:
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     import ray
 
     return ray
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(each) for each in re.findall(r"\d+", importlib.metadata.version("ray"))[:2])
 
 
 def _do(function: Callable[..., Any], job: tuple[Any, ...]) -> Any:
@@ -283,6 +300,4 @@ def _outcome(ray: Any, done: Any) -> Any:
 
 def _paths() -> str:
     """Return where modules are found here: a cluster on this machine finds the same."""
-    import sys
-
     return os.pathsep.join(path for path in sys.path if path)

@@ -116,13 +116,14 @@ def play_in_pieces(
     tell = progress or (lambda _rounds: None)
     middle = population()
     makers = [middle.maker(i) for i in range(middle.bounds.size - 1)]
-    furthest, losses = 0, 0
+    furthest, losses, hurt = 0, 0, False
     with closing(engine.crew(makers)) as crew:
         del makers
         while True:
-            run = _Run(middle, crew, keeping)
             try:
-                for t in run.rounds():
+                if hurt:
+                    crew.mend()
+                for t in _Run(middle, crew, keeping).rounds():
                     if t > furthest:
                         tell(t - furthest)
                         furthest, losses = t, 0
@@ -135,8 +136,7 @@ def play_in_pieces(
                         f"a piece was lost {losses} times in a row ({error}), perhaps for want of "
                         "memory; more pieces or more machines need less on each"
                     ) from None
-                crew.mend()
-                middle = population()
+                middle, hurt = population(), True
     keeping.remove()
     return outcome
 
