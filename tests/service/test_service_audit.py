@@ -1,0 +1,243 @@
+"""The audit of a running service: what the network, and what a client, can tell about one reward.
+
+A true claim is refuted with probability at most 0.001 in each of these tests; every one has a twin that
+leaks and must be refuted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import random
+import re
+import socket
+import threading
+
+import httpx
+import msgspec
+import numpy as np
+import pytest
+import uvicorn
+
+from service.disorder import Disorder
+from tacit.client import AsyncClient
+from tacit.client.flows import Ask
+from tacit.privacy import audit
+from tacit.service import hosting, open_service
+from tacit.service.app import make_app
+from tacit.service.hosting import Host
+from tacit.service.messages import ExperimentRequest
+from tacit.service.tokens import Tokens
+from tacit.serving.core import Core
+from tacit.serving.store import MemoryStore
+
+ALPHA = 0.001
+DEVICES = 420
+
+
+class Wire(httpx.AsyncHTTPTransport):
+    """The network: it sees when each request leaves a device, and its bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen = {}
+
+    async def handle_async_request(self, request):
+        body = json.loads(request.content)
+        about = body.get("id") or request.url.path.split("/")[-2]
+        sent = (asyncio.get_running_loop().time(), request.url.path, request.content)
+        self.seen.setdefault(about, []).append(sent)
+        return await super().handle_async_request(request)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A service that listens, with an experiment for each epsilon."""
+    opened = open_service(tmp_path_factory.mktemp("audit") / "s.db")
+    opened.host.store._connection.execute("PRAGMA synchronous = OFF")
+    for epsilon in (1.0, 2.0):
+        wanted = {
+            "name": f"eps{epsilon:g}",
+            "policy": {"name": "klucb-cf", "epsilon": epsilon},
+            "options": ["red", "green"],
+            "reward": {"kind": "binary", "report_after": 6.0},
+        }
+        opened.host.create(msgspec.convert(wanted, ExperimentRequest))
+    # Named as TCP, so that asyncio sends small answers at once.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(opened.app, log_level="error", access_log=False))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}", opened.first_token
+    server.should_exit = True
+    thread.join()
+
+
+async def crowd(address, experiment, n, *, hasty):
+    """Let n devices decide, half of which see a click; return what the network saw of each."""
+    url, token = address
+    wire, rng, turns = Wire(), random.Random(n), asyncio.Semaphore(20)
+    client = AsyncClient(url, experiment, token=token, max_epsilon=None, transport=wire)
+    clicked, began = {}, {}
+
+    async def device():
+        async with turns:
+            decision = await client.decide()
+            assert await client.shown(decision)
+            assert client.clock() < decision.report_at, "too slow a machine: nothing was tried"
+            began[decision.id] = asyncio.get_running_loop().time()
+            clicked[decision.id] = rng.random() < 0.5
+            if clicked[decision.id]:
+                client.reward(decision, 1.0)
+                if hasty:
+                    report = client.outbox.fix(client.place, decision.id)
+                    client.outbox.forget(client.place, decision.id)
+                    await client._post(Ask("/reports", report))
+
+    await asyncio.gather(*(device() for _ in range(n)))
+    while (again := await client.flush()) is not None:
+        await asyncio.sleep(max(0.0, again - client.clock()))
+    await client.close()
+    rows = {True: [], False: []}
+    for id, was in clicked.items():
+        when, path, body = wire.seen[id][-1]
+        assert path.endswith("/reports")
+        value = json.loads(body)["value"]
+        # In seconds: a busy machine must not look like a leak.
+        row = [value, len(wire.seen[id]), len(body), round(when - began[id])]
+        rows[was].append(row)
+    for each in rows.values():
+        rng.shuffle(each)
+    return rows
+
+
+def heard(rows):
+    """Return rows as something to audit: each is looked at once."""
+
+    def run(clicked, n, seed):
+        taken, rows[clicked] = rows[clicked][:n], rows[clicked][n:]
+        assert len(taken) == n
+        return np.array(taken, float)
+
+    return run
+
+
+def network(address, experiment, *, hasty=False):
+    rows = asyncio.run(crowd(address, experiment, 2 * DEVICES + 80, hasty=hasty))
+    return audit(heard(rows), True, False, epsilon=1.0, runs=DEVICES, alpha=ALPHA)
+
+
+def test_the_network_cannot_tell_a_click_from_none(address):
+    assert network(address, "eps1").verdict == "not refuted"
+
+
+def test_a_client_that_reports_when_it_is_clicked_is_refuted(address):
+    assert network(address, "eps1", hasty=True).verdict == "refuted"
+
+
+def test_half_the_noise_on_the_device_is_refuted(address):
+    assert network(address, "eps2").verdict == "refuted"
+
+
+class Pages:
+    """A central experiment, afresh for every history, and all that its clients and pages can see."""
+
+    def __init__(self, folder, monkeypatch, epsilon):
+        self.now = 0
+        monkeypatch.setattr(hosting, "clock", lambda: self.now)
+        monkeypatch.setattr("tacit.service.dashboard.clock", lambda: self.now)
+        tokens = Tokens(folder / "tokens")
+        self.secret = tokens.create("admin", ["admin"])
+        self.app = make_app(Host(MemoryStore(), bytes(32)), tokens, rate=math.inf)
+        self.client = Disorder(self.app, self.secret, 0)
+        self.wanted = {
+            "name": "x",
+            "policy": {"name": "lazy-dp-ts", "epsilon": epsilon},
+            "options": ["red", "green"],
+            "reward": {"kind": "binary", "report_after": 1},
+            "grace": 0,
+        }
+
+    async def ask(self, method, path, body=None):
+        session = b"tacit_session=s"
+        headers = [(b"authorization", f"Bearer {self.secret}".encode()), (b"cookie", session)]
+        text = b"" if body is None else json.dumps(body).encode()
+        status, said = await self.client.ask(method, path, text, headers)
+        assert status == 200, said
+        return said.decode()
+
+    async def history(self, rewards):
+        """Decide and report; return every number that can be seen on the way and at the end."""
+        host = self.app.state.host = Host(MemoryStore(), bytes(32))
+        (token,) = self.app.state.tokens.known()
+        self.app.state.sessions = {"s": (math.inf, token.digest)}
+        hosted = host.create(msgspec.convert(self.wanted, ExperimentRequest))
+        self.now, seen = 1_700_000_000_000, []
+        for turn, reward in enumerate(rewards):
+            asked = {"id": f"d{turn}", "shown": True}
+            decision = json.loads(await self.ask("POST", "/v1/experiments/x/decisions", asked))
+            seen += [hosted.core.options.index(decision["option"]), decision["probability"]]
+            if reward is not None:
+                report = {"v": 1, "id": f"d{turn}", "value": reward}
+                await self.ask("POST", "/v1/experiments/x/reports", report)
+            self.now += 1000
+            await hosted.tick()
+        # An estimate that is not yet there is a number too, so that rows have the same length.
+        for place in ("", "/statistics", "/released"):
+            text = await self.ask("GET", f"/v1/experiments/x{place}")
+            if place == "/released":
+                values = [
+                    each
+                    for line in map(json.loads, text.splitlines())
+                    for each in line.get("values", ())
+                ]
+                seen += (values + [math.nan] * 8)[:8]
+            else:
+                seen += numbers(text.replace("null", "-7"))
+        seen += numbers(await self.ask("GET", "/metrics"))[:60]
+        page = await self.ask("GET", "/experiments/x/numbers")
+        shares = re.findall(r'<td class="n">([\d,]+)', page)
+        return seen + [float(each.replace(",", "")) for each in shares]
+
+    def run(self, rewards, n, seed):
+        loop = asyncio.new_event_loop()
+        try:
+            rows = [loop.run_until_complete(self.history(rewards)) for _ in range(n)]
+        finally:
+            loop.close()
+        width = max(map(len, rows))
+        return np.array([row + [math.nan] * (width - len(row)) for row in rows])
+
+
+def numbers(text):
+    return [float(each) for each in re.findall(r"-?\d+\.?\d*(?:e-?\d+)?", text)]
+
+
+def pages(folder, monkeypatch, left, right, epsilon=1.0, runs=400):
+    seen = Pages(folder, monkeypatch, epsilon)
+    return audit(seen.run, left, right, epsilon=1.0, runs=runs, alpha=ALPHA)
+
+
+HISTORIES = {
+    "reward": ([1, 0, 0, 0], [0, 0, 0, 0]),
+    "silence": ([1, 1, 1, 0], [1, 1, None, 0]),
+}
+
+
+@pytest.mark.parametrize("what", HISTORIES)
+def test_clients_and_pages_cannot_tell_a_reward_or_a_silence(tmp_path, monkeypatch, what):
+    found = pages(tmp_path, monkeypatch, *HISTORIES[what])
+    assert found.verdict == "not refuted", found.sentence()
+
+
+def test_a_quarter_of_the_noise_on_the_server_is_refuted(tmp_path, monkeypatch):
+    found = pages(tmp_path, monkeypatch, *HISTORIES["reward"], epsilon=4.0)
+    assert found.verdict == "refuted", found.sentence()
+
+
+def test_pages_that_show_who_answered_are_refuted(tmp_path, monkeypatch):
+    monkeypatch.setattr(Core, "hides_silence", property(lambda self: False))
+    found = pages(tmp_path, monkeypatch, *HISTORIES["silence"], runs=100)
+    assert found.verdict == "refuted", found.sentence()
