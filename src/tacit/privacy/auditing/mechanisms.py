@@ -28,8 +28,10 @@ _LEAST: dict[str, Any] = {
     "low": 0.0,
     "high": 1.0,
     "bound": math.log(400),
+    "horizon": 1,
     "keep_one": 0.75,
     "keep_zero": 0.75,
+    "reports": 1000,
 }
 
 
@@ -50,25 +52,31 @@ def mechanism_rows() -> list[dict[str, Any]]:
     """Return a row for every mechanism: what it sends, for whom, its variance at epsilon 1.
 
     Other parameters are the least there are: one coordinate, two options, values in [0, 1], delta
-    1e-6, the bound ln 400 of paper 000.
+    1e-6, the bound ln 400 of paper 000; a block of 1,000 reports.
     """
     rows = []
     for name, kind in mechanism_kinds().items():
         known = {field.name for field in dataclasses.fields(kind) if field.init}
-        built = kind(**{key: value for key, value in _LEAST.items() if key in known})
+        needed = {f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING}
+        built = kind(**{key: value for key, value in _LEAST.items() if key in needed})
         words = (kind.__doc__ or "").strip().partition("\n")[0].rstrip(".")
         pure = math.isfinite(built.release.epsilon)
         rows.append(
             {
                 "name": name,
                 "sends": words,
-                "trust": "local or central" if "sensitivity" in known else "local",
+                "trust": _trust_of(kind, known),
                 "guarantee": "pure" if pure else "needs a delta",
                 "variance at epsilon 1": built.variance,
                 "secure": "yes" if built.secure else "no",
             }
         )
     return rows
+
+
+def _trust_of(kind: type[mechanisms.Mechanism], known: set[str]) -> str:
+    trust: str = getattr(kind, "trust", "local or central" if "sensitivity" in known else "local")
+    return trust
 
 
 def mechanism_neighbours(mechanism: mechanisms.Mechanism) -> list[Neighbours]:
