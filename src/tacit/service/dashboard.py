@@ -242,6 +242,7 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "open": found.open,
         "late": found.late,
         "missing": found.missing_share,
+        "lies": found.shift_by_lies,
         "budgets": _budgets(hosted),
         "events": None if core.hides_silence else hosted.experiment.seq,
         "horizon": core.decider.horizon,
