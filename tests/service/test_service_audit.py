@@ -7,6 +7,7 @@ leaks and must be refuted.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
 import random
@@ -36,19 +37,18 @@ ALPHA = 0.001
 DEVICES = 420
 
 
-class Wire(httpx.AsyncHTTPTransport):
+class Wire(httpx.AsyncBaseTransport):
     """The network: it sees when each request leaves a device, and its bytes."""
 
-    def __init__(self, clock) -> None:
-        super().__init__()
-        self.clock, self.seen = clock, {}
+    def __init__(self, inner, clock) -> None:
+        self.inner, self.clock, self.seen = inner, clock, {}
 
     async def handle_async_request(self, request):
         body = json.loads(request.content)
         about = body.get("id") or request.url.path.split("/")[-2]
         sent = (self.clock(), request.url.path, request.content)
         self.seen.setdefault(about, []).append(sent)
-        return await super().handle_async_request(request)
+        return await self.inner.handle_async_request(request)
 
 
 class Time:
@@ -62,8 +62,8 @@ class Time:
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """A service that listens, with an experiment for each epsilon."""
+def running(tmp_path_factory):
+    """A service with an experiment for each epsilon, and the time on both sides."""
     clock, patch = Time(), pytest.MonkeyPatch()
     patch.setattr(hosting, "clock", lambda: round(1000 * clock()))
     opened = open_service(tmp_path_factory.mktemp("audit") / "s.db")
@@ -76,23 +76,38 @@ def address(tmp_path_factory):
             "reward": {"kind": "binary", "report_after": 60},
         }
         opened.host.create(msgspec.convert(wanted, ExperimentRequest))
-    # Named as TCP, so that asyncio sends small answers at once.
-    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.bind(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(opened.app, log_level="error", access_log=False))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
-    thread.start()
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}", opened.first_token, clock
-    server.should_exit = True
-    thread.join()
+    yield opened, clock
+    opened.host.store.close()
     patch.undo()
 
 
-async def crowd(address, experiment, n, *, hasty):
+@contextlib.contextmanager
+def listening(app):
+    """Let a service listen on a socket of its own; yield its address."""
+    # Named as TCP, so that asyncio sends small answers at once.
+    open_socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    open_socket.bind(("127.0.0.1", 0))
+    how = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
+    server = uvicorn.Server(how)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [open_socket]})
+    thread.start()
+    yield f"http://127.0.0.1:{open_socket.getsockname()[1]}"
+    server.should_exit = True
+    thread.join()
+
+
+async def crowd(running, experiment, n, *, hasty, url):
     """Let n devices decide, half of which see a click; return what the network saw of each."""
-    url, token, clock = address
-    wire, rng, turns = Wire(clock), random.Random(n), asyncio.Semaphore(20)
-    client = AsyncClient(url, experiment, token=token, max_epsilon=None, transport=wire)
+    opened, clock = running
+    inner = httpx.AsyncHTTPTransport() if url else httpx.ASGITransport(opened.app)
+    wire, rng, turns = Wire(inner, clock), random.Random(n), asyncio.Semaphore(20)
+    client = AsyncClient(
+        url or "http://testserver",
+        experiment,
+        token=opened.first_token,
+        max_epsilon=None,
+        transport=wire,
+    )
     client._flows.clock = clock
     rows, begun = {True: [], False: []}, {}
 
@@ -135,21 +150,29 @@ def heard(rows):
     return run
 
 
-def network(address, experiment, *, hasty=False):
-    rows = asyncio.run(crowd(address, experiment, 2 * DEVICES + 80, hasty=hasty))
+def network(running, experiment, *, hasty=False, url=""):
+    rows = asyncio.run(crowd(running, experiment, 2 * DEVICES + 80, hasty=hasty, url=url))
     return audit(heard(rows), True, False, epsilon=1.0, runs=DEVICES, alpha=ALPHA)
 
 
-def test_the_network_cannot_tell_a_click_from_none(address):
-    assert network(address, "eps1").verdict == "not refuted"
+def test_the_network_cannot_tell_a_click_from_none(running):
+    assert network(running, "eps1").verdict == "not refuted"
 
 
-def test_a_client_that_reports_when_it_is_clicked_is_refuted(address):
-    assert network(address, "eps1", hasty=True).verdict == "refuted"
+def test_a_client_that_reports_when_it_is_clicked_is_refuted(running):
+    assert network(running, "eps1", hasty=True).verdict == "refuted"
 
 
-def test_half_the_noise_on_the_device_is_refuted(address):
-    assert network(address, "eps2").verdict == "refuted"
+def test_half_the_noise_on_the_device_is_refuted(running):
+    assert network(running, "eps2").verdict == "refuted"
+
+
+@pytest.mark.soak
+def test_the_same_over_real_sockets(running):
+    with listening(running[0].app) as url:
+        assert network(running, "eps1", url=url).verdict == "not refuted"
+        assert network(running, "eps1", hasty=True, url=url).verdict == "refuted"
+        assert network(running, "eps2", url=url).verdict == "refuted"
 
 
 class Pages:
