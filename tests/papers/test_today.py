@@ -61,8 +61,10 @@ VALUES = {
 
 def test_where_the_new_one_is_behind_is_said():
     _, found = judged(VALUES)
-    assert [row.agrees for row in found.rows] == [True, False]
-    assert found.rows[0].within == "4 times"
+    assert found.rows[0].measured.endswith("before, theirs 400 (384 to 400): 4 times as much")
+    assert found.rows[1].measured.endswith(
+        "before, theirs 40 (40 to 40): behind, 0.8 times as much"
+    )
     assert "ahead in 1 of 2 cells" in found.because
     assert "Behind: Two arms, epsilon = 2 (0.8 times)" in found.because
     assert [series.dashed for series in found.figures[0].series] == [False, False, True]

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.papers import Finished, reproduce
+from tacit.papers import Finished, last_findings, reproduce
 from tacit.papers.reproduction import Figure
 from tacit.papers.today import PAPER
 from tacit.state import write_atomically
@@ -71,7 +71,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--workers", type=int, default=None)
     told = parser.parse_args(arguments)
-    finished = reproduce(PAPER.studies, told.out, quick=told.quick, workers=told.workers)
+    reproduce(PAPER.studies, told.out, quick=told.quick, workers=told.workers)
+    found = [last_findings(study, told.out) for study in PAPER.studies]  # full before quick
+    finished = [each for each in found if each is not None]
     text = with_tables(told.page.read_text(encoding="utf-8"), finished)
     write_atomically(told.page, lambda file: file.write_text(text, encoding="utf-8"))
 

@@ -184,26 +184,23 @@ def _judge(contest: Contest, outcomes: Mapping[str, Any], quick: bool) -> Findin
                 Row(
                     f"{sweep.title}, {sweep.x_label} = {_named(point.x)}",
                     "",
-                    f"{new}: {found[new][i].text()}",
-                    expected=f"{before}: {found[before][i].text()}",
-                    agrees=factors[-1] >= 1.0,
-                    within=f"{factors[-1]:.3g} times",
+                    f"{new} {found[new][i].text()}; before, {before} {found[before][i].text()}: "
+                    + _compared(factors[-1]),
                 )
             )
         figures.append(_figure(contest, sweep, points, found))
-    lost = [row for row, factor in zip(rows, factors, strict=True) if factor < 1]
+    lost = {row.label: f for row, f in zip(rows, factors, strict=True) if f < 1}
     return Findings(
         verdict=OWN,
         because=as_expected(verdict_of(factor >= 1 for factor in factors))
         + _summary(factors, lost),
         rows=rows,
         figures=figures,
-        agreement=(
-            "the best new policy has a median no larger than the best of what there was before with "
-            "the same guarantee, which stands beside it; below, how many times as much that has. In "
-            "brackets, where eight in ten runs lie."
-        ),
     )
+
+
+def _compared(factor: float) -> str:
+    return f"{factor:.3g} times as much" if factor >= 1 else f"behind, {factor:.3g} times as much"
 
 
 def _least(contest: Contest, found: Mapping[str, list[Middle]], role: str, i: int) -> str:
@@ -236,13 +233,14 @@ def _figure(
     )
 
 
-def _summary(factors: list[float], lost: list[Row]) -> str:
+def _summary(factors: list[float], lost: Mapping[str, float]) -> str:
     text = (
         f"the new policies are ahead in {len(factors) - len(lost)} of {len(factors)} cells, by a "
         f"factor of {np.median(factors):.3g} in the median and {max(factors):.3g} at most."
     )
     if lost:
-        text += f" Behind: {'; '.join(f'{row.label} ({row.within})' for row in lost)}."
+        cells = "; ".join(f"{label} ({factor:.2g} times)" for label, factor in lost.items())
+        text += f" Behind: {cells}."
     return text
 
 

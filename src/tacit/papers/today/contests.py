@@ -25,8 +25,15 @@ _T = 100_000
 _PLAIN: dict[str, Any] = {"epsilon": None}
 
 
+def _arms(name: str, *means: float) -> dict[str, Any]:
+    """Return arms with the best, which is named first, in the middle: ties often go to the first."""
+    half = len(means) // 2
+    turned = [*means[-half:], *means[:-half]]
+    return {"name": name, "means": [round(float(mean), 6) for mean in turned]}
+
+
 def _bernoulli(*means: float) -> dict[str, Any]:
-    return {"name": "bernoulli", "means": [round(mean, 6) for mean in means]}
+    return _arms("bernoulli", *means)
 
 
 def _on_graph(environment: dict[str, Any], edge_prob: float) -> dict[str, Any]:
@@ -34,11 +41,7 @@ def _on_graph(environment: dict[str, Any], edge_prob: float) -> dict[str, Any]:
 
 
 _PAPER_002 = _on_graph(
-    {
-        "name": "truncated-normal",
-        "means": [0.9, 0.9, *(round(0.8 - 0.05 * k, 6) for k in range(8))],
-    },
-    0.2,
+    _arms("truncated-normal", 0.9, 0.9, *(0.8 - 0.05 * k for k in range(8))), 0.2
 )
 _SPREAD = _bernoulli(*np.linspace(0.9, 0.1, 10))
 _CLOSE = _bernoulli(0.6, *[0.5] * 4, *[0.4] * 5)
@@ -63,7 +66,11 @@ CENTRAL = contested(
                 quick=(1, 3),
             ),
             Sweep(
-                "spread", "Ten arms, .9 to .1", "epsilon", epsilons(_SMALL, _SPREAD, _T), quick=(3,)
+                "spread",
+                "Ten arms, .9 to .1",
+                "epsilon",
+                epsilons(_SMALL, _SPREAD, _T),
+                quick=(1, 3),
             ),
             Sweep(
                 "two",
@@ -116,7 +123,11 @@ LOCAL = contested(
                 quick=(1, 3),
             ),
             Sweep(
-                "spread", "Ten arms, .9 to .1", "epsilon", epsilons(_LOCAL, _SPREAD, _T), quick=(2,)
+                "spread",
+                "Ten arms, .9 to .1",
+                "epsilon",
+                epsilons(_LOCAL, _SPREAD, _T),
+                quick=(1, 3),
             ),
             Sweep(
                 "low",
@@ -178,7 +189,7 @@ CHANGING = contested(
                 "Five arms, four of which rise and fall",
                 "epsilon",
                 epsilons(_LOCAL, _RISER, _T),
-                quick=(2,),
+                quick=(1, 3),
             ),
             Sweep(
                 "never",
@@ -241,7 +252,7 @@ USERS = contested(
                 "Ten users in groups",
                 "epsilon",
                 epsilons((0.5, 1.0, 2.0, 5.0, 10.0), _fitted(), 10_000),
-                quick=(2,),
+                quick=(1, 3),
             ),
             Sweep(
                 "uniform",
@@ -301,14 +312,14 @@ POPULATIONS = contested(
                 "10,000 agents, ten options",
                 "epsilon",
                 epsilons((0.25, 0.5, 1.0, 2.0, 4.0), _options(), 2_000),
-                quick=(2,),
+                quick=(1, 3),
             ),
             Sweep(
                 "agents",
                 "Ten options at epsilon 1",
                 "agents",
                 sizes((1_000, 10_000, 100_000, 1_000_000), _options, 2_000, 1.0),
-                quick=(2,),
+                quick=(1, 3),
             ),
             Sweep(
                 "options",
