@@ -38,10 +38,12 @@ PUBLIC = {
         read_log replay self_normalised
     """,
     "tacit.engines": """
-        ARRAYS Cluster Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
+        ARRAYS Cluster Codec Crew Engine Here JSON LostError Processes Store code_stamp engine_named
+        only_run run_jobs
     """,
     "tacit.networks": """
-        Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
+        Blocks Columns Combination Csr EdgeFile Graph IndependenceNumber Network Rmat Subnetworks
+        Transition Walk adjacency
         barabasi_albert classic column_normalised combine complete components erdos_renyi
         from_networkx from_rustworkx from_scipy greedy_independent_set grid group_graph
         independence_number is_bipartite is_connected laplacian largest_component
