@@ -211,8 +211,10 @@ def _least(contest: Contest, found: Mapping[str, list[Middle]], role: str, i: in
 def _figure(
     contest: Contest, sweep: Sweep, points: list[Point], found: Mapping[str, list[Middle]]
 ) -> Figure:
+    rounds = {point.horizon for point in points}
+    length = f", {points[0].horizon:,} rounds" if len(rounds) == 1 else ""
     return Figure(
-        sweep.title,
+        sweep.title + length,
         sweep.x_label,
         f"{contest.unit} (median)",
         [

@@ -268,7 +268,7 @@ USERS = contested(
             ),
             Sweep(
                 "many",
-                "Users in groups at epsilon 2, 1,000 rounds each",
+                "Users in groups at epsilon 2",
                 "users",
                 sizes((2, 5, 10, 20), _fitted, 10_000, 2.0),
             ),
