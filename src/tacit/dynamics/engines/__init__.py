@@ -121,8 +121,8 @@ def estimate(rule: Any, mail: Any, source: Any, t: Any, a: Any, word: Any, Q: An
     numbers = mail.crowd.numbers
     v = tokens_received(word, source, t, a, numbers[0], numbers[1], numbers[3])
     if v > 0.0:
-        draw_normals(source, t, a, mail.crowd, mail.normals)
-        receive(rule, mail.crowd, v, mail.normals, 1.0, source, t, a, Q)
+        Ux = draw_normals(source, t, a, mail.crowd.tilt, mail.normals)
+        receive(rule, mail.crowd, v, mail.normals, Ux, 1.0, source, t, a, Q)
     return v > 0.0
 
 
