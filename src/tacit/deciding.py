@@ -7,6 +7,7 @@ budgets belong to :mod:`tacit.serving`, which in turn knows nothing of any setti
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 from abc import ABC, abstractmethod
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.checks import require
 from tacit.policy import AnyPolicy
 from tacit.tapes import Tape
 
@@ -127,6 +129,11 @@ class Decider(ABC):
     def state(self) -> Any:
         """The arrays, a ``NamedTuple``; they are changed in place and never replaced."""
 
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the arrays take."""
+        return sum(value.nbytes for _, value in _arrays(self.state) if hasattr(value, "nbytes"))
+
     def pack(self) -> bytes:
         """Return the arrays as bytes."""
         return pack(self.state)
@@ -176,6 +183,9 @@ def decider_for(policy: AnyPolicy, *, explore: float = 0.0, **given: Any) -> Dec
     made = getattr(policy, "decider", None)
     if made is None:
         raise ValueError(f"Learner: expected a policy of a setting that can serve, got {policy!r}")
+    takes = inspect.signature(made).parameters
+    extra = next((name for name in given if name not in takes), None)
+    require(policy, str(extra), "not given with this policy", extra is None, "it")
     decider: Decider = made(explore=explore, **given)
     return decider
 

@@ -156,6 +156,13 @@ class Environment(ABC, Generic[Table, Trace]):
             "give them as neighbours="
         )
 
+    def every_pair(self, unit: str, horizon: int) -> list[Neighbours]:
+        """Return all the pairs of tables of a small game, for an exact audit.
+
+        By default all that `neighbours` names.
+        """
+        return self.neighbours(unit, horizon, limit=2**16)
+
 
 AnyPolicy = Policy[Any, Any, Any]
 AnyEnvironment = Environment[Any, Any]
@@ -163,5 +170,8 @@ AnyEnvironment = Environment[Any, Any]
 
 def require_secure(policy: AnyPolicy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
-    rule = "seeded, because its noise has no exact sampler on a secure tape"
+    held = policy.mechanisms
+    reasons = [each.insecure_because for each in held or () if not each.secure]
+    why = reasons[0] if reasons else "nobody knows its mechanisms"
+    rule = f"seeded, because its noise is not exact on a secure tape: {why}"
     require(policy, "tape", rule, policy.secure, "secure")

@@ -38,6 +38,7 @@ __all__ = [
     "noise_word",
     "recorded_tape",
     "released",
+    "released_vector",
     "secure_place",
     "secure_tape",
     "seeded_tape",
@@ -265,3 +266,12 @@ def released(tape: Any, value: Any) -> Any:
     if position < tape.log.size:
         tape.log[position] = value
     return value
+
+
+@kernel
+def released_vector(tape: Any, values: Any) -> None:
+    """Log that `values`, made with as many noise draws or more, left the trusted side."""
+    first = tape.reads[1] - values.size
+    for i in range(values.size):
+        if 0 <= first + i < tape.log.size:
+            tape.log[first + i] = values[i]

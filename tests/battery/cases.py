@@ -33,6 +33,8 @@ class Silent(NamedTuple):
     plain: Policy
     tape: Tape
     plain_tape: Tape
+    rounding: float = 0.0
+    """By how much numbers may differ where the private one adds them up in another order."""
 
 
 class Audited(NamedTuple):
@@ -146,12 +148,18 @@ def environments() -> list[type[Environment]]:
     return list(registered().values())
 
 
-def assert_same(one: Any, other: Any) -> None:
-    """Assert that two tuples of arrays are equal bit for bit, naming the first that is not."""
+def assert_same(one: Any, other: Any, rounding: float = 0.0) -> None:
+    """Assert that two tuples of arrays are equal, naming the first that is not.
+
+    Bit for bit, but floats may differ by `rounding` if that is not 0.
+    """
     left, right = arrays(one), arrays(other)
     assert left.keys() == right.keys()
     for name in left:
         assert left[name].dtype == right[name].dtype, name
+        if rounding > 0 and left[name].dtype.kind == "f":
+            np.testing.assert_allclose(left[name], right[name], rtol=rounding, err_msg=name)
+            continue
         assert left[name].tobytes() == right[name].tobytes(), (
             f"{name}: {left[name]} != {right[name]}"
         )

@@ -33,7 +33,7 @@ class HalfNoise(CoLin):
 
     def open(self, **joined: Any) -> Any:
         state = super().open(**joined)
-        state.scales[:] /= 2
+        state.scales[:, [0, 2]] /= 2
         return state
 
 
@@ -111,7 +111,8 @@ class UsersSetting(Setting):
             return
         plain = Case(case.kind).build(environment, case.rounds, regularisation=private.ridge)
         quiet = half_tape(1500, 16)
-        yield Silent(environment, private, plain, quiet, quiet)
+        rounding = 0.0 if isinstance(hidden, PerReward) else 1e-9
+        yield Silent(environment, private, plain, quiet, quiet, rounding)
 
     def audited(self, case: Case) -> Iterator[Audited]:
         if _kind(case) not in ("per-reward", "residual", "noisy-sums"):

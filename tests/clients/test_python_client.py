@@ -33,6 +33,7 @@ class Service:
     def __init__(self, clock) -> None:
         self.clock, self.received, self.network = clock, [], "up"
         self.asked, self.report_after = instructions.randomized_response(1.0), 60.0
+        self.wanted = True
 
     def answer(self, request: httpx.Request) -> httpx.Response:
         if self.network == "down":
@@ -44,6 +45,9 @@ class Service:
             raise httpx.ReadError("connection lost")
         if isinstance(self.network, int):
             return httpx.Response(self.network, json={"detail": "no"})
+        report_at = self.clock() + self.report_after
+        if path.endswith("/shown"):
+            return httpx.Response(200, json={"report_at": report_at if self.wanted else None})
         if path != "/decisions":
             return httpx.Response(200, json={})
         return httpx.Response(
@@ -52,7 +56,7 @@ class Service:
                 "id": json.loads(request.content)["id"],
                 "option": "red",
                 "probability": 0.5,
-                "report_at": self.clock() + self.report_after,
+                "report_at": report_at,
                 "instructions": self.asked,
                 "reason": "learn",
             },
@@ -167,6 +171,30 @@ def test_a_decision_that_the_service_does_not_know_is_forgotten(service, clock):
     assert client.flush() is None
     assert client.flush() is None
     assert len(service.reports(decision.id)) == 1
+
+
+def test_a_service_that_wants_no_report_once_it_was_shown_gets_none(service, clock):
+    service.wanted = False
+    client = visit(service)
+    decision = client.decide()
+    client.shown(decision)
+    client.reward(decision, 1.0)
+    clock.time += 60
+    assert client.flush() is None
+    assert service.paths() == ["/decisions", f"/decisions/{decision.id}/shown"]
+
+
+@pytest.mark.parametrize("wait", [59, 60])
+def test_a_reward_that_comes_after_its_time_counts_as_none(service, clock, wait):
+    client = visit(service, Outbox(random=zeros))  # with zeros, the report is the reward
+    decision = client.decide()
+    client.shown(decision)
+    clock.time += wait
+    client.reward(decision, 1.0)
+    clock.time += 1
+    client.flush()
+    ((_, _, body),) = service.reports(decision.id)
+    assert json.loads(body)["value"] == (wait == 59)
 
 
 def test_a_lost_answer_is_asked_for_again_under_the_same_id(service):

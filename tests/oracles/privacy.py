@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy import integrate, special
+from scipy import integrate, signal, special
 
 
 def delta_of_densities(
@@ -147,3 +147,24 @@ def laplace_and_gaussian_delta(a: float, variance: float, epsilon: float) -> flo
     )
     ends = gaussian_hockey_stick(variance, epsilon - a) / 2
     return between + ends + math.exp(-a) / 2 * gaussian_hockey_stick(variance, epsilon + a)
+
+
+def discrete_gaussian_delta(shift, sigma, epsilon):
+    """Return delta of whole Gaussian noise on a vector against the vector moved by `shift`.
+
+    The loss at x is (|shift|^2 - 2 shift x) / (2 sigma^2); the distribution of the inner product is
+    the convolution of those of its terms, each a multiple of a discrete Gaussian.
+    """
+    reach = int(12 * sigma) + 2
+    masses = np.exp(-0.5 * (np.arange(-reach, reach + 1) / sigma) ** 2)
+    masses /= masses.sum()
+    total = np.ones(1)
+    for move in map(abs, shift):
+        if move:
+            spread = np.zeros(2 * reach * move + 1)
+            spread[::move] = masses
+            total = signal.fftconvolve(total, spread)
+    top = len(total) // 2
+    product = np.arange(-top, top + 1)
+    loss = (sum(move * move for move in shift) - 2 * product) / (2 * sigma**2)
+    return float(total @ np.maximum(0.0, -np.expm1(np.minimum(epsilon - loss, 0.0))))

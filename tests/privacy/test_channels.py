@@ -55,6 +55,7 @@ LEAST: dict[str, Any] = {
     "low": -40.0,
     "high": 41.0,
     "bound": 6.0,
+    "horizon": 5,
     "keep_one": 0.6,
     "keep_zero": 0.85,
 }
@@ -62,6 +63,7 @@ LEAST: dict[str, Any] = {
 
 def built(kind: type[Mechanism], **changes: Any) -> Mechanism:
     known = {field.name for field in dataclasses.fields(kind) if field.init}
+    known -= {"delta"} if kind.name == "binary-tree" else set()  # which has one of its own
     return kind(**{name: value for name, value in (LEAST | changes).items() if name in known})
 
 
@@ -69,7 +71,8 @@ KINDS = registry()
 every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 BIASED = {"bounded-noise"}
 NO_DEVICE = {"bounded-noise", "gaussian", "l2-ball", "l2-calibrated-laplace", "staircase"}
-NO_DEVICE |= {"discrete-gaussian", "subset-selection"}
+SUMS = {"binary-tree", "square-root-toeplitz"}
+NO_DEVICE |= {"subset-selection", *SUMS}
 
 
 def channel_of(mechanism: Mechanism, low: float = 0.0, high: float = 1.0) -> Any:
@@ -89,7 +92,7 @@ def test_every_file_is_found() -> None:
 
 @every_kind
 def test_a_channel_is_unbiased_and_no_noisier_than_said(kind: type[Mechanism]) -> None:
-    """5 standard errors on either tape; a shift of 5% of the range is found."""
+    """5 standard errors on either tape; a shift of a tenth of the range is found."""
     mechanism = built(kind)
     channel = channel_of(mechanism, -1.0, 3.0)
     if channel is None or kind.name in BIASED:
@@ -103,7 +106,7 @@ def test_a_channel_is_unbiased_and_no_noisier_than_said(kind: type[Mechanism]) -
             spread = np.var((told - told.mean()) ** 2) ** 0.5 / math.sqrt(n)
             assert told.var() < 16 * mechanism.channel_variance * 1.001 + 5 * spread
             if not INTERPRETED:
-                assert abs(told.mean() - value - 0.2) > 5 * error or error > 0.03
+                assert abs(told.mean() - value - 0.4) > 5 * error or error > 0.04
         assert tape.reads[1] == 3 * n
 
 
@@ -130,12 +133,12 @@ def test_the_stated_range_of_epsilon_and_nothing_else(kind: type[Mechanism]) -> 
         assert mechanism.variance > 0
         assert math.isfinite(mechanism.channel_variance)
         # Published noise keeps no epsilon, Gaussian noise none without a delta.
-        if kind.name not in ("bounded-noise", "gaussian", "discrete-gaussian"):
+        if kind.name not in ("bounded-noise", "gaussian", "square-root-toeplitz"):
             assert mechanism.release.epsilon <= epsilon * (1 + 1e-12)
             assert mechanism.release.epsilon > 0.99 * epsilon
         if mechanism.secure:
             assert np.isfinite(mechanism.run(value, 3)).all()
-            if kind.name not in ("gaussian", "discrete-gaussian"):
+            if kind.name not in ("gaussian", "square-root-toeplitz"):
                 assert mechanism.secure_release.epsilon <= epsilon * (1 + 1e-12)
         channel = channel_of(mechanism)
         if channel is not None:

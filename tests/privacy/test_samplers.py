@@ -179,7 +179,7 @@ def test_noise_is_exactly_zero_at_one_half() -> None:
     assert standard_laplace(tape, 0, 0, NOISE) == 0.0
     assert standard_normal(tape, 0, 0, NOISE) == 0.0
     assert release_laplace(tape, 0, 0, NOISE, 0.3, 1.0, 0.5) == 0.3
-    assert release_gaussian(tape, 0, 0, NOISE, 0.3, 1.0, 2.0) == 0.3
+    assert release_gaussian(tape, 0, 0, NOISE, 0.3, 1.0, 2.0, 1) == 0.3
     assert release_clamped(tape, 0, 0, NOISE, 0.3, 1.0, 0.5, 0.0, 1.0) == 0.3
     assert release_bit(tape, 0, 0, NOISE, 1, 0.7, 0.7) == 1
     assert release_bit(tape, 0, 0, NOISE, 0, 0.7, 0.7) == 0
@@ -199,7 +199,7 @@ def test_every_release_is_counted_and_logged() -> None:
     tape = seeded_tape(1, log=8)
     y = [
         release_laplace(tape, 0, 0, NOISE, 0.3, 1.0, 0.5),
-        release_gaussian(tape, 0, 1, NOISE, 0.1, 1.0, 2.0),
+        release_gaussian(tape, 0, 1, NOISE, 0.1, 1.0, 2.0, 1),
     ]
     y.append(float(release_bit(tape, 0, 2, NOISE, 1, 0.7, 0.7)))
     assert round_to_bit(tape, 0, 3, ROUNDING, 0.0) == 0
@@ -208,7 +208,7 @@ def test_every_release_is_counted_and_logged() -> None:
     tape = secure_tape(log=8)
     y = [
         release_laplace(tape, 0, 0, NOISE, 0.3, 1.0, 0.5),
-        release_gaussian(tape, 0, 1, NOISE, 0.1, 1.0, 2.0),
+        release_gaussian(tape, 0, 1, NOISE, 0.1, 1.0, 2.0, 1),
     ]
     np.testing.assert_array_equal(tape.log[:2], y)
     assert tape.reads.tolist() == [0, 2]

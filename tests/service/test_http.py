@@ -135,6 +135,37 @@ def test_central_trust_takes_the_reward_and_says_so(service):
     assert service.call("POST", "/v1/experiments/trusted/reports", half).status_code == 422
 
 
+@pytest.mark.parametrize("closed", [False, True])
+def test_nobody_learns_from_receipts_whether_or_what_a_central_decision_was_answered(
+    service, closed
+):
+    later = {"reward": {"kind": "bounded", "report_after": 0.3 if closed else 60}, "grace": 0}
+    service.create(CENTRAL, **later)
+    decided = [service.decide("trusted", shown=True) for _ in range(3)]
+    for decision, reward in zip(decided[:2], (0.0, 1.0), strict=True):
+        assert service.report(decision, reward, "trusted").json()["status"] == "held"
+    time.sleep(0.5 if closed else 0)
+    path, seen = "/v1/experiments/trusted/reports", []
+    for value in (0.0, 1.0, 0.5, 2.0):
+        answers = [
+            service.call("POST", path, {"v": 1, "id": each["id"], "value": value})
+            for each in decided
+        ]
+        seen += [
+            (each.status_code, each.json().get("status"), each.json().get("reason"))
+            for each in answers
+        ]
+        assert len(set(seen[-3:])) == 1, seen
+    assert seen[0][1] == ("late" if closed else "held")
+    numbers = service.call("GET", "/v1/experiments/trusted/statistics").json()
+    assert (numbers["late"], numbers["missing_share"]) == (None, None)
+    assert numbers["options"][0]["silent"] is None
+    text = service.call("GET", "/metrics").text
+    assert "tacit_events{" not in text
+    assert "tacit_reports_total{" not in text
+    assert service.call("GET", "/v1/experiments/trusted").json()["version"] == 1
+
+
 def test_what_is_past_its_retention_is_gone_from_the_store(service):
     service.create(CENTRAL, retention=0)
     service.create(LOCAL)

@@ -168,7 +168,13 @@ def test_an_old_copy_is_refused_until_it_is_called_one(tmp_path):
     )
     assert refused.returncode == 2
     assert "old copy" in refused.stderr
-    restored = subprocess.Popen([*command, "0", "--restored"], stdout=subprocess.PIPE, text=True)
+    assert "tacit service restore" in refused.stderr
+    put_back = [sys.executable, "-m", "tacit", "service", "restore", "--store"]
+    done = subprocess.run(
+        [*put_back, str(tmp_path / "s.db")], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert "old copy was restored" in done.stdout
+    restored = subprocess.Popen([*command, "0"], stdout=subprocess.PIPE, text=True)
     url = restored.stdout.readline().split()[1]
     # What the lost history may have spent is spent: nothing is left of 3.
     answer = httpx.post(f"{url}/v1/experiments/news/decisions", json=ask, headers=headers).json()

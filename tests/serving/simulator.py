@@ -6,12 +6,8 @@ A model beside it knows only what was acknowledged. After every step the invaria
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import random
-import shutil
-import sqlite3
-from pathlib import Path
 from typing import Any
 
 from serving.toy import Account, Toy, ToyDecider
@@ -21,7 +17,6 @@ from tacit.serving import (
     Experiment,
     MemoryStore,
     RefusedError,
-    SQLiteStore,
     StoreError,
     Terms,
 )
@@ -61,10 +56,6 @@ class FaultyMemory(Faulty, MemoryStore):
         super().append(experiment, seq, copy.deepcopy(list(events)))
 
 
-class FaultySQLite(Faulty, SQLiteStore):
-    """On a disk."""
-
-
 class MemoryDisk:
     """Where a store in memory lies, and its copy."""
 
@@ -86,38 +77,6 @@ class MemoryDisk:
             return None
         self.store = copy.deepcopy(self.copied)
         return now.charged - then.charged, then.at
-
-
-class FileDisk:
-    """Where a SQLite file lies with its mark, and a copy of the file."""
-
-    def __init__(self, folder: Path) -> None:
-        self.path, self.backup = folder / "x.db", folder / "copy.db"
-        self.store = FaultySQLite(self.path)
-
-    def reopen(self, **how: Any) -> None:
-        self.store.close()
-        self.store = FaultySQLite(self.path, **how)
-
-    def copy(self) -> None:
-        with (
-            contextlib.closing(sqlite3.connect(self.path)) as source,
-            contextlib.closing(sqlite3.connect(self.backup)) as target,
-        ):
-            source.backup(target)
-
-    def put_back(self) -> tuple[int, int] | None:
-        if not self.backup.exists():
-            return None
-        self.store.close()
-        for suffix in ("-wal", "-shm"):
-            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
-        shutil.copy(self.backup, self.path)
-        try:
-            self.store = FaultySQLite(self.path)
-        except StoreError:
-            self.store = FaultySQLite(self.path, restored=True)
-        return self.store.lost("x")
 
 
 class Simulator:

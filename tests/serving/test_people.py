@@ -161,10 +161,33 @@ def test_new_people_come(tmp_path):
     alone = tacit.Learner(LinUCB(n_users=1, dimension=2), people=["a"], seed=1)
     alone.add_person("b")
     assert alone.decide(person="b", contexts=np.eye(2)).option == 0
-    with pytest.raises(ValueError, match="sum to one"):
-        tacit.Learner(
-            CoLin(n_users=4, dimension=3, epsilon=1.0), people=NAMES, weights=WEIGHTS
-        ).add_person("eve")
+
+
+@pytest.mark.parametrize("kind", [LinUCB, CoLin, GOBLin], ids=lambda kind: kind.name)
+def test_who_comes_later_is_as_if_there_from_the_start(kind):
+    """Reports do not depend on predictions here, so that the same ones lead to the same model."""
+    policy = kind(n_users=4, dimension=3, epsilon=2.0)
+    wide = Graph.from_edges([(0, 1), (1, 2), (2, 3), (4, 0), (4, 2)], n_nodes=5)
+    joined = policy.joined_by != ""
+    graphs = ({"graph": PATH}, {"graph": wide}) if joined else ({}, {})
+    later = tacit.Learner(policy, people=NAMES, **graphs[0])
+    larger = kind(n_users=5, dimension=3, epsilon=2.0)
+    always = tacit.Learner(larger, people=[*NAMES, "eve"], **graphs[1])
+    rng = np.random.default_rng(1)
+    for t in range(80):
+        if t == 40:
+            later.add_person("eve", near=["ada-l", "cy-n"] if joined else [])
+        items = rng.normal(size=(1, 3))
+        person = [*NAMES, "eve"][t % (4 if t < 40 else 5)]
+        made = [each.decide(person=person, contexts=items) for each in (later, always)]
+        value = made[0].device.report(float(rng.random()))["value"]
+        for learner, decision in zip((later, always), made, strict=True):
+            learner.learn({"v": 1, "id": decision.id, "value": value})
+    np.testing.assert_allclose(means(later), means(always), atol=1e-9)
+    if joined:
+        lonely = tacit.Learner(policy, people=NAMES, graph=PATH)
+        lonely.add_person("eve")
+        assert len(lonely._core.decider.joined) < len(later._core.decider.joined)
 
 
 def test_exploring_and_eligible_items():

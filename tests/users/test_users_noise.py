@@ -66,7 +66,7 @@ def test_a_reward_is_in_as_many_nodes_as_the_calibration_assumes(steps):
 
 def test_the_toeplitz_factor_is_the_root_of_the_matrix_of_ones():
     sums = NoisySums(epsilon=1.0, delta=1e-6, continual="toeplitz", visits=50)
-    c = CoLin(**SIZES, privacy=sums).rule.channel.coefficients[::-1]
+    c = CoLin(**SIZES, privacy=sums).rule.channel.stream.coefficients[::-1]
     root = np.array([[c[i - j] if i >= j else 0.0 for j in range(50)] for i in range(50)])
     np.testing.assert_allclose(root @ root, np.tril(np.ones((50, 50))), atol=1e-12)
     draws = np.random.default_rng(0).standard_normal(50)
@@ -129,14 +129,14 @@ def test_sums_without_visits_are_calibrated_for_a_user_who_always_comes():
     often = CoLin(**SIZES, privacy=NoisySums(epsilon=2.0, horizon=1000))
     assert "1,000 rounds of a user" in often.guarantee(1000).note
     rare = CoLin(**SIZES, privacy=NoisySums(epsilon=2.0, **LONG))
-    ratio = often.open(**FOUR).scales / rare.open(**FOUR).scales
+    ratio = often.open(**FOUR).scales[:, 0] / rare.open(**FOUR).scales[:, 0]
     np.testing.assert_allclose(ratio, 10 / 8)
 
 
 def test_gaussian_scales_agree_with_the_sensitivity_of_the_whole_stream():
     sums = NoisySums(epsilon=1.0, delta=1e-5, continual="toeplitz", visits=250)
     policy = LinUCB(**SIZES, privacy=sums, reward_range=(-1.0, 1.0))
-    scale = float(policy.open().scales[0])
+    scale = float(policy.open().scales[0, 0])
     moved = 2.0 * np.linalg.norm([oracle.root_of_ones(lag) for lag in range(250)])
     release = GaussianRelease(sensitivity=moved, scale=scale)
     assert release.delta(1.0) == pytest.approx(1e-5, rel=1e-6)
@@ -162,7 +162,7 @@ def test_the_worst_change_of_b_is_what_the_published_guarantee_counts():
     # One reward of a user that everybody copies, a context of equal coordinates.
     d, paper = 9, Published(epsilon=2.0, trust="central", **LONG)
     policy = CoLin(**SIZES, privacy=paper)
-    scale = policy.open(**FOUR).scales[0]
+    scale = policy.open(**FOUR).scales[0, 0]
     moved = np.kron(FOUR["weights"][:, 0], np.full(d, 1 / math.sqrt(d)))
     once = np.abs(moved).sum() / scale
     assert policy.guarantee(1000).epsilon == pytest.approx(10 * once)
@@ -236,11 +236,11 @@ def test_rewards_are_clipped_to_their_range():
     assert told[0] != told[3]
 
 
-def test_sums_want_a_research_tape_and_short_contexts():
+def test_pure_noise_on_sums_wants_a_research_tape_and_short_contexts():
     policy = LinUCB(n_users=2, dimension=2, privacy=NoisySums(epsilon=1.0, visits=5))
     state = policy.open()
     assert not policy.secure
-    with pytest.raises(ValueError, match="secure tape"):
+    with pytest.raises(ValueError, match=r"secure tape: .* noise that depends on a length"):
         policy.update(state, secure_tape(), 0, [1.0, 0.0], 1.0)
     with pytest.raises(ValueError, match="length <= 1"):
         policy.update(state, seeded_tape(0), 0, [1.0, 1.0], 1.0)
@@ -261,7 +261,10 @@ def test_scalar_mechanisms_run_on_a_secure_tape(mechanism):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (lambda: PerReward(epsilon=0.0), "PerReward: expected epsilon > 0"),
+        (lambda: PerReward(epsilon=0.0), "PerReward: expected epsilon between 1e-9 and 30"),
+        (lambda: PerReward(epsilon=36.0), "PerReward: expected epsilon between 1e-9 and 30"),
+        (lambda: NoisySums(epsilon=36.0, horizon=9), "NoisySums: expected epsilon between 1e-9"),
+        (lambda: CoLin(**SIZES, epsilon=1e-10), "CoLin: expected epsilon between 1e-9 and 30"),
         (lambda: PerReward(epsilon=1.0, mechanism="gaussian"), "mechanism one of auto, laplace"),
         (lambda: NoisySums(epsilon=1.0, delta=1.0, horizon=9), r"delta in \[0, 1\)"),
         (lambda: NoisySums(epsilon=1.0, trust="nobody", horizon=9), "trust one of local, central"),

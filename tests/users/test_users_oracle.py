@@ -98,7 +98,7 @@ def on_b(law, combine, *, local):
         histories = [[] for _ in range(policy.n_users)]
 
         def noise(t, user, step):
-            histories[user if local else 0].append(draw(t) * state.scales[user if local else 0])
+            histories[user if local else 0].append(draw(t) * state.scales[user if local else 0, 0])
             return sum(combine(h) for h in histories if h)
 
         return noise
@@ -116,7 +116,7 @@ def on_sums(law, combine, kind, table):
         sums = np.zeros((policy.n_users, policy.dimension))
 
         def noise(t, user, step):
-            histories[user].append(draw(t) * state.scales[user])
+            histories[user].append(draw(t) * state.scales[user, 0])
             sums[user] = combine(histories[user])
             return (B @ sums).ravel()
 

@@ -51,9 +51,9 @@ export interface Decision {
 export interface Client {
   /** Ask the service what to show; rejects if it cannot be asked. */
   decide(request?: Request): Promise<Decision>;
-  /** Say that the option was shown. From here on one report is owed; false if none will be sent. */
+  /** Say that the option was shown. Resolves once a report is owed and kept; false if none will be sent. */
   shown(decision: Decision): Promise<boolean>;
-  /** Note the reward: the first one counts, and nothing is sent before its time. */
+  /** Note the reward: the first one before `reportAt` counts, nothing is sent now, nothing rejects. */
   reward(decision: Decision, value: number | boolean): Promise<void>;
   /** Send what is due now; a page does this by itself, a service worker calls it. */
   flush(): Promise<void>;
@@ -131,7 +131,7 @@ export function createClient(options: ClientOptions): Client {
 
   async function shown(decision: Decision): Promise<boolean> {
     const mine = held.get(decision.id);
-    return mine ? (mine.shown ??= owe(decision, mine)) : false;
+    return mine ? (mine.shown ??= owe(decision, mine).catch(() => false)) : false;
   }
 
   async function owe({ id, reportAt }: Decision, { asked, instructions }: Held): Promise<boolean> {
@@ -146,27 +146,29 @@ export function createClient(options: ClientOptions): Client {
     const due = reportAt! * 1000;
     await store.update<Owed>(prefix + id, () => ({ instructions, due }));
     schedule(due);
-    await tell(id).catch(() => undefined);
+    void tell(id).catch(() => undefined);
     return true;
   }
 
-  /** Let the server know that a decision was shown; false if it will not take a report. */
+  /** Let the server know that a decision was shown; false if it wants no report. */
   async function tell(id: string): Promise<boolean> {
     const answer = await post(`/decisions/${id}/shown`, {});
     if (unsure(answer)) throw new Error();
-    await store.update<Owed>(prefix + id, (owed) => owed && (answer.ok ? { ...owed, told: true } : undefined));
-    return answer.ok;
+    const wanted = answer.ok && Number.isFinite((await answer.json()).report_at);
+    await store.update<Owed>(prefix + id, (owed) => owed && (wanted ? { ...owed, told: true } : undefined));
+    return wanted;
   }
 
   const fix = (id: string, reward?: unknown): Promise<Owed | undefined> =>
     store.update<Owed>(prefix + id, (owed) =>
       !owed || owed.value !== undefined
         ? owed
-        : { ...owed, value: channel(owed.instructions).draw(reward, random) });
+        : { ...owed, value: channel(owed.instructions).draw(now() < owed.due ? reward : undefined, random) });
 
   async function reward({ id }: Decision, value: number | boolean): Promise<void> {
     await held.get(id)?.shown;
-    await fix(id, value);
+    // An error that only a click can cause would tell of the click.
+    await fix(id, value).catch(() => undefined);
   }
 
   async function send(id: string): Promise<void> {
@@ -174,6 +176,7 @@ export function createClient(options: ClientOptions): Client {
     if (!owed || !(owed.told || (await tell(id)))) return;
     const answer = await post("/reports", { v: 1, id, value: owed.value }, true);
     if (unsure(answer)) throw new Error();
+    held.delete(id);
     await store.update(prefix + id, () => undefined);
   }
 

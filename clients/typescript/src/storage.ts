@@ -26,19 +26,19 @@ export function memoryStore(): Store {
   };
 }
 
-/** Uses localStorage, one tab at a time where the browser has locks. */
+/** Uses localStorage, one tab at a time; without locks two tabs could draw two reports, so it throws. */
 export function localStore(storage: Storage = localStorage): Store {
-  const exclusive = <T>(work: () => T): Promise<T> =>
-    globalThis.navigator?.locks ? navigator.locks.request("tacit", work) as Promise<T> : Promise.resolve().then(work);
+  const { locks } = navigator;
+  if (!locks) throw new Error("tacit: no locks");
   return {
     update: <T>(key: string, change: (old: T | undefined) => T | undefined) =>
-      exclusive(() => {
+      locks.request("tacit", () => {
         const text = storage.getItem(key);
         const value = change(text === null ? undefined : (JSON.parse(text) as T));
         if (value === undefined) storage.removeItem(key);
         else storage.setItem(key, JSON.stringify(value));
         return value;
-      }),
+      }) as Promise<T | undefined>,
     keys: async () => Object.keys(storage),
   };
 }
@@ -82,25 +82,26 @@ export function indexedStore(name = "tacit"): Store {
   };
 }
 
-/** The best there is: what a browser refuses to keep, this page still remembers. */
+/**
+ * The best there is: what a browser refuses to keep, this page still remembers.
+ *
+ * A budget that is forgotten with the page would be no budget: there it counts as spent.
+ */
 export function bestStore(): Store {
-  const candidates = [
-    () => indexedStore(),
-    () => localStore(),
-    () => memoryStore(),
-  ];
   let chosen: Promise<Store> | undefined;
   const choose = async (): Promise<Store> => {
-    for (const make of candidates) {
+    for (const make of [indexedStore, localStore]) {
       try {
         const store = make();
-        await store.update("tacit", (old) => old ?? 1);
+        await store.update("tacit", () => 1);
         return store;
       } catch {
         // Refused by the browser: the next one.
       }
     }
-    return memoryStore();
+    const store = memoryStore();
+    await store.update("tacit spent", () => Infinity);
+    return store;
   };
   const store = () => (chosen ??= choose());
   return {

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { beforeEach, mock, test } from "node:test";
 import fc from "fast-check";
 import { createClient, localStore, memoryStore, type Client, type Store } from "../src/index.ts";
+import { bestStore } from "../src/storage.ts";
 import { FakeService } from "./fake_service.ts";
 
 const MINUTE = 60_000;
@@ -205,6 +206,69 @@ test("the device's own budget refuses, over several visits and whatever the serv
   }
   assert.deepEqual(answers, [true, true, false, false]);
   assert.equal(service.received.filter((each) => each.path.endsWith("/shown")).length, 2);
+});
+
+test("a server that wants no report once it was shown gets none", async () => {
+  service.wanted = false;
+  const client = open();
+  const decision = await client.decide();
+  assert.equal(await client.shown(decision), true);
+  await client.reward(decision, 1);
+  await pass(2 * MINUTE);
+  assert.deepEqual(service.received.map((each) => each.path), ["/decisions", `/decisions/${decision.id}/shown`]);
+  client.close();
+});
+
+test("a reward that comes after its time counts as none", async () => {
+  const rewards: unknown[] = [];
+  const zeros = (bytes: Uint8Array) => bytes.fill(0); // with these, the report is the reward
+  for (const late of [false, true]) {
+    let skew = 0;
+    const client = open(memoryStore(), { random: zeros, now: () => Date.now() + skew });
+    const decision = await client.decide();
+    await client.shown(decision);
+    if (late) skew = MINUTE;
+    await client.reward(decision, 1);
+    await pass(MINUTE);
+    rewards.push(JSON.parse(service.reports(decision.id)[0]!.body).value);
+    client.close();
+  }
+  assert.deepEqual(rewards, [1, 0]);
+});
+
+test("a storage that fails owes nothing, and a click on it raises nothing", async () => {
+  const kept = memoryStore();
+  let broken = true;
+  const storage: Store = {
+    update: (key, change) => (broken ? Promise.reject(new Error("quota")) : kept.update(key, change)),
+    keys: () => kept.keys(),
+  };
+  const client = open(storage);
+  const lost = await client.decide();
+  assert.equal(await client.shown(lost), false);
+  await client.reward(lost, 1);
+  broken = false;
+  const decision = await client.decide();
+  assert.equal(await client.shown(decision), true);
+  broken = true;
+  await client.reward(decision, 1);
+  await pass(2 * MINUTE);
+  assert.equal(service.sent("/reports").length, 0); // what cannot be fixed is not sent
+  broken = false;
+  await pass(MINUTE);
+  assert.equal(service.reports(lost.id).length, 0);
+  assert.equal(service.reports(decision.id).length, 1);
+  client.close();
+});
+
+test("a budget that cannot be kept is spent", async () => {
+  const answers: boolean[] = [];
+  for (const changes of [{ budget: 5 }, {}]) {
+    const client = open(bestStore(), changes); // Node has neither IndexedDB nor localStorage
+    answers.push(await client.shown(await client.decide()));
+    client.close();
+  }
+  assert.deepEqual(answers, [false, true]);
 });
 
 test("a server that asks for nothing gets nothing", async () => {

@@ -18,6 +18,8 @@ export class FakeService {
   network: "up" | "down" | "deaf" | number = "up";
   instructions: unknown = RESPONSE;
   reportAfter = 60;
+  /** Whether a decision that was shown is to be reported on; not if a person's budget is used up. */
+  wanted = true;
   readonly now: () => number;
 
   constructor(now: () => number = Date.now) {
@@ -32,12 +34,14 @@ export class FakeService {
     this.received.push({ at: this.now(), path, body });
     if (this.network === "deaf") throw new TypeError("connection lost");
     if (typeof this.network === "number") return new Response("{}", { status: this.network });
+    const report_at = this.now() / 1000 + this.reportAfter;
+    if (path.endsWith("/shown")) return Response.json({ report_at: this.wanted ? report_at : null });
     if (path !== "/decisions") return Response.json({});
     return Response.json({
       id: JSON.parse(body).id,
       option: "red",
       probability: 0.5,
-      report_at: this.now() / 1000 + this.reportAfter,
+      report_at,
       instructions: this.instructions,
       reason: "learn",
     });

@@ -18,8 +18,10 @@ __all__ = ["app"]
 app = typer.Typer()
 experiment = typer.Typer(help="Create, change and inspect experiments of a running service.")
 token = typer.Typer(help="Who may decide, report and administer.")
+service = typer.Typer(help="Copies of the store of a service.")
 app.add_typer(experiment, name="experiment")
 app.add_typer(token, name="token")
+app.add_typer(service, name="service")
 
 Store = Annotated[Path, typer.Option(help="The file that everything is kept in.")]
 Url = Annotated[str, typer.Option(envvar="TACIT_URL", help="Where the service is; also TACIT_URL.")]
@@ -37,9 +39,6 @@ def serve(
     store: Store = _STORE,
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
-    restored: Annotated[
-        bool, typer.Option("--restored", help="Go on from an old copy; what was lost is spent.")
-    ] = False,
 ) -> None:
     """Run the decision service on a store, made if there is none, until Ctrl-C.
 
@@ -56,9 +55,9 @@ def serve(
             f"the service needs more parts ({error.name}); pip install 'tacit[service]'"
         ) from None
     try:
-        opened = open_service(store, restored=restored)
+        opened = open_service(store)
     except StoreError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(_said(error)) from None
 
     def ready(address: str) -> None:
         if opened.first_token is not None:
@@ -207,6 +206,74 @@ def retire(
     print(f"{name}: retired {option}")
 
 
+@experiment.command("export")
+def export(
+    name: Name,
+    out: Annotated[
+        Path | None, typer.Option(help="FILE.json, .csv or .parquet; standard output unless given.")
+    ] = None,
+    url: Url = _URL,
+    secret: Secret = None,
+) -> None:
+    """Write down what an experiment released: decisions, and reports that are private by themselves.
+
+    Of a central experiment these are decisions and released values, never a reward. JSON has a line for
+    each thing that happened, CSV and Parquet have a row for each decision.
+
+    Example: `tacit experiment export --help`
+    """
+    kinds = (".json", ".csv", ".parquet")
+    if out is not None and out.suffix not in kinds:
+        raise ValueError(f"export: expected a file that ends with {', '.join(kinds)}, got {out}")
+    path = f"/v1/experiments/{name}/released"
+    lines = _answered(url, secret, "GET", path).text.splitlines()
+    if out is None:
+        print("\n".join(lines))
+        return
+    from tacit.service.export import write
+
+    write(out, lines)
+    print(f"wrote {out}")
+
+
+@service.command("backup")
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where the copy goes.")],
+    store: Store = _STORE,
+) -> None:
+    """Copy the store of a service, running or not; the mark stays where it is.
+
+    Example: `tacit service backup --help`
+    """
+    from tacit.service.backups import back_up
+
+    back_up(store, file)
+    print(f"wrote {file}; it holds what the store does, keep it as safe")
+
+
+@service.command("restore")
+def restore(
+    file: Annotated[
+        Path | None, typer.Argument(help="The copy; unless given the store itself is one.")
+    ] = None,
+    store: Store = _STORE,
+) -> None:
+    """Put an old copy in place of the store: what was lost counts as spent, open sums are discarded.
+
+    Example: `tacit service restore --help`
+    """
+    from tacit.service.backups import restore as go_on
+    from tacit.serving.store import StoreError
+
+    try:
+        said = go_on(store, file)
+    except StoreError as error:
+        raise ValueError(str(error)) from None
+    for name, sentence in said.items():
+        print(f"{name}: {sentence}")
+    print(f"restored {store}" if said else f"{store}: nothing was lost")
+
+
 @token.command("create")
 def create_token(
     name: Annotated[str, typer.Argument(help="What to call it.")],
@@ -259,7 +326,16 @@ def revoke(
     print(f"revoked {name}")
 
 
+def _said(error: Exception) -> str:
+    hint = " (tacit service restore does so)" if "as restored" in str(error) else ""
+    return f"{error}{hint}"
+
+
 def _ask(url: str, secret: str | None, method: str, path: str, body: Any = None) -> Any:
+    return _answered(url, secret, method, path, body).json()
+
+
+def _answered(url: str, secret: str | None, method: str, path: str, body: Any = None) -> Any:
     import httpx
 
     secret = secret or os.environ.get("TACIT_TOKEN")
@@ -281,4 +357,4 @@ def _ask(url: str, secret: str | None, method: str, path: str, body: Any = None)
         except (ValueError, KeyError):
             detail = answer.reason_phrase
         raise ValueError(f"the service answered {answer.status_code}: {detail}")
-    return answer.json()
+    return answer

@@ -49,7 +49,7 @@ class _Base:
         return self._flows.clock()
 
     def reward(self, decision: Decision, value: float) -> None:
-        """Note the reward on the device: the first one counts, and nothing is sent now."""
+        """Note the reward on the device: the first one before its time counts; nothing is sent now."""
         self._flows.reward(decision, value)
 
 
@@ -251,5 +251,6 @@ def _answer(response: httpx.Response) -> Answer:
     try:
         body: Any = response.json()
     except ValueError:
-        body = None
+        # Not the service: a gate of a network that wants a login first, for one.
+        return Answer(0 if response.is_success else response.status_code, None)
     return Answer(response.status_code, body)

@@ -150,8 +150,9 @@ class Flows:
         return True
 
     def reward(self, decision: Decision, value: float) -> None:
-        """Note the reward on the device: the first one counts, and nothing is sent now."""
-        self._outbox.fix(self._place, decision.id, value)
+        """Note the reward on the device: the first one before its time counts; nothing is sent now."""
+        late = decision.report_at is None or self.clock() >= decision.report_at
+        self._outbox.fix(self._place, decision.id, None if late else value)
 
     def flush(self) -> Flow[float | None]:
         """Send what is due; return when to come again, None if nothing is owed."""
@@ -175,11 +176,13 @@ class Flows:
 
     def _tell(self, id: str) -> Flow[bool]:
         answer = yield Ask(f"/decisions/{id}/shown", {})
-        if answer.ok:
+        # No time means no report: the person's budget was used up in the meantime, or the mode changed.
+        wanted = answer.ok and answer.body["report_at"] is not None
+        if wanted:
             self._outbox.told(self._place, id)
         elif not answer.unsure:
             self._outbox.forget(self._place, id)
-        return answer.ok
+        return wanted
 
     def _owes(self, id: str) -> bool:
         return any(owed.id == id for owed in self._outbox.owed(self._place))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
@@ -11,13 +12,14 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.service import dashboard, metrics, ofrep, openapi
-from tacit.service.hosting import Host, Hosted, places
+from tacit.service import dashboard, export, metrics, ofrep, openapi
+from tacit.service.description import places
+from tacit.service.hosting import Host, Hosted
 from tacit.service.messages import (
     Change,
     DecisionRequest,
@@ -87,6 +89,7 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
         Route("/v1/experiments/{name}/decisions/{id}/shown", shown, methods=["POST"]),
         Route("/v1/experiments/{name}/reports", report, methods=["POST"]),
         Route("/v1/experiments/{name}/statistics", statistics, methods=["GET"]),
+        Route("/v1/experiments/{name}/released", export.released, methods=["GET"]),
         Route("/ofrep/v1/evaluate/flags/{name}", ofrep.evaluate, methods=["POST"]),
         Route("/ofrep/v1/evaluate/flags", ofrep.evaluate_all, methods=["POST"]),
         Route("/healthz", healthy, methods=["GET"]),
@@ -107,9 +110,11 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
             RefusedError: _refused_by_core,
             ValueError: _mistaken,
             StoreError: _unavailable,
-            Exception: _failed,
+            RecursionError: _nested,
         },
     )
+    # A redirect repeats the host that the request claims.
+    app.router.redirect_slashes = False
     app.state.host, app.state.tokens = host, tokens
     app.state.rate, app.state.buckets = rate, {}
     app.state.started = time.time()
@@ -182,22 +187,38 @@ async def report(request: Request) -> Response:
     hosted = hosted_of(request)
     sent = _reports.decode(await body_of(request))
     if isinstance(sent, Report):
-        receipt: CoreReceipt = await hosted.ask(Core.report, sent.id, _value(hosted, sent))
-        request.app.state.metrics.reports.labels(hosted.name, receipt.status).inc()
-        return json_answer(Receipt(receipt.id, receipt.status, receipt.reason))  # type: ignore[arg-type]
+        receipt = await _taken(hosted, sent)
+        request.app.state.metrics.count(hosted, receipt.status)
+        return json_answer(receipt)
     if len(sent) > _MAX_REPORTS:
         raise RequestError(413, f"expected at most {_MAX_REPORTS:,} reports, got {len(sent):,}")
-    receipts = []
-    for each in sent:
-        try:
-            done: CoreReceipt = await hosted.ask(Core.report, each.id, _value(hosted, each))
-            receipts.append(Receipt(done.id, done.status, done.reason))  # type: ignore[arg-type]
-        except RefusedError as error:
-            receipts.append(Receipt(each.id, "refused", f"{error.reason}: {error}"))
-        except ValueError as error:
-            receipts.append(Receipt(each.id, "refused", f"invalid: {error}"))
-        request.app.state.metrics.reports.labels(hosted.name, receipts[-1].status).inc()
+    # All at once, so that they share a commit.
+    receipts = await asyncio.gather(*(_one_of_many(hosted, each) for each in sent))
+    for receipt in receipts:
+        request.app.state.metrics.count(hosted, receipt.status)
     return json_answer(Receipts(receipts))
+
+
+async def _taken(hosted: Hosted, sent: Report) -> Receipt:
+    try:
+        done: CoreReceipt = await hosted.ask(Core.report, sent.id, _value(hosted, sent))
+    except RefusedError as error:
+        if error.reason != "answered" or not hosted.core.hides_silence:
+            raise
+        done = CoreReceipt(sent.id, "repeated")
+    if hosted.core.hides_silence:
+        # The same for whoever asks again: neither whether it was answered nor with what.
+        return Receipt(sent.id, "held" if sent.id in hosted.core.open else "late")
+    return Receipt(done.id, done.status, done.reason)  # type: ignore[arg-type]
+
+
+async def _one_of_many(hosted: Hosted, sent: Report) -> Receipt:
+    try:
+        return await _taken(hosted, sent)
+    except RefusedError as error:
+        return Receipt(sent.id, "refused", f"{error.reason}: {error}")
+    except ValueError as error:
+        return Receipt(sent.id, "refused", f"invalid: {error}")
 
 
 def _value(hosted: Hosted, sent: Report) -> Any:
@@ -240,7 +261,8 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _no_such_path(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return problem(error.status_code, f"{request.method} {request.url.path}: {error.detail}")
+    detail = f"{request.method} {request.scope['path']}: {error.detail}"
+    return problem(error.status_code, detail, headers=error.headers)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -265,9 +287,8 @@ async def _unavailable(request: Request, error: Exception) -> Response:
     )
 
 
-async def _failed(request: Request, error: Exception) -> Response:
-    metrics.log("fault", request, detail=type(error).__name__)
-    return problem(500, "a fault of the service; it was logged and nothing was answered for it")
+async def _nested(request: Request, error: Exception) -> Response:
+    return problem(400, "the body is not what is expected: too many levels", "invalid")
 
 
 def given_of(message: Any) -> dict[str, Any]:
@@ -276,7 +297,7 @@ def given_of(message: Any) -> dict[str, Any]:
 
 
 class _Guard:
-    """Headers for every answer, and the answers that browsers ask for before they send a token."""
+    """Headers for every answer, those that browsers ask for before they send a token, and faults."""
 
     def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
         self._app, self._tokens = app, tokens
@@ -291,18 +312,29 @@ class _Guard:
         }
         extra = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
         if allowed and origin is not None:
-            extra += [(b"access-control-allow-origin", origin), (b"vary", b"origin")]
+            extra += [
+                (b"access-control-allow-origin", origin),
+                (b"access-control-expose-headers", b"etag, retry-after"),
+                (b"vary", b"origin"),
+            ]
         if scope["method"] == "OPTIONS" and allowed:
             extra += [
                 (b"access-control-allow-methods", b"POST, GET"),
-                (b"access-control-allow-headers", b"authorization, content-type, idempotency-key"),
+                (
+                    b"access-control-allow-headers",
+                    b"authorization, content-type, idempotency-key, if-none-match",
+                ),
                 (b"access-control-max-age", b"600"),
             ]
             await send({"type": "http.response.start", "status": 204, "headers": extra})
             await send({"type": "http.response.body", "body": b""})
             return
 
+        begun = False
+
         async def with_headers(message: Message) -> None:
+            nonlocal begun
+            begun = True
             if message["type"] == "http.response.start":
                 present = {name for name, _ in message["headers"]}
                 message["headers"] = [
@@ -311,4 +343,15 @@ class _Guard:
                 ]
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        try:
+            await self._app(scope, receive, with_headers)
+        except ClientDisconnect:
+            return
+        except Exception as error:
+            # Nothing goes further up, where a server would print what was sent in a traceback.
+            metrics.log("fault", Request(scope), detail=type(error).__name__)
+            if begun:
+                # Half an answer must not look like a whole one: the connection is cut.
+                raise RuntimeError("an answer was cut short") from None
+            fault = "a fault of the service; it was logged and nothing was answered for it"
+            await problem(500, fault)(scope, receive, with_headers)

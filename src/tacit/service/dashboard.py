@@ -185,7 +185,8 @@ async def _form(request: Request) -> dict[str, str]:
     own = origin is None or origin.split("://", 1)[-1] == host
     if not own or fetched not in ("same-origin", "none"):
         raise RequestError(403, "expected a form of this site")
-    fields = parse_qs((await body_of(request)).decode("utf-8", "replace"), keep_blank_values=True)
+    body = await body_of(request, "application/x-www-form-urlencoded")
+    fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
     return {name: values[0] for name, values in fields.items()}
 
 
@@ -235,7 +236,7 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "late": found.late,
         "missing": found.missing_share,
         "budgets": _budgets(hosted),
-        "events": hosted.experiment.seq,
+        "events": None if core.hides_silence else hosted.experiment.seq,
         "horizon": core.decider.horizon,
         "past_horizon": core.past_horizon,
     }

@@ -11,24 +11,29 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 
-from tacit.checks import require
-from tacit.deciding import Decider, decider_for
-from tacit.policy import AnyPolicy, require_secure
+from tacit.deciding import Decider
+from tacit.policy import require_secure
 from tacit.privacy import Guarantee
-from tacit.registry import build, policy_named
+from tacit.service.description import (
+    checked,
+    decider_of,
+    named_by,
+    policy_of,
+    pseudonym,
+    terms_of,
+)
 from tacit.service.messages import ExperimentRequest
-from tacit.serving.core import Core, Open, RefusedError, Terms
+from tacit.serving.core import Core, Open, RefusedError
 from tacit.serving.experiment import Experiment
-from tacit.serving.spending import Allowance
 from tacit.serving.store import Store
 from tacit.tapes import secure_tape
 
-__all__ = ["Host", "Hosted", "clock", "decide_once", "places"]
+__all__ = ["Host", "Hosted", "clock", "decide_once"]
 
 _TICK = 1.0
 _PRUNE = 600.0
@@ -64,15 +69,16 @@ class Hosted:
         self, request: ExperimentRequest, choices: bytes, store: Store, secret: bytes
     ) -> None:
         self.request, self.name, self.store = request, request.name, store
-        self.policy = _policy(request)
+        self.policy = policy_of(request)
         require_secure(self.policy)
         self._secret, self._choices = secret, choices
-        terms, options = _terms(request), list(request.options or ())
+        terms, options = terms_of(request), list(request.options or ())
         self.experiment = Experiment(
             self._decider,
             lambda: secure_tape(choices=choices, log=4096),
             terms,
             options=options,
+            people=request.people or (),
             store=store,
             name=request.name,
         )
@@ -82,12 +88,7 @@ class Hosted:
         self._queue: list[_Waiting] = []
 
     def _decider(self) -> Decider:
-        given = {"people": self.request.people, "edges": self.request.edges}
-        chosen = {name: value for name, value in given.items() if value is not None}
-        decider = decider_for(self.policy, explore=self.request.explore, **chosen)
-        why = decider.not_stored
-        require("experiment", "policy", f"one that can be kept ({why})", not why, self.policy.name)
-        return decider
+        return decider_of(self.policy, self.request)
 
     @property
     def core(self) -> Core:
@@ -96,10 +97,7 @@ class Hosted:
 
     def pseudonym(self, person: str | None) -> str | None:
         """Return what the store calls a person."""
-        if person is None:
-            return None
-        name = f"{self.name}\0{person}".encode()
-        return hashlib.blake2b(name, key=self._secret, digest_size=16).hexdigest()
+        return None if person is None else pseudonym(self.name, person, self._secret)
 
     async def ask(self, command: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """Carry out a command with whatever else is waiting; return its answer once durable."""
@@ -186,7 +184,8 @@ class Host:
         """Make a new experiment, or say what is wrong with its description."""
         if request.name in self.experiments:
             raise RefusedError("conflict", f"{request.name}: expected a new name, got one in use")
-        _checked(request)
+        checked(request)
+        request = named_by(request, self.secret)
         choices = secrets.token_bytes(32)
         described = {"request": msgspec.to_builtins(request), "choices": choices.hex()}
         self.store.create(request.name, described)
@@ -237,64 +236,4 @@ def decide_once(
     digest = hashlib.blake2b(request.encode(), digest_size=16).hexdigest()
     return core.earlier(id, digest) or core.decide(
         now, id, query, person=person, shown=shown, digest=digest
-    )
-
-
-def places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Return the numbers of options by their names."""
-    known = {name: i for i, name in enumerate(names)}
-    missing = next((name for name in wanted if name not in known), None)
-    require("decision", "eligible", "names of options", missing is None, missing)
-    return [known[name] for name in wanted]
-
-
-def _checked(request: ExperimentRequest) -> None:
-    """Raise ``ValueError`` if an experiment cannot be made; nothing is kept of it."""
-    policy = _policy(request)
-    require_secure(policy)
-    terms = _terms(request)
-    given = {"people": request.people, "edges": request.edges}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    decider = decider_for(policy, explore=request.explore, **chosen)
-    why = decider.not_stored
-    require("experiment", "policy", f"one that can be kept ({why})", not why, policy.name)
-    policy.guarantee(1)
-    if decider.n_options is not None:
-        for option in range(decider.n_options):
-            decider.instructions(option, None, terms.default)
-    if terms.allowances:
-        finite = decider.epsilon < float("inf")
-        require("experiment", "budget", "only where rewards are protected", finite, request.budget)
-
-
-def _policy(request: ExperimentRequest) -> AnyPolicy:
-    written = dict(request.policy)
-    name = written.pop("name", None)
-    require("experiment", "policy", "a table with a name", isinstance(name, str), request.policy)
-    options = request.options
-    public = {} if options is None else {"n_arms": len(options)}
-    if options is not None:
-        require(
-            "experiment", "options", "all different", len(set(options)) == len(options), options
-        )
-    return build(policy_named(name), public, written)
-
-
-def _terms(request: ExperimentRequest) -> Terms:
-    options = request.options or []
-    baseline = 0
-    if request.baseline is not None:
-        baseline = places(options, [request.baseline])[0]
-    return Terms(
-        report_after=round(request.reward.report_after * 1000),
-        grace=round(request.grace * 1000),
-        retention=round(request.retention * 1000),
-        default=request.reward.default,
-        max_open=request.max_open,
-        allowances=tuple(
-            Allowance(epsilon=most, window=window)
-            for window, most in (request.budget or {}).items()
-        ),
-        mode=request.mode,
-        baseline=baseline,
     )

@@ -30,6 +30,7 @@ Mode = Literal["learn", "frozen", "shadow", "off"]
 Amount = Annotated[float, Meta(gt=0, le=1e6)]
 Options = Annotated[list[Text], Meta(min_length=1, max_length=10_000)]
 Budget = dict[Literal["day", "month", "year", "ever"], Amount]
+Edges = Annotated[list[tuple[Text, Text]], Meta(max_length=1_000_000)]
 Vector = Annotated[
     list[Annotated[float, Meta(ge=-1e9, le=1e9)]], Meta(min_length=1, max_length=4096)
 ]
@@ -64,7 +65,7 @@ class ExperimentRequest(Struct, forbid_unknown_fields=True):
     retention: Annotated[float, Meta(ge=0, le=3_153_600_000)] = 2_592_000.0
     max_open: Annotated[int, Meta(ge=1, le=10_000_000)] = 100_000
     people: Annotated[list[Text], Meta(max_length=100_000)] | None = None
-    edges: Annotated[list[tuple[Text, Text]], Meta(max_length=1_000_000)] | None = None
+    edges: Edges | None = None
     """Who is joined to whom, for policies that share among people."""
 
 
@@ -75,6 +76,10 @@ class Change(Struct, forbid_unknown_fields=True):
     add_options: Options | UnsetType = UNSET
     retire_options: Options | UnsetType = UNSET
     budget: Budget | UnsetType = UNSET
+    add_people: Annotated[dict[Text, list[Text]], Meta(max_length=1000)] | UnsetType = UNSET
+    """New people, each with those they are joined to."""
+    edges: Edges | UnsetType = UNSET
+    """Who is joined to whom from now on, instead of all that was before."""
 
 
 class DecisionRequest(Struct, forbid_unknown_fields=True):
@@ -161,7 +166,7 @@ class Described(Struct):
     """What a device is told; null where that depends on the decision."""
     secure: bool
     version: int
-    """How many events the log has."""
+    """Grows with every change of the mode, the options, the people or the budgets."""
 
 
 class Statistic(Struct):
@@ -172,7 +177,8 @@ class Statistic(Struct):
     decided: int
     shown: int
     learned: int
-    silent: int
+    silent: int | None
+    """Null where it is protected who answered."""
     estimate: float | None
     low: float | None
     high: float | None
@@ -184,9 +190,9 @@ class Statistics(Struct):
     experiment: str
     rounds: int
     open: int
-    late: int
+    late: int | None
     missing_share: float | None
-    """Of the reports that were due, how many never came."""
+    """Of the reports that were due, how many did not come in time; null where that is protected."""
     confidence: float
     options: list[Statistic]
 

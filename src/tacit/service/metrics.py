@@ -12,6 +12,9 @@ from prometheus_client.core import GaugeMetricFamily
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tacit.service.hosting import Hosted
+from tacit.service.telling import tallied
+
 __all__ = ["Metrics", "exposed", "log"]
 
 
@@ -26,6 +29,11 @@ class Metrics:
             ["experiment", "status"],
             registry=self.registry,
         )
+
+    def count(self, hosted: Hosted, status: str) -> None:
+        """Count a report, unless it is protected who answered."""
+        if not hosted.core.hides_silence:
+            self.reports.labels(hosted.name, status).inc()
 
 
 class _State:
@@ -49,11 +57,12 @@ class _State:
         }
         for name, hosted in self._host.experiments.items():
             core = hosted.core
-            for option, tally in zip(core.options, core.tallies, strict=True):
+            for option, tally in zip(tallied(core), core.tallies, strict=True):
                 families["decided"].add_metric([name, option], tally[0])
             families["open"].add_metric([name], len(core.open))
-            families["events"].add_metric([name], hosted.experiment.seq)
-            families["silent"].add_metric([name], core.silent)
+            if not core.hides_silence:
+                families["events"].add_metric([name], hosted.experiment.seq)
+                families["silent"].add_metric([name], core.silent)
         return families.values()
 
 
@@ -67,7 +76,7 @@ async def exposed(request: Request) -> Response:
 
 def log(what: str, request: Request, *, detail: str) -> None:
     """Write one line of JSON: neither a token, nor a body, nor a person."""
-    template = getattr(request.scope.get("route"), "path", request.url.path)
+    template = getattr(request.scope.get("route"), "path", request.scope["path"])
     line = {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "event": what,

@@ -50,12 +50,14 @@ def _operation(
     body: dict[str, Any] | None = None,
     done: dict[str, Any] | None = None,
     status: str = "200",
+    errors: dict[str, Any] | None = None,
     parameters: tuple[dict[str, Any], ...] = (),
 ) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "summary": summary,
         "responses": {
             status: done or _answer("Done."),
+            **(errors or {}),
             "default": _answer(
                 "What went wrong, in one sentence.", _ref(m.Problem), "problem+json"
             ),
@@ -83,6 +85,18 @@ def described() -> dict[str, Any]:
     one_or_many = {"oneOf": [_ref(m.Report), {"type": "array", "items": _ref(m.Report)}]}
     receipts = {"oneOf": [_ref(m.Receipt), _ref(m.Receipts)]}
     thing = {"type": "object"}
+    word = {"type": "string"}
+    flag = {
+        "type": "object",
+        "properties": {"key": word, "value": word, "variant": word, "reason": word},
+        "required": ["key"],
+    }
+    flags = {"type": "object", "properties": {"flags": {"type": "array", "items": flag}}}
+    no_flag = {
+        "type": "object",
+        "properties": {"key": word, "errorCode": word, "errorDetails": word},
+        "required": ["key", "errorCode"],
+    }
     many = {
         "type": "object",
         "properties": {"experiments": {"type": "array", "items": _ref(m.Described)}},
@@ -137,13 +151,22 @@ def described() -> dict[str, Any]:
                 "Released values", "decide", done=_answer("By option.", _ref(m.Statistics))
             ),
         },
+        "/v1/experiments/{name}/released": {
+            "parameters": [_NAME],
+            "get": _operation(
+                "Everything released so far",
+                "admin",
+                done=_answer("A line of JSON for each thing.", {"type": "string"}, "x-ndjson"),
+            ),
+        },
         "/ofrep/v1/evaluate/flags/{name}": {
             "parameters": [_NAME],
             "post": _operation(
                 "One flag (OFREP)",
                 "decide",
                 body=_body(context),
-                done=_answer("The flag.", {"type": "object"}),
+                done=_answer("The flag.", flag),
+                errors={status: _answer("As OFREP says.", no_flag) for status in ("400", "404")},
             ),
         },
         "/ofrep/v1/evaluate/flags": {
@@ -151,7 +174,7 @@ def described() -> dict[str, Any]:
                 "All flags (OFREP)",
                 "decide",
                 body=_body(context),
-                done=_answer("The flags.", {"type": "object"}),
+                done=_answer("The flags.", flags),
             ),
         },
         "/healthz": {"get": _operation("The process is up", None, done=_answer("Up.", thing))},

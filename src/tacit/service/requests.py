@@ -35,6 +35,7 @@ _TITLES = {
     409: "Conflict",
     410: "Gone",
     413: "Too large",
+    415: "Not JSON",
     422: "Not possible",
     429: "Too many",
     500: "Fault",
@@ -102,8 +103,11 @@ def _within_rate(request: Request, token: Token) -> None:
         raise RequestError(429, "too many requests for this token", "rate", **{"retry-after": "1"})
 
 
-async def body_of(request: Request) -> bytes:
-    """Return what was sent, or refuse what is too large before it is read."""
+async def body_of(request: Request, kind: str = "application/json") -> bytes:
+    """Return what was sent; what is of another kind or too large is refused before it is read."""
+    called = request.headers.get("content-type", kind).partition(";")[0].strip().lower()
+    if called != kind:
+        raise RequestError(415, f"expected a body of the type {kind}, got {called[:100]!r}")
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > MAX_BODY:
         raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes, got {declared}")

@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
-from tacit.service.hosting import Hosted, decide_once, places
+from tacit.deciding import decider_for
+from tacit.service.description import graph_of, places
+from tacit.service.hosting import Hosted, decide_once
 from tacit.service.messages import (
     Change,
     Decided,
@@ -19,7 +21,7 @@ from tacit.service.messages import (
 )
 from tacit.serving.core import Core, Open, RefusedError
 
-__all__ = ["answer", "apply", "decided", "describe", "statistics_of"]
+__all__ = ["answer", "apply", "decided", "describe", "statistics_of", "tallied"]
 
 
 async def decided(hosted: Hosted, wanted: DecisionRequest) -> tuple[Open, Any]:
@@ -73,14 +75,32 @@ async def apply(hosted: Hosted, wanted: Change) -> None:
         await hosted.ask(Core.retire, option)
     if isinstance(wanted.mode, str):
         await hosted.ask(Core.set_mode, wanted.mode)
+    if isinstance(wanted.add_people, dict):
+        for name, near in wanted.add_people.items():
+            friends = [hosted.pseudonym(friend) for friend in near]
+            await hosted.ask(Core.add_person, hosted.pseudonym(name), friends)
+    if isinstance(wanted.edges, list):
+        await hosted.ask(_join, hosted, wanted.edges)
+
+
+def _join(core: Core, now: int, hosted: Hosted, edges: list[tuple[str, str]]) -> None:
+    called = [(str(hosted.pseudonym(u)), str(hosted.pseudonym(v))) for u, v in edges]
+    graph = graph_of(list(core.people), called)
+    core.set_edges(now, decider_for(core.decider.policy, graph=graph).joined)
+
+
+def tallied(core: Core) -> list[str]:
+    """Return what the tallies are of: each option, or all together where they come with decisions."""
+    return core.options or ["all options"]
 
 
 def statistics_of(hosted: Hosted) -> Statistics:
     """Return what may be seen of an experiment in numbers."""
     core = hosted.core
-    estimates = core.decider.estimates(core.tallies) or [None] * len(core.options)
+    hidden = core.hides_silence
+    estimates = core.decider.estimates(core.tallies) or [None] * len(core.tallies)
     rows = []
-    for i, (name, tally) in enumerate(zip(core.options, core.tallies, strict=True)):
+    for i, (name, tally) in enumerate(zip(tallied(core), core.tallies, strict=True)):
         value, low, high = estimates[i] or (None, None, None)
         rows.append(
             Statistic(
@@ -89,19 +109,19 @@ def statistics_of(hosted: Hosted) -> Statistics:
                 decided=int(tally[0]),
                 shown=int(tally[1]),
                 learned=int(tally[2]),
-                silent=int(tally[3]),
+                silent=None if hidden else int(tally[3]),
                 estimate=value,
                 low=low,
                 high=high,
             )
         )
-    due = core.learned + core.silent + core.late
+    due = core.learned + core.silent
     return Statistics(
         experiment=hosted.name,
         rounds=core.rounds,
         open=len(core.open),
-        late=core.late,
-        missing_share=(core.silent + core.late) / due if due else None,
+        late=None if hidden else core.late,
+        missing_share=None if hidden or not due else core.silent / due,
         confidence=0.95,
         options=rows,
     )
@@ -130,5 +150,5 @@ def describe(hosted: Hosted) -> Described:
         epsilon_per_report=epsilon if math.isfinite(epsilon) else None,
         instructions=core.decider.instructions(0, None, core.terms.default) if fixed else None,
         secure=hosted.policy.secure,
-        version=hosted.experiment.seq,
+        version=1 + core.changes,
     )

@@ -216,6 +216,8 @@ class Core:
         self.open: dict[str, Open] = {}
         self.decided = self.shown_count = self.learned = self.silent = self.late = self.lapsed = 0
         self.releases = 0
+        self.changes = 0
+        """How often something was changed that is not a decision: mode, options, people, budgets."""
         self.tallies: list[list[float]] = []
         """For each option (for all together where they come with each decision): how many decisions,
         shown, learned, silent; and the sum of reported numbers where these are private."""
@@ -324,9 +326,9 @@ class Core:
             return self._too_late(self._known(id), value)
         if not decision.shown:
             raise RefusedError("unasked", f"decision {id}: expected to be shown before a report")
-        if decision.value is not None:
-            return _same(decision, value)
         checked = self.decider.checked(decision.option, decision.record, value)
+        if decision.value is not None:
+            return _same(decision, checked)
         if self._later and decision.close_at is not None:
             decision.value = checked
             if self._logs:
@@ -452,6 +454,11 @@ class Core:
         return bool(self._due) and self._due[0][0] <= now
 
     @property
+    def hides_silence(self) -> bool:
+        """Whether it is protected who answered and when: value and silence are one record then."""
+        return self._later
+
+    @property
     def past_horizon(self) -> bool:
         """Whether more rounds were played than the policy is made for."""
         return self.decider.horizon is not None and self.rounds > self.decider.horizon
@@ -471,6 +478,7 @@ class Core:
         for event in events:
             self.now = self._staged_at = max(self.now, event.at)
             getattr(self, f"_replay_{event.kind}")(event)
+            self.changes += event.kind in _CHANGES
             n += 1
         self._logs = logs
         return n
@@ -496,7 +504,7 @@ class Core:
     ) -> None:
         """Set everything to what `snapshot` returned."""
         for name in _COUNTERS:
-            setattr(self, name, about[name])
+            setattr(self, name, about.get(name, 0))
         self._staged_at = self.now
         for name in about["options"][len(self.options) :]:
             self._add_option(name)
@@ -574,6 +582,7 @@ class Core:
         charges: tuple[tuple[str, str, int], ...] = (),
     ) -> None:
         self._staged_at = self.now
+        self.changes += kind in _CHANGES
         self.staged.append(Event(kind, self.now, id, body, state, expires, charges))
 
     def _asked(self, query: Mapping[str, Any] | None) -> Any:
@@ -746,6 +755,8 @@ class Core:
         return decision
 
     def _too_late(self, decision: Open, value: Any) -> Receipt:
+        if decision.status in ("answered", "silent", "lapsed"):
+            value = self.decider.checked(decision.option, decision.record, value)
         if decision.status == "answered":
             return _same(decision, value)
         if decision.status in ("silent", "lapsed"):
@@ -908,7 +919,9 @@ _COUNTERS = (
     "late",
     "lapsed",
     "releases",
+    "changes",
 )
+_CHANGES = frozenset({"mode", "option", "retire", "person", "edges", "allowances", "epoch"})
 _LAST = {"learn": "answered", "cancel": "cancelled", "lose": "lost"}
 
 

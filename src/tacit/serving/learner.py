@@ -28,8 +28,8 @@ from tacit.policy import AnyPolicy, require_secure
 from tacit.privacy import Guarantee
 from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
 from tacit.serving.experiment import Experiment
+from tacit.serving.opening import open_store
 from tacit.serving.spending import Allowance
-from tacit.serving.sqlite import SQLiteStore
 from tacit.serving.store import Store
 from tacit.state import write_atomically
 from tacit.tapes import Tape, secure_tape, seeded_tape
@@ -113,7 +113,8 @@ class Learner:
         The share of decisions drawn evenly from what is eligible, so that logs of a policy that
         decides without chance can be evaluated. Some policies learn only from what they chose.
     store : str, path or Store, optional
-        Where everything is kept, committed before it is answered. Without it a crash forgets.
+        Where everything is kept, committed before it is answered: a file, or the address of a
+        PostgreSQL database, ``postgresql://...``. Without it a crash forgets.
     name : str
         Of the experiment in the store.
     report_after : float, optional
@@ -652,10 +653,10 @@ def _opened(
     why = decider.not_stored
     require("Learner", "store", f"not given, because {why}", not why, store)
     own = not isinstance(store, Store)
-    kept: Store = SQLiteStore(store, restored=restored) if not isinstance(store, Store) else store
+    kept = store if isinstance(store, Store) else open_store(store, restored=restored)
     try:
-        if not isinstance(store, Store) and not make.keyed:
-            make.secret = _secret_of(Path(store))
+        if kept.beside is not None and not make.keyed:
+            make.secret = _secret_of(kept.beside)
         wanted = {
             "format": _FORMAT,
             "policy": _by_value(make.policy),

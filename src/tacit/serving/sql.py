@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -50,6 +51,7 @@ MIGRATIONS = (
     """,
     """
     ALTER TABLE experiments ADD COLUMN term {integer} NOT NULL DEFAULT 0;
+    ALTER TABLE experiments ADD COLUMN owner TEXT;
     """,
 )
 """The steps from an empty database to the present tables, in a dialect's words for types."""
@@ -84,6 +86,7 @@ class SQLStore(Store):
     def __init__(self, place: str, beside: Path, *, restored: bool) -> None:
         self.place, self.beside, self.restored = place, beside, restored
         self._process = os.getpid()
+        self.server = secrets.token_hex(8)
         self._ids: dict[str, int] = {}
         self._terms: dict[str, int] = {}
         self._lost: dict[str, tuple[int, int]] = {}
@@ -93,6 +96,10 @@ class SQLStore(Store):
     @abstractmethod
     def _query(self, statement: str, *values: Any) -> list[Any]:
         """Return the rows of a statement with ``?`` for values; raise `StoreError` on failure."""
+
+    @abstractmethod
+    def _run(self, statement: str, *values: Any) -> None:
+        """Carry out a statement that returns no rows."""
 
     @abstractmethod
     def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
@@ -151,6 +158,10 @@ class SQLStore(Store):
             "open it as restored, which counts what was lost as spent"
         )
 
+    def owns(self, experiment: str) -> bool:
+        """Return whether this process took an experiment and, as far as it knows, still has it."""
+        return experiment in self._terms
+
     def lost(self, experiment: str) -> tuple[int, int] | None:
         """Return how many charged decisions a restored copy lacks, and since when."""
         return self._lost.get(experiment)
@@ -184,7 +195,10 @@ class SQLStore(Store):
         reached = self._marks.read(id, experiment)
         with self._writing():
             (term, *row) = self._query(
-                f"UPDATE experiments SET term = term + 1 WHERE id = ? RETURNING term, {_POINT}", id
+                "UPDATE experiments SET term = term + 1, owner = ? WHERE id = ?"
+                f" RETURNING term, {_POINT}",
+                self.server,
+                id,
             )[0]
         if experiment not in self._lost and self._behind(reached, row) is not None:
             raise StoreError(self._refusal(experiment))
@@ -300,15 +314,15 @@ class SQLStore(Store):
         id = self._id(experiment)
         with self._writing():
             self._check_term(experiment, id)
-            self._query("DELETE FROM snapshots WHERE experiment = ?", id)
-            self._query(
+            self._run("DELETE FROM snapshots WHERE experiment = ?", id)
+            self._run(
                 "INSERT INTO snapshots (experiment, seq, about, state) VALUES (?, ?, ?, ?)",
                 id,
                 snapshot.seq,
                 json.dumps(snapshot.about),
                 snapshot.state,
             )
-            self._query("DELETE FROM open_decisions WHERE experiment = ?", id)
+            self._run("DELETE FROM open_decisions WHERE experiment = ?", id)
             if snapshot.decisions:
                 self._insert(
                     "open_decisions",

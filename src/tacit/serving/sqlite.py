@@ -17,7 +17,7 @@ from typing import Any
 from tacit.serving.sql import MIGRATIONS, TYPES, SQLStore
 from tacit.serving.store import StoreError
 
-__all__ = ["SQLiteStore"]
+__all__ = ["SQLiteStore", "lock_of"]
 
 _APPLICATION = 0x7AC1D
 _WORDS = {
@@ -44,7 +44,7 @@ class SQLiteStore(SQLStore):
     def __init__(self, path: str | os.PathLike[str], *, restored: bool = False) -> None:
         self.path = Path(path)
         super().__init__(str(self.path), self.path, restored=restored)
-        self._lock = _lock(self.path)
+        self._lock = lock_of(self.path)
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self.path.chmod(0o600)
@@ -55,10 +55,11 @@ class SQLiteStore(SQLStore):
             try:
                 self._prepare()
                 self._open_marks()
-            except sqlite3.DatabaseError as error:
-                raise StoreError(f"{self.path}: not a store of experiments: {error}") from error
-            except BaseException:
+            except BaseException as error:
                 self._connection.close()
+                if isinstance(error, sqlite3.DatabaseError):
+                    why = f"{self.path}: not a store of experiments: {error}"
+                    raise StoreError(why) from error
                 raise
         except BaseException:
             os.close(self._lock)
@@ -119,6 +120,9 @@ class SQLiteStore(SQLStore):
         except sqlite3.OperationalError as error:
             raise StoreError(f"{self.path}: {error}") from error
 
+    def _run(self, statement: str, *values: Any) -> None:
+        self._query(statement, *values)
+
     def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
         places = ", ".join("?" * len(TYPES[table]))
         self._connection.executemany(f"INSERT INTO {table} VALUES ({places}) {otherwise}", rows)
@@ -140,7 +144,7 @@ class SQLiteStore(SQLStore):
             raise
 
 
-def _lock(path: Path) -> int:
+def lock_of(path: Path) -> int:
     """Return the descriptor of a lock that this process holds as long as it is open."""
     try:
         lock = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)

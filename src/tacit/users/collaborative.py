@@ -6,9 +6,10 @@ x~ = (B (x) I) phi with phi = e_u (x) x. Predictions only ever need S = B' A^-1 
 Users whom K does not join never meet in memory; for the others the rank-one terms are kept aside
 and subtracted sixty-four at a time, by a matrix product, below the diagonal only.
 
-Noise eta on the paper's statistic b enters predictions as B' A^-1 eta, which by the push-through
-identity is (c - S Phi c) / lambda with c = B' eta and Phi the sum of phi phi'; noise zeta on the sums
-of phi r enters as S zeta. So both are S `lift` + `shift`, added when a user arrives.
+Where sums get noise, predictions are made of what is released and of nothing else. Released users' sums zeta
+of phi r give S zeta. The paper's statistic b, released as eta, gives B' A^-1 eta, which by the
+push-through identity is (c - S Phi c) / lambda with c = B' eta and Phi the sum of phi phi'. So both are
+S `lift` + `shift`, calculated when a user arrives, and what is predicted without noise stays 0.
 """
 
 from __future__ import annotations
@@ -21,19 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.privacy.mechanisms import privatised, release_option
+from tacit.privacy.mechanisms import NO_NOISE, next_sum, privatised, release_option
 from tacit.tapes import NOISE
-from tacit.users.noise import (
-    NONE,
-    PARAMETER,
-    SMALL,
-    USER,
-    dot,
-    next_noise,
-    push_through,
-)
-from tacit.users.privacy import Channel
+from tacit.users.privacy import PARAMETER, USER, Channel
 from tacit.users.tables import LEFT_OUT, arrive, due, ends, observe, write
+from tacit.vectors import SMALL, dot
 
 __all__ = [
     "Block",
@@ -134,7 +127,7 @@ class State(NamedTuple):
     kernel_diagonal: NDArray[np.float64]
     """Shape (N,): K_uu."""
     mean: NDArray[np.float64]
-    """Shape (N, d): predictions without the noise of sums, S times the sum of phi r."""
+    """Shape (N, d): predictions, S times the sum of phi r; 0 where sums are released with noise."""
     energy: NDArray[np.float64]
     """Shape (1,): the sum of |x~|^2."""
     log_volume: NDArray[np.float64]
@@ -150,7 +143,7 @@ class State(NamedTuple):
     told: NDArray[np.float64]
     """Shape (N, d): the sum of x y / v."""
     scales: NDArray[np.float64]
-    """Shape (streams,): noise scale of each stream."""
+    """Shape (streams, 4): scale of a stream's noise; step, noise and reach on a secure tape."""
     rounds: NDArray[np.int64]
     """Shape (2,): questions asked, and answers taken in."""
     reports: NDArray[np.float64]
@@ -160,16 +153,14 @@ class State(NamedTuple):
     """Shape (2,): log sigma, the standard deviation of rewards, and how often it was corrected."""
     steps: NDArray[np.int64]
     """Shape (streams,): how far each stream is."""
-    nodes: NDArray[np.float64]
-    """Shape (streams, dim, depth): noise of the nodes in use, or of all steps (Toeplitz)."""
-    current: NDArray[np.float64]
-    """Shape (streams, dim): noise of each stream's present sum."""
-    response: NDArray[np.float64]
-    """Shape (streams, dim): the true sum that each stream releases."""
+    memory: NDArray[np.float64]
+    """Shape (streams, dim, depth): what `next_sum` keeps, true sums among it."""
+    sums: NDArray[np.float64]
+    """Shape (streams, dim): each stream's sum as it was released last."""
     eta: NDArray[np.float64]
-    """Shape (N d,): noise on b."""
+    """Shape (N d,): b as it was released, the sum over streams."""
     lift: NDArray[np.float64]
-    """Shape (N, d): what S is applied to for the noise term."""
+    """Shape (N, d): what S is applied to."""
     shift: NDArray[np.float64]
     """Shape (N, d): what is added to it."""
     work: NDArray[np.float64]
@@ -192,8 +183,8 @@ def new_state(
     blocks : sequence of Block
         The matrix B; every user is a member of one block.
     n_users, dimension : int
-    scales : array of shape (streams,)
-        The scale of each stream, in the order of users; empty where sums get no noise.
+    scales : array of shape (streams, 4)
+        What sets the noise of each stream, in the order of users; empty where sums get none.
     norm_bound : float
         What the width of theory rests on.
     """
@@ -225,14 +216,11 @@ def new_state(
             n_entries + (n * d) ** 2,
             n_deferred + defer * n * d,
         )
-    on_b = channel.stream != NONE and channel.space == PARAMETER
+    on_b = channel.stream.noise != NO_NOISE and channel.space == PARAMETER
     basis = np.zeros((n_users, n_users) if on_b else (0, 0))
     for block in blocks if on_b else ():
         basis[np.ix_(place[block.rows], place[block.members])] = block.basis
-    streams, dim, depth = len(scales), n_users * d if on_b else d, 0
-    if streams:
-        toeplitz = channel.coefficients.size
-        depth = toeplitz if toeplitz else channel.capacity.bit_length()
+    streams, dim = len(scales), n_users * d if on_b else d
     return State(
         place=place,
         layout=layout,
@@ -253,9 +241,8 @@ def new_state(
         reports=np.zeros(3 + d),
         deviation=np.array([channel.log_sigma, 0.0]),
         steps=np.zeros(streams, np.int64),
-        nodes=np.zeros((streams, dim, depth)),
-        current=np.zeros((streams, dim)),
-        response=np.zeros((streams, dim)),
+        memory=np.zeros((streams, dim, channel.depth)),
+        sums=np.zeros((streams, dim)),
         eta=np.zeros(n_users * d),
         lift=np.zeros((n_users, d)),
         shift=np.zeros((n_users, d)),
@@ -359,7 +346,7 @@ def _predict(rule: Any, state: Any, i: Any, p: Any) -> None:
     """Write the coefficients of the predictions for the user at place i into p."""
     for a in range(p.size):
         p[a] = state.mean[i, a]
-    if rule.channel.stream != NONE:
+    if rule.channel.stream.noise != NO_NOISE:
         _add_shift(state, i, p)
 
 
@@ -390,8 +377,8 @@ def _width(rule: Any, state: Any) -> Any:
         volume = D * math.log1p(state.energy[0] / (lam * D))
     noise = 0.0
     for s in range(state.steps.size):
-        rounds = state.steps[s] if rule.width == LEMMA_2 else rule.channel.capacity
-        noise += math.log(max(rounds, 1)) * state.scales[s] * state.scales[s]
+        rounds = state.steps[s] if rule.width == LEMMA_2 else rule.channel.stream.capacity
+        noise += math.log(max(rounds, 1)) * state.scales[s, 0] * state.scales[s, 0]
     return (
         rule.reach * math.sqrt(volume - 2.0 * log_delta)
         + math.sqrt(lam) * state.norm_bound[0]
@@ -508,15 +495,17 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     Return False if it is not taken in, because the stream is calibrated for no more rounds.
     """
     channel = rule.channel
-    i = state.place[user]
-    stream = i if channel.own == 1 else 0
     question = ask(rule, state, user, x)
-    if channel.stream != NONE and state.steps[stream] >= channel.capacity:
+    if channel.stream.noise == NO_NOISE:
+        take(rule, state, user, x, question, answer(rule, tape, t, question, reward))
+        return True
+    i = state.place[user]
+    s = i if channel.own == 1 else 0
+    if state.steps[s] >= channel.stream.capacity:
         return False
-    told = answer(rule, tape, t, question, reward)
-    take(rule, state, user, x, question, told)
-    if channel.stream != NONE:
-        _add_noise(rule, state, tape, t, i, stream, x, told)
+    take(rule, state, user, x, question, 0.0)
+    clipped = min(channel.high, max(channel.low, reward))
+    _release(rule, state, tape, t, i, s, x, clipped)
     return True
 
 
@@ -636,40 +625,57 @@ def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
 
 
 @kernel(inlined=False)
-def _add_noise(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any, r: Any) -> None:
-    """Add a reward to the sum of stream s, and its next noise to the predictions."""
+def _release(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any, r: Any) -> None:
+    """Add a reward to the sum of stream s, release it and predict with what is released."""
     n_users, d = state.mean.shape
-    response, total = state.response[s], state.current[s]
+    sums, dim = state.sums[s], state.sums.shape[1]
+    item, fresh = state.work[:dim], state.work[dim : 2 * dim]
     if rule.channel.space == USER:
         for a in range(d):
-            response[a] += x[a] * r
+            item[a] = x[a] * r
     else:
         for u in range(n_users):
             for a in range(d):
-                response[u * d + a] += state.basis[u, i] * x[a] * r
-        for j in range(total.size):
-            state.eta[j] -= total[j]
+                item[u * d + a] = state.basis[u, i] * x[a] * r
+        for j in range(dim):
+            state.eta[j] -= sums[j]
     state.steps[s] += 1
-    next_noise(
-        tape,
-        t,
+    k, stream, scale, grid = (
         state.steps[s],
         rule.channel.stream,
-        state.scales[s],
-        rule.channel.coefficients,
-        response,
-        state.nodes[s],
-        total,
-        state.work,
+        state.scales[s, 0],
+        state.scales[s, 1:],
     )
+    next_sum(tape, t, 0, NOISE, k, stream, scale, grid, item, state.memory[s], fresh, sums)
     if rule.channel.space == USER:
         for a in range(d):
-            state.lift[i, a] = total[a]
-    else:
-        for j in range(total.size):
-            state.eta[j] += total[j]
-        lam, c = rule.regularisation, state.work[:d]
-        push_through(state.basis, state.eta, state.gram, lam, state.lift, state.shift, c)
+            state.lift[i, a] = sums[a]
+        return
+    for j in range(dim):
+        state.eta[j] += sums[j]
+    c = state.work[:d]
+    _push_through(
+        state.basis, state.eta, state.gram, rule.regularisation, state.lift, state.shift, c
+    )
+
+
+@kernel
+def _push_through(B: Any, eta: Any, gram: Any, lam: Any, lift: Any, shift: Any, c: Any) -> None:
+    """Write B' A^-1 eta as S lift + shift: c = B' eta, shift = c / lambda, lift = -Phi c / lambda."""
+    n_users, d = lift.shape
+    for u in range(n_users):
+        for a in range(d):
+            c[a] = 0.0
+        for v in range(n_users):
+            if B[v, u] != 0.0:
+                for a in range(d):
+                    c[a] += B[v, u] * eta[v * d + a]
+        for a in range(d):
+            shift[u, a] = c[a] / lam
+            total = 0.0
+            for b in range(d):
+                total += gram[u, a, b] * c[b]
+            lift[u, a] = -total / lam
 
 
 @kernel(inlined=False)

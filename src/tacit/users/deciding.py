@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,9 +20,11 @@ from tacit.checks import require
 from tacit.deciding import Choice, Decider
 from tacit.device import Channel
 from tacit.device.instructions import identity
+from tacit.networks import Graph
 from tacit.tapes import FLOOR, Tape, uniform
 from tacit.users.collaborative import Question, State, select
 from tacit.users.policy import CollaborativePolicy
+from tacit.users.preparation import relation
 from tacit.users.privacy import PerReward, Residual
 from tacit.users.statistics import restored, statistics_of
 from tacit.users.tables import as_matrix
@@ -40,7 +43,7 @@ class UsersDecider(Decider):
     explore : float
         The share of decisions that are drawn evenly from what is eligible.
     graph, weights
-        Who is joined to whom, where the policy needs it.
+        Who is joined to whom, where the policy needs it; weights are made of a graph unless given.
     """
 
     def __init__(
@@ -147,21 +150,16 @@ class UsersDecider(Decider):
         return again
 
     def with_person(self, near: Sequence[int]) -> UsersDecider:
-        """Return a decider for one person more."""
+        """Return a decider for one person more; where weights sum to one, the others make room."""
         edges, new = self._edges, self.policy.n_users
-        if self.policy.joined_by == "weights":
-            raise ValueError(
-                f"{type(self.policy).__name__}: expected its weights for all people with each new one "
-                "(set_edges), because they sum to one"
-            )
-        if edges is not None:
-            edges = [
-                *edges,
-                *[[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))],
-            ]
         alone = edges is not None or not near
         require(self.policy, "near", "nobody: it joins no people", alone, list(near))
-        return self.rejoined(new + 1, edges)
+        if edges is None:
+            return self.rejoined(new + 1, None)
+        if self.policy.joined_by == "weights":
+            return self.rejoined(new + 1, _made_room(edges, new, near))
+        both = [[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))]
+        return self.rejoined(new + 1, [*edges, *both])
 
     def retire(self, option: int) -> None:
         """Refuse: options come with each decision."""
@@ -174,6 +172,8 @@ class UsersDecider(Decider):
 def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[float]] | None:
     if not policy.joined_by:
         return None
+    if policy.joined_by == "weights" and weights is None and isinstance(graph, Graph):
+        weights = relation(graph, own=1.0)
     given = {"weights": weights, "graph": graph}[policy.joined_by]
     require("Learner", policy.joined_by, "given", given is not None, None)
     matrix = as_matrix(policy, policy.joined_by, given).tocoo()
@@ -181,6 +181,19 @@ def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[f
     return sorted(
         [int(u), int(v), float(w)] for u, v, w in zip(rows, columns, matrix.data, strict=True)
     )
+
+
+def _made_room(edges: list[list[float]], new: int, near: Sequence[int]) -> list[list[float]]:
+    """Return weights, columns summing to one, in which a new person counts as one of equals."""
+    friends = set(near)
+    counted = Counter(int(v) for _, v, _ in edges)
+    kept = [
+        [u, v, w * counted[int(v)] / (counted[int(v)] + 1) if int(v) in friends else w]
+        for u, v, w in edges
+    ]
+    kept += [[new, friend, 1.0 / (counted[friend] + 1)] for friend in friends]
+    kept += [[u, new, 1.0 / (len(friends) + 1)] for u in (*friends, new)]
+    return sorted(kept)
 
 
 def _joined(policy: CollaborativePolicy, edges: list[list[float]] | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from tacit.checks import Count, NonNegative, Positive, Share, check, one_of, req
 from tacit.device import Channel as Reporting
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Guarantee, Mechanism
-from tacit.privacy.mechanisms import debiased, open_channel
+from tacit.privacy.mechanisms import NO_NOISE, Epsilon, debiased, open_channel
 from tacit.state import load, save
 from tacit.tapes import SECURE, Tape
 from tacit.users.collaborative import (
@@ -40,7 +40,6 @@ from tacit.users.collaborative import (
     take,
     together,
 )
-from tacit.users.noise import NONE
 from tacit.users.privacy import (
     Channel,
     NoisySums,
@@ -133,7 +132,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     n_users: Count
     dimension: Count
     privacy: PerReward | Residual | NoisySums | Published | None = None
-    epsilon: Positive | None = None
+    epsilon: Epsilon | None = None
     reward: Annotated[str, one_of("bounded", "binary", "symmetric")] = "bounded"
     reward_range: tuple[float, float] = (0.0, 1.0)
     regularisation: float | str = "auto"
@@ -285,7 +284,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         rule = f"== {table.features.shape[1]}, as the table has"
         fits = self.dimension == table.features.shape[1]
         require(self, "dimension", rule, fits, self.dimension)
-        if self.rule.channel.stream != NONE:
+        if self.rule.channel.stream.noise != NO_NOISE:
             longest = float(np.sqrt(np.max(np.sum(table.features**2, axis=1))))
             require(self, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
         return self.open(weights=_given(table.weights), graph=_given(table.graph))
@@ -316,7 +315,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         for block in blocks:
             lengths[block.members] = np.sqrt(np.sum(block.basis**2, axis=0))
         hidden, theory = self.protection, self.exploration
-        scales = np.empty(0) if hidden is None else hidden.scales(self._sizes, lengths)
+        scales = np.empty((0, 4)) if hidden is None else hidden.scales(self._sizes, lengths)
         bound = theory.norm_bound if isinstance(theory, Theory) else 0.0
         bound = self.size_of_parameters(joined) if bound is None else bound
         state = new_state(self.rule, blocks, self.n_users, self.dimension, scales, bound)
@@ -481,7 +480,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         fits = x.shape == (self.dimension,)
         require(self, "context", f"of shape ({self.dimension},)", fits, x.shape)
         require(self, "context", "finite", bool(np.isfinite(x).all()), x.tolist())
-        if self.rule.channel.stream != NONE:
+        if self.rule.channel.stream.noise != NO_NOISE:
             length = float(np.linalg.norm(x))
             require(self, "context", "of length <= 1", length <= 1 + 1e-9, length)
         return x

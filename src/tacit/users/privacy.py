@@ -22,10 +22,8 @@ from tacit.checks import Count, Positive, Rule, check, one_of, require
 from tacit.privacy import (
     BinaryTree,
     Claim,
-    Gaussian,
     Guarantee,
     KAryResponse,
-    L2Ball,
     L2CalibratedLaplace,
     L2CalibratedLaplaceRelease,
     Laplace,
@@ -37,11 +35,13 @@ from tacit.privacy import (
     compose,
 )
 from tacit.privacy.mechanisms import Channel as Report
-from tacit.privacy.mechanisms import open_channel
-from tacit.users.noise import BALL, GAUSSIAN, LAPLACE, NONE, PARAMETER, USER
+from tacit.privacy.mechanisms import Epsilon, Stream, open_channel
+from tacit.privacy.mechanisms.continual_sums import LAPLACE
 
 __all__ = ["NoisySums", "PerReward", "Privacy", "Published", "Residual", "Sizes"]
 
+PARAMETER, USER = 0, 1
+"""A stream releases the paper's b, or a user's sum of x r."""
 _LOCAL, _CENTRAL = "local", "central"
 _SCALARS = ("laplace", "bit", "piecewise")
 _OPEN = ("sending", "others", "contexts", "graph")
@@ -71,16 +71,14 @@ class Channel(NamedTuple):
     """Rewards are clipped to [low, high]."""
     report: Report
     """Through which a reward is told, openly or by a mechanism."""
-    stream: int = NONE
-    """Which noise the sums get, one of the codes of ``noise``."""
+    stream: Stream = Stream()
+    """How sums are released; rewards beyond its capacity are not taken in."""
+    depth: int = 0
+    """How many numbers a stream keeps for each coordinate."""
     space: int = USER
-    """Where it is added: to the paper's b, or to each user's own sum."""
+    """What it releases: the paper's b, or each user's own sum."""
     own: int = 1
     """1 if every user has an own stream."""
-    capacity: int = 0
-    """Steps a stream is calibrated for; rewards beyond are not taken in."""
-    coefficients: NDArray[np.float64] = np.empty(0)
-    """Shape (capacity,): the Toeplitz factor reversed, else (0,)."""
     centred: int = 0
     """1 if running means, of estimates and contexts, are subtracted before one is taken in."""
     cuts: NDArray[np.float64] = np.empty(0)
@@ -118,8 +116,11 @@ class Privacy(ABC):
         """Return what the kernels need."""
 
     def scales(self, sizes: Sizes, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the noise scale of each stream, for columns of B of these lengths."""
-        return np.empty(0)
+        """Return what sets the noise of each stream, for columns of B of these lengths.
+
+        Shape (streams, 4): its scale; on a secure tape step, noise and reach, else NaN.
+        """
+        return np.empty((0, 4))
 
     def reward_variance(self, sizes: Sizes) -> float:
         """Return the largest variance that privatising a reward by itself adds to it."""
@@ -156,7 +157,7 @@ class PerReward(Privacy):
 
     kind: ClassVar[str] = "per-reward"
 
-    epsilon: Positive
+    epsilon: Epsilon
     mechanism: Annotated[str, one_of("auto", "laplace", "bit", "piecewise")] = "auto"
     centred: bool = False
 
@@ -248,7 +249,7 @@ class Residual(Privacy):
 
     kind: ClassVar[str] = "residual"
 
-    epsilon: Positive
+    epsilon: Epsilon
     sigma: Positive | None = None
 
     def __post_init__(self) -> None:
@@ -346,16 +347,16 @@ class _Streams(Privacy):
         return int((self.own_streams and self.visits) or self.horizon or 0)
 
     @abstractmethod
-    def scale(self, sizes: Sizes, length: float) -> float:
-        """Return the scale of a stream's noise, for contexts spread to at most this length."""
+    def numbers(self, sizes: Sizes, length: float) -> tuple[float, ...]:
+        """Return what sets a stream's noise, for contexts spread to at most this length."""
 
     def scales(self, sizes: Sizes, lengths: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return one scale for each user, or the largest of all."""
+        """Return a row for each user, or one for the longest of all."""
         if not self.on_b:
             lengths = np.ones(sizes.n_users)
         elif not self.own_streams:
             lengths = lengths.max(keepdims=True)
-        found = {length: self.scale(sizes, length) for length in set(lengths.tolist())}
+        found = {length: self.numbers(sizes, length) for length in set(lengths.tolist())}
         return np.array([found[length] for length in lengths.tolist()])
 
 
@@ -391,6 +392,7 @@ class NoisySums(_Streams):
 
     kind: ClassVar[str] = "noisy-sums"
 
+    epsilon: Epsilon
     delta: SmallDelta = 0.0
     statistic: Annotated[str, one_of("sums", "b")] = "sums"
     continual: Annotated[str, one_of("tree", "toeplitz")] = "tree"
@@ -412,31 +414,34 @@ class NoisySums(_Streams):
         """Return how one stream is released."""
         sensitivity = (sizes.high - sizes.low) * length
         dimension = sizes.dimension * (sizes.n_users if self.on_b else 1)
+        reach = max(abs(sizes.low), abs(sizes.high)) * length
         epsilon, delta = float(self.epsilon), float(self.delta)
-        return _sums(self.continual, self.steps, epsilon, delta, sensitivity, dimension)
+        return _sums(self.continual, self.steps, epsilon, delta, sensitivity, dimension, reach)
 
-    def scale(self, sizes: Sizes, length: float) -> float:
-        """Return the scale of a node, or of a step."""
-        return self.sums(sizes, length).scale
+    def numbers(self, sizes: Sizes, length: float) -> tuple[float, ...]:
+        """Return scale and grid of a node, or of a step."""
+        sums = self.sums(sizes, length)
+        return (sums.scale, *(sums.grid if sums.secure else (math.nan,) * 3))
 
     def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
-        """Return what one stream adds to a node, or to a step."""
-        release = self.sums(sizes).releases[0][0]
-        dimension = sizes.dimension * (sizes.n_users if self.on_b else 1)
-        if self.delta > 0:
-            return (Gaussian(epsilon=self.epsilon, delta=self.delta, dimension=dimension),)
-        return (L2Ball(epsilon=release.epsilon, dimension=dimension),)
+        """Return how one stream is released."""
+        return (self.sums(sizes),)
 
     def guarantee(self, sizes: Sizes) -> Guarantee:
         """Return the guarantee of one stream: a reward enters no other."""
         rounds = "of a user" if self.own_streams else "in all"
+        sums = self.sums(sizes)
+        exact = ""
+        if sums.secure:
+            power = math.frexp(sums.grid.step)[1] - 1
+            exact = f". On a secure tape products are rounded to multiples of 2^{power}"
         return compose(
-            self.sums(sizes).releases,
+            sums.releases,
             delta=self.delta,
             unit="reward",
             trust=self.trust,
             span="run",
-            note=f"For up to {self.steps:,} rounds {rounds}; later rewards are not taken in",
+            note=f"For up to {self.steps:,} rounds {rounds}; later rewards are not taken in{exact}",
             pooled=True,
             not_protected=_OPEN,
         )
@@ -444,24 +449,26 @@ class NoisySums(_Streams):
     def channel(self, sizes: Sizes) -> Channel:
         """Return what the kernels need."""
         sums = self.sums(sizes)
-        factor = np.empty(0)
-        if isinstance(sums, SquareRootToeplitz):
-            factor = sums.coefficients[::-1].copy()
         return Channel(
             sizes.low,
             sizes.high,
             open_channel(),
-            stream=GAUSSIAN if self.delta > 0 else BALL,
+            stream=sums.stream,
+            depth=sums.depth,
             space=PARAMETER if self.on_b else USER,
             own=int(self.own_streams),
-            capacity=self.steps,
-            coefficients=factor,
         )
 
 
 @lru_cache(maxsize=64)
 def _sums(
-    continual: str, steps: int, epsilon: float, delta: float, sensitivity: float, dimension: int
+    continual: str,
+    steps: int,
+    epsilon: float,
+    delta: float,
+    sensitivity: float,
+    dimension: int,
+    reach: float,
 ) -> BinaryTree | SquareRootToeplitz:
     if continual == "toeplitz":
         return SquareRootToeplitz(
@@ -470,6 +477,7 @@ def _sums(
             delta=delta,
             sensitivity=sensitivity,
             dimension=dimension,
+            reach=reach,
         )
     return BinaryTree(
         horizon=steps,
@@ -479,6 +487,7 @@ def _sums(
         noise="gaussian" if delta > 0 else "ball",
         norm="l2",
         dimension=dimension,
+        reach=reach,
         online=False,
     )
 
@@ -516,14 +525,14 @@ class Published(_Streams):
         """Yes: the noise has dN coordinates."""
         return True
 
-    def scale(self, sizes: Sizes, length: float) -> float:
+    def numbers(self, sizes: Sizes, length: float) -> tuple[float, ...]:
         """Return the scale of lines 8: Delta log T / epsilon, for rewards that differ by at most 1."""
-        return length * math.log(max(self.steps, 2)) / self.epsilon
+        return length * math.log(max(self.steps, 2)) / self.epsilon, *(math.nan,) * 3
 
     def _release(self, sizes: Sizes) -> Release:
         return L2CalibratedLaplaceRelease(
             sensitivity=sizes.high - sizes.low,
-            scale=self.scale(sizes, 1.0),
+            scale=self.numbers(sizes, 1.0)[0],
             dimension=sizes.spread_over,
             nodes=self.steps.bit_length(),
         )
@@ -567,8 +576,8 @@ class Published(_Streams):
             sizes.low if self.clip else -math.inf,
             sizes.high if self.clip else math.inf,
             open_channel(),
-            stream=LAPLACE,
+            stream=Stream(LAPLACE, 0, self.steps),
+            depth=2 * self.steps.bit_length(),
             space=PARAMETER,
             own=int(self.own_streams),
-            capacity=self.steps,
         )

@@ -28,6 +28,7 @@ _LEAST: dict[str, Any] = {
     "low": 0.0,
     "high": 1.0,
     "bound": math.log(400),
+    "horizon": 1,
     "keep_one": 0.75,
     "keep_zero": 0.75,
 }
@@ -55,7 +56,8 @@ def mechanism_rows() -> list[dict[str, Any]]:
     rows = []
     for name, kind in mechanism_kinds().items():
         known = {field.name for field in dataclasses.fields(kind) if field.init}
-        built = kind(**{key: value for key, value in _LEAST.items() if key in known})
+        needed = {f.name for f in dataclasses.fields(kind) if f.default is dataclasses.MISSING}
+        built = kind(**{key: value for key, value in _LEAST.items() if key in needed})
         words = (kind.__doc__ or "").strip().partition("\n")[0].rstrip(".")
         pure = math.isfinite(built.release.epsilon)
         rows.append(

@@ -23,6 +23,7 @@ from tacit.privacy.mechanisms.base import (
     privatised,
     round_to_level,
 )
+from tacit.privacy.mechanisms.binary_tree import BinaryTree
 from tacit.privacy.mechanisms.bounded_noise import (
     BoundedNoise,
     BoundedNoiseRelease,
@@ -30,12 +31,11 @@ from tacit.privacy.mechanisms.bounded_noise import (
 )
 from tacit.privacy.mechanisms.clamped_laplace import ClampedLaplace, release_clamped
 from tacit.privacy.mechanisms.continual_sums import (
-    BinaryTree,
+    NO_NOISE,
     ContinualSum,
+    Grid,
     LocalSum,
-    SquareRootToeplitz,
-    toeplitz_noise,
-    tree_noise,
+    Stream,
 )
 from tacit.privacy.mechanisms.devices import keep_probability
 from tacit.privacy.mechanisms.gaussian import (
@@ -45,7 +45,6 @@ from tacit.privacy.mechanisms.gaussian import (
     gaussian_delta,
     gaussian_scale,
     gaussian_steps,
-    normal_noise,
     release_gaussian,
     standard_normal,
 )
@@ -79,16 +78,19 @@ from tacit.privacy.mechanisms.randomized_response import (
 from tacit.privacy.mechanisms.release import Release, release_from_dict
 from tacit.privacy.mechanisms.staircase import Staircase, StaircaseRelease
 from tacit.privacy.mechanisms.stated import ApproximateRelease, PureRelease
+from tacit.privacy.mechanisms.streams import next_sum
 from tacit.privacy.mechanisms.subset_selection import (
     SubsetRelease,
     SubsetSelection,
     release_subset,
 )
+from tacit.privacy.mechanisms.toeplitz import SquareRootToeplitz
 from tacit.privacy.mechanisms.unary_encoding import UnaryEncoding, UnaryRelease
 
 __all__ = [
     "HIGHEST_EPSILON",
     "LOWEST_EPSILON",
+    "NO_NOISE",
     "ApproximateRelease",
     "AsymmetricResponse",
     "BallRelease",
@@ -103,6 +105,7 @@ __all__ = [
     "Epsilon",
     "Gaussian",
     "GaussianRelease",
+    "Grid",
     "KAryResponse",
     "KAryResponseRelease",
     "L2Ball",
@@ -123,6 +126,7 @@ __all__ = [
     "SquareRootToeplitz",
     "Staircase",
     "StaircaseRelease",
+    "Stream",
     "SubsetRelease",
     "SubsetSelection",
     "UnaryEncoding",
@@ -138,7 +142,7 @@ __all__ = [
     "laplace_quantile",
     "laplace_steps",
     "least_private",
-    "normal_noise",
+    "next_sum",
     "numerics_of",
     "open_channel",
     "privatised",
@@ -157,8 +161,6 @@ __all__ = [
     "round_to_level",
     "standard_laplace",
     "standard_normal",
-    "toeplitz_noise",
-    "tree_noise",
 ]
 
 

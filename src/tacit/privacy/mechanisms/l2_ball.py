@@ -15,7 +15,7 @@ from tacit.privacy.mechanisms.base import VectorNoise
 from tacit.privacy.mechanisms.gaussian import standard_normal
 from tacit.privacy.mechanisms.laplace import laplace_delta
 from tacit.privacy.mechanisms.release import Array, Release, require_noise
-from tacit.tapes import NOISE, RADIUS, SECURE, Tape, noise_uniform
+from tacit.tapes import NOISE, RADIUS, SECURE, Tape, noise_uniform, released_vector
 
 __all__ = ["BallRelease", "L2Ball", "ball_noise", "release_ball"]
 
@@ -190,11 +190,9 @@ def release_ball(
 ) -> None:
     """Release a vector plus the noise of `ball_noise`, into `out`."""
     ball_noise(tape, t, index, purpose, scale, out)
-    before = tape.reads[1] - values.size
     for i in range(values.size):
         out[i] += values[i]
-        if 0 <= before + i < tape.log.size:
-            tape.log[before + i] = out[i]
+    released_vector(tape, out)
 
 
 @kernel

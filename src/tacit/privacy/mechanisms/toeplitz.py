@@ -1,0 +1,205 @@
+"""Sums released with Gaussian noise that is correlated over time by a square root of a matrix.
+
+The summing matrix A of ones on and below its diagonal is C C with C_(t, t-k) = c_k = binomial(2k, k) /
+4^k. To release C x + z, with z independent Gaussian noise, and to multiply it by C gives the sums A x with
+noise C z. One item moves C x by its length times that of a column of C, at most the root of the sum of
+c_k^2, which grows with the logarithm of the horizon only.
+
+On a secure tape items are whole numbers of steps and so is what is released: coefficients are rounded to
+C' in whole multiples of 2^-m, the sum C' x is calculated exactly and rounded to y, and discrete
+Gaussian noise is added. Neighbours are then apart by at most the column of C' times the distance of the
+items, and one step more for each of T d coordinates that were rounded. From y the sums are
+decoded with 2 C - C': with E = C' - C that gives (C - E)(C + E) = A - E E, off by less than
+T^2 4^-(m + 1) of an item.
+
+References
+----------
+Fichtenberger, Henzinger and Upadhyay (ICML 2023).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.checks import Share, require
+from tacit.compiled import kernel
+from tacit.privacy.exact import secure_gaussian
+from tacit.privacy.mechanisms.continual_sums import GAUSSIAN, LONGEST, ContinualSum, Grid, Stream
+from tacit.privacy.mechanisms.gaussian import (
+    DiscreteGaussianRelease,
+    GaussianRelease,
+    gaussian_scale,
+    standard_normal,
+)
+from tacit.privacy.mechanisms.release import Array, Release
+from tacit.tapes import NOISE, SECURE, Tape
+from tacit.vectors import dot
+
+__all__ = ["SquareRootToeplitz", "toeplitz_step"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SquareRootToeplitz(ContinualSum):
+    """Every prefix sum of a sequence of vectors, with Gaussian noise correlated over time.
+
+    Guarantee: (epsilon, delta) for one item over the whole run, with noise smaller than that of a tree
+    at every horizon. It keeps all earlier noise, and a step takes time that grows with their number.
+
+    Parameters
+    ----------
+    horizon : int
+        The number of items T.
+    epsilon, delta : float
+        The guarantee for one item over the whole run.
+    sensitivity : float
+        The largest L2 distance between two values of one item.
+    dimension : int
+        The length of an item.
+    reach : float, optional
+        The largest absolute value of a coordinate; secure items are clipped to it.
+    """
+
+    name: ClassVar[str] = "square-root-toeplitz"
+    summary: ClassVar[str] = (
+        "every prefix sum of a sequence, by Gaussian noise correlated over time"
+    )
+
+    delta: Share
+
+    @cached_property
+    def coefficients(self) -> Array:
+        """The numbers c_0 to c_(T-1)."""
+        k = np.arange(1, self.horizon)
+        return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
+
+    @cached_property
+    def _squares(self) -> Array:
+        squares: Array = np.cumsum(self.coefficients**2)
+        return squares
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation of each z."""
+        return gaussian_scale(self.epsilon, self.delta, self.factored_sensitivity)
+
+    @property
+    def factored_sensitivity(self) -> float:
+        """How far one item moves the factored sequence, in L2."""
+        return self.sensitivity * math.sqrt(float(self._squares[-1]))
+
+    @property
+    def release(self) -> GaussianRelease:
+        """One Gaussian release of the whole factored sequence."""
+        return GaussianRelease(sensitivity=self.factored_sensitivity, scale=self.scale)
+
+    @property
+    def releases(self) -> tuple[tuple[Release, int], ...]:
+        """That release."""
+        return ((self.release, 1),)
+
+    @property
+    def secure_release(self) -> DiscreteGaussianRelease:
+        """One release of the whole factored sequence, in whole steps."""
+        self.require_secure()
+        return self._whole_release(*self._moved)
+
+    @property
+    def insecure_because(self) -> str:
+        """Only where whole numbers would not reach far enough."""
+        return self.bits
+
+    @cached_property
+    def grid(self) -> Grid:
+        """How sums are kept on a secure tape."""
+        return self._gaussian_grid(self.epsilon, self.delta, *self._moved)
+
+    @cached_property
+    def _moved(self) -> tuple[float, int]:
+        """The length of the longest column of C', and how many coordinates are rounded."""
+        # No coefficient is rounded up by more than 2^-21 of the first: m is never less than 20.
+        longest = math.sqrt(float(np.sum((self.coefficients + 2.0**-20) ** 2)))
+        return longest, self.horizon * self.dimension
+
+    @cached_property
+    def stream(self) -> Stream:
+        """What `next_sum` must know."""
+        reversed_factor = self.coefficients[::-1].copy()
+        largest = self.grid.reach / self.grid.step + 1
+        m = math.floor(math.log2(LONGEST / (largest * float(self.coefficients.sum() + 1))))
+        parts = 2.0 ** min(m, 40)
+        whole = np.rint(reversed_factor * parts)
+        return Stream(GAUSSIAN, 0, self.horizon, reversed_factor, whole, parts)
+
+    @property
+    def bits(self) -> str:
+        """Why whole numbers would not reach far enough, or nothing."""
+        if self.stream.parts < 2.0**20:
+            return "its factored sums are longer than 2^52 steps of its grid"
+        return super().bits
+
+    @property
+    def depth(self) -> int:
+        """The noise of every step; and on a secure tape every item, else their sum."""
+        return 2 * self.horizon
+
+    def variance_after(self, items: int) -> float:
+        """Return scale^2 times the sum of the first `items` squared coefficients."""
+        require(self, "items", f"in [0, {self.horizon}]", 0 <= items <= self.horizon, items)
+        return self.scale**2 * float(self._squares[items - 1]) if items > 0 else 0.0
+
+    def path(self, tape: Tape, index: int = 0, purpose: Any = NOISE) -> Array:
+        """Return the noise of all prefix sums at once, shape (horizon, dimension), by FFT.
+
+        Equal, up to rounding, to what `next_sum` adds step by step; not for secure tapes, where noise
+        is never known without what it hides.
+        """
+        rule = "seeded, because noise alone cannot be released"
+        require(self, "tape", rule, tape.kind != SECURE, "secure")
+        z = np.zeros((self.horizon, self.dimension))
+        _fill_normal(tape, index, purpose, self.scale, z)
+        size = 1 << (2 * self.horizon - 1).bit_length()
+        spectrum = np.fft.rfft(self.coefficients, size)[:, None]
+        noise: Array = np.fft.irfft(np.fft.rfft(z, size, axis=0) * spectrum, size, axis=0)
+        return noise[: self.horizon]
+
+
+@kernel
+def toeplitz_step(
+    tape: Any,
+    t: Any,
+    index: Any,
+    purpose: Any,
+    k: Any,
+    stream: Any,
+    scale: Any,
+    grid: Any,
+    item: Any,
+    memory: Any,
+    out: Any,
+) -> None:
+    """Take in item k, counted from 1, and write the noisy sum of the first k items into `out`."""
+    T = stream.coefficients.size
+    for j in range(out.size):
+        if tape.kind == SECURE:
+            memory[j, T + k - 1] = item[j]
+            factored = dot(memory[j, T : T + k], stream.factor[T - k :])
+            noise = secure_gaussian(tape, t, index + j, purpose, np.int64(grid[1]))
+            memory[j, k - 1] = np.rint(factored / stream.parts) + noise
+            twice = 2.0 * dot(memory[j, :k], stream.coefficients[T - k :])
+            out[j] = twice - dot(memory[j, :k], stream.factor[T - k :]) / stream.parts
+        else:
+            memory[j, T] += item[j]
+            memory[j, k - 1] = scale * standard_normal(tape, t, index + j, purpose)
+            out[j] = memory[j, T] + dot(memory[j, :k], stream.coefficients[T - k :])
+
+
+@kernel
+def _fill_normal(tape: Any, index: Any, purpose: Any, sigma: Any, z: Any) -> None:
+    for t in range(z.shape[0]):
+        for i in range(z.shape[1]):
+            z[t, i] = sigma * standard_normal(tape, t, index + i, purpose)

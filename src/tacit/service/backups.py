@@ -1,0 +1,86 @@
+"""A copy of a store while it is in use, and going on from one.
+
+An old copy knows less than what was answered. So it is put back by one command, which counts what was lost as
+spent, discards sums that may have been released already, and writes that down; a store that was merely copied
+into place is refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+from tacit.checks import require
+from tacit.serving.sqlite import lock_of
+from tacit.state import write_atomically
+
+__all__ = ["back_up", "restore"]
+
+
+def back_up(store: str | os.PathLike[str], file: str | os.PathLike[str]) -> None:
+    """Copy a SQLite store, in use or not, to a file that only its owner can read.
+
+    The copy holds what the store does, rewards of central experiments included, and outlives their
+    retention. The mark is not part of it.
+    """
+    source = Path(store)
+    require("backup", "store", "a file", source.is_file(), str(source))
+
+    def write(place: Path) -> None:
+        place.chmod(0o600)
+        reader = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
+        with contextlib.closing(reader), contextlib.closing(sqlite3.connect(place)) as target:
+            reader.backup(target)
+
+    write_atomically(Path(file), write, mode=0o600)
+
+
+def restore(
+    store: str | os.PathLike[str], file: str | os.PathLike[str] | None = None
+) -> dict[str, str]:
+    """Go on from an old copy; return for each experiment what is now said about it.
+
+    Parameters
+    ----------
+    store : path or address
+        Of a service that is not running.
+    file : path, optional
+        The copy, which takes the place of a SQLite store. Without it the store is the copy already, as
+        after a restored dump of PostgreSQL.
+    """
+    from tacit.service.server import open_service
+
+    if file is not None:
+        _put_in_place(Path(file), Path(store))
+    opened = open_service(store, restored=True)
+    try:
+        return {
+            name: hosted.sentence()
+            for name, hosted in opened.host.experiments.items()
+            if hosted.core.debts
+        }
+    finally:
+        opened.host.store.close()
+
+
+def _put_in_place(file: Path, store: Path) -> None:
+    if not file.is_file():
+        raise ValueError(f"{file}: expected a copy of a store, found none")
+    with contextlib.closing(
+        sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+    ) as copy:
+        try:
+            copy.execute("SELECT count(*) FROM experiments").fetchone()
+        except sqlite3.DatabaseError as error:
+            raise ValueError(f"{file}: not a copy of a store ({error})") from None
+    # Whoever uses the store keeps it: then this is refused.
+    lock = lock_of(store)
+    try:
+        for suffix in ("-wal", "-shm"):
+            Path(f"{store}{suffix}").unlink(missing_ok=True)
+        write_atomically(store, lambda place: shutil.copyfile(file, place), mode=0o600)
+    finally:
+        os.close(lock)

@@ -1,0 +1,64 @@
+"""A store of an earlier version is taken over in one transaction; one of a later version is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tacit.serving import Event, StoreError, sql
+from tacit.serving.store import Snapshot
+
+LATEST = len(sql.MIGRATIONS)
+
+
+def test_every_earlier_version_is_taken_over(place):
+    place.make(1)
+    # Its mark is not part of it, as after a copy.
+    store = place.open(restored=True)
+    try:
+        assert place.version == LATEST
+        assert store.names() == ["news"]
+        kept = store.load("news")
+        assert kept[0] == {"policy": "toy"}
+        assert kept[2:] == (3, 2, 1_700_000_000_300)
+        rows = [{"id": "second", "round": 1}]
+        assert kept.snapshot == Snapshot(2, {"rounds": 1}, b"\x00\xff", rows)
+        first = store.find("news", "first")
+        assert [event.kind for event in first] == ["decide", "learn"]
+        assert first[1].state == b"\x00\xff"
+        assert first[1].body == {"value": 1, "released": [0.5]}
+        assert store.spent("news", "ada", "ever") == 2_000_000
+        assert store.lost("news") is not None
+        store.own("news")
+        event = Event("epoch", 1_700_000_001_000, None, {"since": 0, "debt": 0, "lost": 0})
+        store.append("news", 3, [event])
+        assert store.prune("news", 1_800_000_000_000) == 2
+        store.create("other", {})
+        assert store.names() == ["news", "other"]
+    finally:
+        store.close()
+    place.open().close()
+
+
+def test_a_failed_upgrade_leaves_everything_as_it_was(place, monkeypatch):
+    place.make(1)
+    module = __import__(place.kind.__module__, fromlist=["x"])
+    name = "_MIGRATIONS" if hasattr(module, "_MIGRATIONS") else "MIGRATIONS"
+    steps = getattr(module, name)
+    monkeypatch.setattr(module, name, (*steps, "CREATE TABLE half (x INTEGER); SELECT nothing;"))
+    with pytest.raises(StoreError):
+        place.open(restored=True)
+    assert place.version == 1
+    with pytest.raises(Exception, match="half"):
+        place.run("SELECT * FROM half")
+    monkeypatch.undo()
+    place.open(restored=True).close()
+    assert place.version == LATEST
+
+
+def test_a_later_version_is_refused_in_one_line(place):
+    place.open().close()
+    assert place.version == LATEST
+    place.version = LATEST + 1
+    with pytest.raises(StoreError, match=f"made by a later version .schema {LATEST + 1}.$"):
+        place.open()
+    assert place.version == LATEST + 1

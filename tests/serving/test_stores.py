@@ -1,0 +1,341 @@
+"""What every store promises: durable, owned by one process, honest about copies and versions."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+import tacit
+from serving.places import environment
+from tacit.arms import DPSE, KLUCBCF
+from tacit.serving import StoreError
+
+POLICY = DPSE(n_arms=2, epsilon=1.0, horizon=10_000)
+LOCAL = KLUCBCF(n_arms=2, epsilon=1.0)
+
+LOAD = """
+import sys, tacit
+from tacit.arms import DPSE
+from tacit.serving.opening import open_store
+store = open_store(sys.argv[1], beside=sys.argv[2])
+learner = tacit.Learner(DPSE(n_arms=2, epsilon=1.0, horizon=10_000), store=store)
+while True:
+    made = learner.decide_many([{}] * 3)
+    print("decided", *[each.id for each in made], flush=True)
+    done = learner.learn_many([{"v": 1, "id": each.id, "value": 1.0} for each in made])
+    print("learned", *[each.id for each in done], flush=True)
+"""
+
+
+def some(learner, n=10, value=1.0):
+    made = [learner.decide() for _ in range(n)]
+    for each in made:
+        learner.learn({"v": 1, "id": each.id, "value": value})
+    return made
+
+
+def test_a_killed_process_loses_nothing_that_it_answered(place):
+    known = {"decided": set(), "learned": set()}
+    for _ in range(3):
+        worker = subprocess.Popen(
+            [sys.executable, "-c", LOAD, place.address, str(place.beside)],
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment(),
+        )
+        for _ in range(40):
+            word, *ids = worker.stdout.readline().split()
+            known[word].update(ids)
+        os.kill(worker.pid, signal.SIGKILL)
+        for line in worker.stdout.read().splitlines():
+            word, *ids = line.split()
+            if len(ids) == 3 and len(ids[-1]) == 32:
+                known[word].update(ids)
+        worker.wait()
+        until_free(place)
+    with place.learner(POLICY) as learner:
+        core = learner._core
+        assert core.decided >= len(known["decided"])
+        assert core.learned >= len(known["learned"])
+        for id in known["learned"]:
+            assert learner.learn({"v": 1, "id": id, "value": 1.0}).status == "repeated"
+        for id in known["decided"] - known["learned"]:
+            assert learner.learn({"v": 1, "id": id, "value": 1.0}).status in ("learned", "repeated")
+        learner._experiment.verify()
+
+
+def until_free(place):
+    """A database notices within moments that a process is gone."""
+    for _ in range(200):
+        try:
+            store = place.open()
+            try:
+                store.own("learner")
+            finally:
+                store.close()
+            return
+        except StoreError:
+            time.sleep(0.02)
+    raise AssertionError("the store of a killed process stays locked")
+
+
+def test_a_second_process_is_refused_in_one_line(place):
+    with place.learner(POLICY) as learner:
+        some(learner, 1)
+        with (
+            pytest.raises(StoreError, match=r"only one may write|owned by another process"),
+            place.learner(POLICY),
+        ):
+            pass
+        some(learner, 1)
+    with place.learner(POLICY) as learner:
+        assert learner.counts["learned"] == 2
+
+
+def test_readers_may_look_while_it_runs(place):
+    with place.learner(POLICY) as learner:
+        some(learner)
+        assert place.run("SELECT count(*) FROM events") == [(20,)]
+        some(learner)
+
+
+def test_an_old_copy_is_refused_and_costs_what_was_lost(place):
+    budget = {"ever": 25.0}
+    with place.learner(LOCAL, budget=budget) as learner:
+        for _ in range(10):
+            learner.decide(person="ada")
+    place.copy()
+    with place.learner(LOCAL, budget=budget) as learner:
+        for _ in range(12):
+            learner.decide(person="bob")
+    place.put_back()
+    with pytest.raises(StoreError, match="old copy"), place.learner(LOCAL, budget=budget):
+        pass
+    with place.learner(LOCAL, budget=budget, restored=True) as learner:
+        # Twelve decisions were lost; each may have been anybody's.
+        reasons = [learner.decide(person="bob").reason for _ in range(20)]
+        assert reasons == [""] * 13 + ["budget"] * 7
+        assert "restored" in learner.guarantee().sentence()
+    with place.learner(LOCAL, budget=budget) as learner:
+        assert learner.decide(person="bob").reason == "budget"
+
+
+def test_a_copy_of_an_abandoned_history_is_refused_though_it_is_longer(place):
+    with place.learner(POLICY) as learner:
+        some(learner, 5)
+    place.copy("short")
+    with place.learner(POLICY) as learner:
+        some(learner, 50)
+    place.copy("long")
+    place.put_back("short")
+    with place.learner(POLICY, restored=True) as learner:
+        some(learner, 5)
+    place.put_back("long")
+    with pytest.raises(StoreError, match="old copy"), place.learner(POLICY):
+        pass
+
+
+def test_a_store_without_its_mark_is_refused(place):
+    with place.learner(POLICY) as learner:
+        some(learner)
+    place.mark.unlink()
+    with pytest.raises(StoreError, match=place.mark.name), place.learner(POLICY):
+        pass
+
+
+def test_the_mark_is_its_owners_only(place):
+    with place.learner(POLICY) as learner:
+        some(learner, 1)
+        assert place.mark.stat().st_mode & 0o777 == 0o600
+
+
+def test_names_and_noise_are_not_in_the_store(place):
+    with place.learner(LOCAL, budget={"day": 9.0}) as learner:
+        learner.learn(learner.decide(person="ada@example.org").device.report(1.0))
+        noise = learner._core.tape.key[4:].tobytes()
+        pseudonym = learner._pseudonym("ada@example.org")
+        data = place.bytes()
+    assert pseudonym.encode() in data
+    assert b"ada@example.org" not in data
+    assert noise not in data
+    assert noise.hex().encode() not in data
+    with place.learner(LOCAL, budget={"day": 9.0}) as again:
+        assert again._pseudonym("ada@example.org") == pseudonym
+    key = (place.folder / f"{place.beside.name}.key").read_bytes()
+    assert key not in data
+    assert key.hex().encode() not in data
+
+
+def test_a_store_is_held_against_what_is_asked_for(place):
+    with place.learner(POLICY, options=["a", "b"]) as learner:
+        some(learner)
+    for changed in (
+        {"policy": DPSE(n_arms=2, epsilon=2.0, horizon=10_000)},
+        {"options": ["a", "c"]},
+        {"report_after": 5.0},
+    ):
+        given = {"policy": POLICY, "options": ["a", "b"], **changed}
+        with (
+            pytest.raises(ValueError, match="as in the store"),
+            place.learner(given.pop("policy"), **given),
+        ):
+            pass
+
+
+def test_a_log_of_another_machine_is_refused_where_its_choices_differ(place):
+    with place.learner(LOCAL) as learner:
+        some(learner, 4, value=1)
+        learner._experiment._snapshot_at = learner._experiment.seq
+    (seq, body) = place.run("SELECT seq, body FROM events WHERE kind = 'decide'")[0]
+    changed = json.dumps({**json.loads(body), "probability": 0.25})
+    place.run(f"UPDATE events SET body = '{changed}' WHERE seq = {seq}")
+    with pytest.raises(ValueError, match="as the log has it"), place.learner(LOCAL):
+        pass
+
+
+def test_what_expired_is_deleted_and_the_rest_goes_on(place):
+    with place.learner(LOCAL, retention=0.0) as learner:
+        gone = learner.decide(id="a-decision-to-forget")
+        learner.learn(gone.device.report(1.0))
+        kept = learner.decide(id="a-decision-to-keep")
+        assert learner.prune() == 2
+        assert learner.prune() == 0
+        assert place.run("SELECT decision FROM events") == [("a-decision-to-keep",)]
+        assert learner.learn(kept.device.report(0.0)).status == "learned"
+    with place.learner(LOCAL, retention=0.0) as learner:
+        assert learner.counts["learned"] == 2
+
+
+def test_a_fork_is_refused(place):
+    program = """
+    import os, sys, tacit
+    from tacit.arms import DPSE
+    from tacit.serving.opening import open_store
+    policy = DPSE(n_arms=2, epsilon=1.0, horizon=100)
+    store = open_store(sys.argv[1], beside=sys.argv[2])
+    learners = [tacit.Learner(policy), tacit.Learner(policy, store=store)]
+    for learner in learners:
+        learner.decide()
+    if os.fork() == 0:
+        for act in (learners[0].decide, learners[1].decide, store.names):
+            try:
+                act()
+            except RuntimeError as error:
+                print("refused" if "fork" in str(error) else error, flush=True)
+        os._exit(0)
+    os.wait()
+    for learner in learners:
+        learner.decide()
+    print("parent", flush=True)
+    """
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-c",
+            textwrap.dedent(program),
+            place.address,
+            str(place.beside),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["refused", "refused", "refused", "parent"]
+
+
+def test_threads_that_wait_for_the_disk_share_a_commit(place, monkeypatch):
+    commits, whole = [], place.kind.append
+
+    def slow(self, experiment, seq, events):
+        commits.append(len(events))
+        time.sleep(0.005)
+        whole(self, experiment, seq, events)
+
+    monkeypatch.setattr(place.kind, "append", slow)
+    with place.learner(LOCAL) as learner:
+        refused = []
+
+        def work():
+            for _ in range(20):
+                decision = learner.decide()
+                learner.learn({"v": 1, "id": decision.id, "value": 1})
+                try:
+                    learner.learn({"v": 1, "id": decision.id, "value": 0})
+                except ValueError as error:
+                    refused.append(error.reason)
+
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert learner.counts["learned"] == 160
+        assert refused == ["answered"] * 160
+        assert sum(commits) == 320
+        assert len(commits) < 300
+        learner._experiment.verify()
+
+
+def test_a_failed_commit_fails_everybody_in_it_and_nobody_else(place, monkeypatch):
+    whole = place.kind.append
+
+    def failing(self, experiment, seq, events):
+        if seq % 3 == 0:
+            raise StoreError("disk full")
+        whole(self, experiment, seq, events)
+
+    made, failed = [], []
+    with place.learner(LOCAL) as learner:
+        some(learner, 1, value=1)
+        monkeypatch.setattr(place.kind, "append", failing)
+
+        def work():
+            for _ in range(10):
+                try:
+                    made.append(learner.decide().id)
+                except StoreError:
+                    failed.append(1)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(made) + len(failed) == 40
+        assert set(learner._core.open) == set(made)
+        learner._experiment.verify()
+
+
+def test_an_owner_whose_term_is_over_commits_nothing(place):
+    with place.learner(POLICY) as learner:
+        some(learner, 3)
+        store = learner._experiment._store
+        # As if another process had taken it meanwhile.
+        place.run("UPDATE experiments SET term = term + 1")
+        events = place.run("SELECT count(*) FROM events")
+        with pytest.raises(StoreError, match="another writer"):
+            learner.decide()
+        with pytest.raises(StoreError, match="another process"):
+            store.keep("learner", store.load("learner").snapshot or snapshot_of(learner))
+        with pytest.raises(StoreError, match="another process"):
+            store.prune("learner", 2**60)
+        assert place.run("SELECT count(*) FROM events") == events
+        # It takes the experiment again, and goes on from the log.
+        some(learner, 1)
+        learner._experiment.verify()
+
+
+def snapshot_of(learner):
+    from tacit.serving.store import Snapshot
+
+    return Snapshot(0, *tacit.Learner(learner.policy)._core.snapshot())
