@@ -255,7 +255,7 @@ def _compile(function: F, **options: bool) -> F:
     files = _files_of(function) | {source, __file__}
     kept = Path(source).is_file()  # a function typed at a prompt has no file to cache beside
     part = _dispatcher(function, files if kept else None, _PartCompiler, **options)
-    dispatcher = _dispatcher(function, files if kept else None, compiler.Compiler, **options)
+    dispatcher = _dispatcher(function, files if kept else None, _WholeCompiler, **options)
     dispatcher.part = part
     if kept:
         _sources[id(dispatcher)] = files
@@ -308,8 +308,11 @@ class _Kernel(CPUDispatcher):
         args, _ = _signature(sig)
         if tuple(args) in self.overloads or self._is_kept(sig):
             return _Base.compile(self, sig)
-        with _telling, self._alone(tuple(args)):
-            return _Base.compile(self, sig)
+        with _telling, self._alone(tuple(args)), _compiling():
+            code = _Base.compile(self, sig)
+        if self.part is not None:
+            _give_environments(self.overloads[tuple(args)])
+        return code
 
     def _is_kept(self: Any, sig: Any) -> bool:
         if not isinstance(self._cache, caching.FunctionCache):
@@ -335,6 +338,21 @@ class _Kernel(CPUDispatcher):
                 yield
             finally:
                 _held.discard(name)
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    _here.depth = getattr(_here, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _here.depth -= 1
+
+
+def _give_environments(code: Any) -> None:
+    """Let what a kernel consists of find its Python objects, as numba does when it loads one."""
+    for environment in code._find_referenced_environments():
+        code.library.codegen.set_env(environment.env_name, environment)
 
 
 _held: set[str] = set()
@@ -416,12 +434,37 @@ class _Part(codegen.JITCodeLibrary):
         """Do nothing: there is no machine code."""
 
 
+class _WholeCompiler(compiler.Compiler):
+    """Numba's compiler, of all that the function calls: numba's own functions become parts too."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        whole: Any = _whole_library(target.codegen(), "kernel")
+        whole.enable_object_caching()
+        super().__init__(typing, target, whole, *rest)  # type: ignore[no-untyped-call]
+
+
 class _PartCompiler(compiler.Compiler):
     """Numba's compiler, into a part."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        part = _Part(target.codegen(), "part")  # type: ignore[no-untyped-call]
-        super().__init__(typing, target, part, *rest)  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, _part(target), *rest)  # type: ignore[no-untyped-call]
+
+
+def _part(target: Any) -> Any:
+    return cast(Any, _Part)(target.codegen(), "part")
+
+
+_whole_library: Any = codegen.JITCodeLibrary
+_here = threading.local()
+
+
+def _library_of(generator: Any, name: str, **options: Any) -> Any:
+    """Return what numba makes room in for a function: a part while a kernel is compiled."""
+    kind = _Part if getattr(_here, "depth", 0) else generator._library_class
+    return kind(generator, name, **options)
+
+
+cast(Any, codegen.JITCPUCodegen).create_library = _library_of
 
 
 class _PartsKept(caching.CompileResultCacheImpl):
@@ -438,7 +481,7 @@ class _PartsKept(caching.CompileResultCacheImpl):
         code, description, environment, signature, reload = payload
         for again in reload:
             again()
-        part: Any = _Part(target_context.codegen(), "part")  # type: ignore[no-untyped-call]
+        part = _part(target_context)
         part._final_module = llvm.parse_bitcode(code)
         part._finalize_final_module()
         made: Any = compiler.compile_result
