@@ -38,9 +38,10 @@ FINITE = {
 }
 """Mechanisms of few outcomes; all others draw from a continuum or from a fine grid."""
 OTHERS = {
+    "binary-tree": {"epsilon": 1.0, "horizon": 2},
+    "square-root-toeplitz": {"epsilon": 1.0, "delta": 1e-6, "horizon": 2},
     "bounded-noise": {"epsilon": 1.0, "bound": 6.0},
     "clamped-laplace": {"epsilon": 1.0, "low": 0.0, "high": 1.0},
-    "discrete-gaussian": {"epsilon": 1.0, "delta": 1e-6, "dimension": 1},
     "gaussian": {"epsilon": 1.0, "delta": 1e-6},
     "l2-ball": {"epsilon": 1.0, "dimension": 2},
     "l2-calibrated-laplace": {"epsilon": 1.0, "dimension": 2},

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.compiled import kernel
+from tacit.diffusion.bandit import tell as tell_openly
+from tacit.diffusion.policy import Half
 from tacit.diffusion.private import PrivateBanditPolicy
-from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
+from tacit.diffusion.steps import consensus, draw, reweigh
+from tacit.diffusion.tables import Table, Trace, charge, loss_at, note
 from tacit.policy import Program, require_secure
 from tacit.privacy import Guarantee, compose
 from tacit.privacy.mechanisms import release_bounded
@@ -105,6 +107,11 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         numbers = (*self.published_rates, self.epsilon, self.bound)
         return run, (*numbers, state, table, tape, trace)
 
+    @property
+    def halves(self) -> tuple[Half, Half]:
+        """The kernels of a round."""
+        return super().halves if self.corrected else (tell, hear)
+
 
 @kernel
 def run(
@@ -120,23 +127,52 @@ def run(
     last: Any,
 ) -> None:
     """Play rounds first to last - 1 of the published box."""
+    for t in range(first, last):
+        tell(eta, gamma, epsilon, b, state, table, tape, trace, t)
+        hear(eta, gamma, epsilon, b, state, table, tape, trace, t)
+        note(table, trace, t, state.mu)
+
+
+@kernel
+def tell(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    b: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    t: Any,
+) -> None:
+    """Write p, what every agent sends, as without privacy (step 1)."""
+    tell_openly(eta, gamma, state, table, tape, trace, t)
+
+
+@kernel
+def hear(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    b: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    t: Any,
+) -> None:
+    """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
     truth = trace.truth
     N = mu.shape[0]
-    for t in range(first, last):
-        truth_at(table, t, truth)
-        for k in range(N):
-            S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(log_mu, k, S, table.signal_std, p)
-            mix(mu, k, gamma, p)
-        for k in range(N):
-            consensus(table.indptr, table.senders, table.weights, p, k, P[k])
-            choices[k] = draw(P[k], uniform(tape, t, k, CHOICE))
-        charge(table, trace, t, mu, choices)
-        for k in range(N):
-            theta = choices[k]
-            loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            noisy = release_bounded(tape, t, k, NOISE, loss, 1.0, epsilon, b)  # steps 4, 5
-            scaled = (noisy + b) / (2.0 * b + 1.0)  # step 6
-            reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
-        note(table, trace, t, mu)
+    for k in range(N):
+        consensus(table.indptr, table.senders, table.weights, p, k, P[k])
+        choices[k] = draw(P[k], uniform(tape, t, table.first + k, CHOICE))
+    charge(table, trace, t, mu, choices)
+    for k in range(N):
+        theta = choices[k]
+        loss = loss_at(table, t, k, theta, truth[table.group[k]])
+        who = table.first + k
+        noisy = release_bounded(tape, t, who, NOISE, loss, 1.0, epsilon, b)  # steps 4, 5
+        scaled = (noisy + b) / (2.0 * b + 1.0)  # step 6
+        reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8

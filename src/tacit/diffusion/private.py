@@ -6,10 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tacit.checks import Count, Positive, one_of, require
 from tacit.diffusion import sound
 from tacit.diffusion.bandit import State
-from tacit.diffusion.policy import BanditPolicy
+from tacit.diffusion.policy import BanditPolicy, Half
 from tacit.diffusion.tables import Table, Trace
 from tacit.policy import Program
 from tacit.privacy import (
@@ -177,9 +180,23 @@ class PrivateBanditPolicy(BanditPolicy):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.corrected:
-            return sound.start(mu, table.signal_std, self.rule)
-        return State.of(mu)
+            return sound.start(mu, table.signal_std, self.rule, table.ghosts)
+        return State.of(mu, table)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel of the corrected variant and its arguments."""
         return sound.run, (self.rule, state, table, tape, trace)
+
+    @property
+    def halves(self) -> tuple[Half, Half]:
+        """The kernels of a round of the corrected variant."""
+        return sound.tell, sound.hear
+
+    def told(self, state: Any) -> NDArray[np.float64]:
+        """Return the intermediate probabilities."""
+        p: NDArray[np.float64] = state.p
+        return p
+
+    def tells(self, t: int) -> bool:
+        """Return whether a block begins with round t."""
+        return t % self.rounds_per_report == 0

@@ -20,9 +20,11 @@ from typing import Any, ClassVar
 
 from tacit.checks import NonNegative, Positive
 from tacit.compiled import kernel
+from tacit.diffusion.bandit import tell as tell_openly
+from tacit.diffusion.policy import Half
 from tacit.diffusion.private import PrivateBanditPolicy
-from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
+from tacit.diffusion.steps import consensus, draw, reweigh
+from tacit.diffusion.tables import Table, Trace, charge, loss_at, note
 from tacit.policy import Program, require_secure
 from tacit.privacy import (
     BoundedNoise,
@@ -189,6 +191,11 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         numbers = (*self.published_rates, self.epsilon, (self.bound, self.message_bound))
         return run, (*numbers, state, table, tape, trace)
 
+    @property
+    def halves(self) -> tuple[Half, Half]:
+        """The kernels of a round."""
+        return super().halves if self.corrected else (tell, hear)
+
 
 @kernel
 def run(
@@ -204,34 +211,64 @@ def run(
     last: Any,
 ) -> None:
     """Play rounds first to last - 1 of the published box."""
-    mu, log_mu, p, P, choices = state
-    b, b_message = bounds
-    truth = trace.truth
-    N, M = mu.shape
     for t in range(first, last):
-        truth_at(table, t, truth)
-        for k in range(N):
-            S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(log_mu, k, S, table.signal_std, p)
-            mix(mu, k, gamma, p)
-            for theta in range(M):  # steps 2 to 4
-                noisy = release_bounded(
-                    tape, t, k * M + theta, MESSAGE, p[k, theta], 1.0, epsilon, b_message
-                )
-                p[k, theta] = (noisy + b_message) / (2.0 * b_message + 1.0)
-        for k in range(N):
-            consensus(table.indptr, table.senders, table.weights, p, k, P[k])
-            total = 0.0
-            for theta in range(M):
-                total += P[k, theta]
-            for theta in range(M):
-                P[k, theta] /= total
-            choices[k] = draw(P[k], uniform(tape, t, k, CHOICE))
-        charge(table, trace, t, mu, choices)
-        for k in range(N):
-            theta = choices[k]
-            loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            noisy = release_bounded(tape, t, k, NOISE, loss, 1.0, epsilon, b)  # steps 7, 8
-            scaled = (noisy + b) / (2.0 * b + 1.0)  # step 9
-            reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
-        note(table, trace, t, mu)
+        tell(eta, gamma, epsilon, bounds, state, table, tape, trace, t)
+        hear(eta, gamma, epsilon, bounds, state, table, tape, trace, t)
+        note(table, trace, t, state.mu)
+
+
+@kernel
+def tell(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    bounds: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    t: Any,
+) -> None:
+    """Write the noisy p that every agent sends."""
+    p, b = state.p, bounds[1]
+    N, M = state.mu.shape
+    tell_openly(eta, gamma, state, table, tape, trace, t)
+    for k in range(N):
+        for theta in range(M):  # steps 2 to 4
+            at = (table.first + k) * M + theta
+            noisy = release_bounded(tape, t, at, MESSAGE, p[k, theta], 1.0, epsilon, b)
+            p[k, theta] = (noisy + b) / (2.0 * b + 1.0)
+
+
+@kernel
+def hear(
+    eta: Any,
+    gamma: Any,
+    epsilon: Any,
+    bounds: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    t: Any,
+) -> None:
+    """Name a state by what one hears, and learn from its noisy loss."""
+    mu, log_mu, p, P, choices = state
+    truth, b = trace.truth, bounds[0]
+    N, M = mu.shape
+    for k in range(N):
+        consensus(table.indptr, table.senders, table.weights, p, k, P[k])
+        total = 0.0
+        for theta in range(M):
+            total += P[k, theta]
+        for theta in range(M):
+            P[k, theta] /= total
+        choices[k] = draw(P[k], uniform(tape, t, table.first + k, CHOICE))
+    charge(table, trace, t, mu, choices)
+    for k in range(N):
+        theta = choices[k]
+        loss = loss_at(table, t, k, theta, truth[table.group[k]])
+        who = table.first + k
+        noisy = release_bounded(tape, t, who, NOISE, loss, 1.0, epsilon, b)  # steps 7, 8
+        scaled = (noisy + b) / (2.0 * b + 1.0)  # step 9
+        reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11

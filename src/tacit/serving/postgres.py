@@ -41,6 +41,7 @@ _CLUSTER = """
         seen TIMESTAMPTZ NOT NULL DEFAULT clock_timestamp()
     );
     CREATE TABLE tokens (name TEXT PRIMARY KEY, body TEXT NOT NULL);
+    ALTER TABLE tacit_store ADD COLUMN pseudonyms TEXT;
 """
 _VERSION = """
     CREATE TABLE tacit_store (
@@ -69,6 +70,11 @@ _BEAT = 1.0
 _SILENT = 10
 """Seconds after which a process that no longer says that it lives is ended."""
 _AGAIN = 1.0
+_HELD = (
+    "locktype = 'advisory' AND classid::bigint = ? AND objsubid = 2 AND granted"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)
+_IS_SILENT = "seen < clock_timestamp() - make_interval(secs => ?)"
 
 
 class Server(NamedTuple):
@@ -262,10 +268,8 @@ class PostgresStore(SQLStore):
     def _end_silent(self, id: int) -> bool:
         """End the session of an owner that no longer says that it lives; return whether there was one."""
         ended = self._query(
-            "SELECT pg_terminate_backend(pid, 2000) FROM pg_locks WHERE locktype = 'advisory'"
-            " AND classid::bigint = ? AND objid::bigint = ? AND objsubid = 2 AND granted AND database ="
-            " (SELECT oid FROM pg_database WHERE datname = current_database()) AND pid IN (SELECT"
-            " backend FROM servers WHERE seen < clock_timestamp() - make_interval(secs => ?))",
+            f"SELECT pg_terminate_backend(pid, 2000) FROM pg_locks WHERE {_HELD} AND objid::bigint = ?"
+            f" AND pid IN (SELECT backend FROM servers WHERE {_IS_SILENT})",
             self._space,
             id,
             _SILENT,
@@ -298,16 +302,39 @@ class PostgresStore(SQLStore):
     def servers(self) -> list[Server]:
         """Return the processes that live."""
         rows = self._query(
-            "SELECT id, address FROM servers WHERE seen > clock_timestamp() - make_interval(secs => ?)"
-            " ORDER BY id",
-            _SILENT,
+            f"SELECT id, address FROM servers WHERE NOT {_IS_SILENT} ORDER BY id", _SILENT
         )
         return [Server(*row) for row in rows]
+
+    def orphans(self) -> list[str]:
+        """Return the experiments that no living process owns."""
+        rows = self._query(
+            "SELECT name FROM experiments WHERE id NOT IN (SELECT objid::bigint FROM pg_locks"
+            f" WHERE {_HELD} AND pid NOT IN (SELECT backend FROM servers WHERE {_IS_SILENT}))"
+            " ORDER BY id",
+            self._space,
+            _SILENT,
+        )
+        return [name for (name,) in rows]
 
     @property
     def secret(self) -> bytes:
         """What the processes on one database know each other by."""
         return bytes(self._query("SELECT secret FROM tacit_store")[0][0])
+
+    def require_key(self, key: bytes) -> None:
+        """Raise `StoreError` unless this key of pseudonyms is that of the other processes."""
+        mine = hashlib.blake2b(b"pseudonyms", key=key, digest_size=16).hexdigest()
+        with self._writing():
+            [(known,)] = self._query(
+                "UPDATE tacit_store SET pseudonyms = coalesce(pseudonyms, ?) RETURNING pseudonyms",
+                mine,
+            )
+        if known != mine:
+            raise StoreError(
+                f"{self.place}: expected the key of pseudonyms that the other processes have "
+                f"({self.beside}.key, or TACIT_PSEUDONYM_KEY), got another"
+            )
 
     # The end
 

@@ -12,6 +12,7 @@ import copy
 import dataclasses
 import functools
 import math
+import types
 from fractions import Fraction
 from typing import Any
 
@@ -91,7 +92,7 @@ class _Chosen:
     """Draws of the audit's choice in place of a tape's."""
 
     def __init__(self) -> None:
-        self.draws = Draws([])
+        self.begin(Draws([]))
         self.instead = {
             tapes.uniform: self.uniform,
             tapes.noise_uniform: self.noise_uniform,
@@ -110,23 +111,37 @@ class _Chosen:
             to_open_unit: self.to_unit,
         }
 
+    def begin(self, draws: Draws) -> None:
+        """Begin a path."""
+        self.draws, self.reads = draws, 0
+
+    def end(self, tape: Tape) -> None:
+        """Make sure that nothing was drawn from the tape itself."""
+        if int(tape.reads.sum()) != self.reads:
+            raise ContinuousDrawError("it draws from the tape where that cannot be followed")
+
     def uniform(self, tape: Any, t: Any, index: Any, purpose: Any) -> Any:
         tape.reads[0] += 1
+        self.reads += 1
         return self.draws.uniform()
 
     def noise_uniform(self, tape: Any, t: Any, index: Any, purpose: Any) -> Any:
-        drawn(tape, t, index, purpose, 1)
+        self.drawn(tape, t, index, purpose)
         return self.draws.uniform()
 
-    def happens(self, tape: Any, t: Any, index: Any, purpose: Any, probability: Any) -> bool:
+    def drawn(self, tape: Any, t: Any, index: Any, purpose: Any) -> None:
         drawn(tape, t, index, purpose, 1)
+        self.reads += 1
+
+    def happens(self, tape: Any, t: Any, index: Any, purpose: Any, probability: Any) -> bool:
+        self.drawn(tape, t, index, purpose)
         exactly = Fraction(float(probability))
         if tape.kind == SECURE:
             exactly = Fraction(math.floor(exactly * 2**53), 2**53)
         return self.draws.happens(exactly)
 
     def whole(self, tape: Any, t: Any, index: Any, purpose: Any, n: Any) -> Any:
-        drawn(tape, t, index, purpose, 1)
+        self.drawn(tape, t, index, purpose)
         return self.draws.uniform() * n
 
     def secure_below(self, tape: Any, t: Any, index: Any, purpose: Any, n: Any, k: Any) -> int:
@@ -176,8 +191,9 @@ class _Game:
             self.prepared[id(table)] = self.prepare(table)
         program, arguments, tape, trace, buffer, fresh = self.prepared[id(table)]
         np.copyto(buffer, fresh)
-        self.chosen.draws = draws
+        self.chosen.begin(draws)
         program(*arguments)
+        self.chosen.end(tape)
         self.noise = max(self.noise, int(tape.reads[1]))
         seen = (*tape.log[: tape.reads[1]].tolist(), *np.ravel(trace.decisions).tolist())
         # What was not sent is not-a-number, which equals nothing; None equals None.
@@ -207,17 +223,22 @@ def audit_mechanism_exactly(
     """
     chosen, kind = _Chosen(), type(mechanism)
     methods: dict[str, Any] = {
-        name: interpreted(getattr(kind, name), chosen.instead) for name in ("_fill", "_through")
+        name: interpreted(method, chosen.instead)
+        for name in dir(kind)
+        if name.startswith("_")
+        and not name.startswith("__")
+        and isinstance(method := getattr(kind, name), types.FunctionType)
     }
     methods["channel"] = functools.cache(kind.channel)
     twin = copy.copy(mechanism)
     object.__setattr__(twin, "__class__", type(kind.__name__, (kind,), methods))
 
     def play(value: Any, draws: Draws) -> tuple[float, ...]:
-        chosen.draws = draws
+        chosen.begin(draws)
         values = np.atleast_1d(np.asarray(value, float))
-        out = np.empty((1, values.size))
-        twin._fill(_tape(mechanism.secure), values, out)
+        out, tape = np.empty((1, values.size)), _tape(mechanism.secure)
+        twin._fill(tape, values, out)
+        chosen.end(tape)
         return tuple(out[0].tolist())
 
     allowed = getattr(mechanism, "delta", 0.0) if epsilon is None else 0.0
