@@ -143,7 +143,9 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
                 token = (index << _U40) | (np.uint64(there) << _U16) | (left - _U1)
                 _put(moved, moving, token, i, w0, w1, w2)
                 moving += 1
-        queue[waiting : waiting + moving] = moved[:moving]
+        for k in range(moving):
+            for column in range(5):
+                queue[waiting + k, column] = moved[k, column]
         alive = waiting + moving
         slots += 1
     return sent, slots
