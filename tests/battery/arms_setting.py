@@ -27,16 +27,16 @@ def optional(kind: type[Policy]) -> bool:
 
 
 def releases_of(policy: BlockPolicy, state: Any) -> int:
-    """Return how many blocks make up what is released, from their sizes as documented."""
+    """Return how many blocks make up what is released, from their sizes as the policy says them."""
     n = 0
-    for arm, held in enumerate(state.blocks.counts.tolist()):
-        total = int(state.totals[arm]) if hasattr(state, "totals") else held
-        sizes = {"adap-klucb": (1, 1.0), "lazy-dp-ts": (1, 2.0)}
-        size, growth = sizes.get(policy.name, (2, 0.5))
-        forgets, seen = policy.name == "lazy-dp-ts", 0
-        while total and (size <= total if forgets else seen < total):
-            seen, n = seen + size, n + 1
-            size = 2 * size if forgets else max(1, int(np.ceil(growth * seen)))
+    known = state.totals if hasattr(state, "totals") else state.blocks.counts
+    for held in known.tolist():
+        seen = 0
+        for size in policy.block_sizes():
+            if held in (0, seen):
+                break
+            seen, n = size if policy.latest_only else seen + size, n + 1
+            assert seen <= held
     return n
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
@@ -24,6 +23,7 @@ from tacit.cli.arguments import (
     policy_and_environment,
 )
 from tacit.cli.output import as_text, progress_bar, show
+from tacit.jsonable import dumps
 
 __all__ = ["app"]
 
@@ -164,7 +164,7 @@ def _run_study(
     figures = draw_curves(result, out)
     files = [str(path) for path in (result.path, summary, *figures)]
     if as_json:
-        print(json.dumps({"files": files, "summary": rows}))
+        print(dumps({"files": files, "summary": rows}))
         return
     shown = [
         {

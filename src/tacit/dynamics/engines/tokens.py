@@ -127,10 +127,10 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
                 continue
             used[here] += 1
             index, left = token >> _U40, token & _LOW16
-            row, origin = int(index) // N, int(index) % N
             made = rule.walk - int(left)
             word = w0
             if made & 3 == 0:
+                row, origin = int(index) // N, int(index) % N
                 name = origin * rule.tokens + int(i)
                 word, w0, w1, w2 = hop_words(source, t, (t - row) % W, name, made)
             else:
@@ -138,7 +138,7 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
             there = metropolis_step(table.indptr, table.indices, here, to_unit(word))
             sent += there != here
             if left == _U1:
-                deliver(mail, there, messages[row, origin], 1)
+                deliver(mail, there, messages[int(index) // N, int(index) % N], 1)
             else:
                 token = (index << _U40) | (np.uint64(there) << _U16) | (left - _U1)
                 _put(moved, moving, token, i, w0, w1, w2)
