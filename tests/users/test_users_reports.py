@@ -11,13 +11,8 @@ import pytest
 from oracles import collaborative as oracle
 from tacit.compiled import INTERPRETED
 from tacit.device import Channel, Reporter
-<<<<<<< HEAD
-from tacit.device.facts import estimator, probabilities
-from tacit.simulation.audits import audit_policy, neighbours_of
-=======
 from tacit.device.probabilities import estimator, probabilities
-from tacit.simulation.audits import audit_policy
->>>>>>> main
+from tacit.simulation.audits import audit_policy, neighbours_of
 from tacit.tapes import NOISE, recorded_tape, seeded_tape
 from tacit.users import (
     CoLin,

@@ -33,12 +33,8 @@ from tacit.arms.growing_blocks import (
     shows_most_unknown,
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
-<<<<<<< HEAD
 from tacit.arms.private_divergence import private_slope, private_upper_root
-=======
-from tacit.arms.private_divergence import private_upper_root
 from tacit.arms.tables import Table
->>>>>>> main
 from tacit.compiled import kernel
 
 __all__ = ["DPKLUCB"]

@@ -522,33 +522,18 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -
         p = channel.near_keep
         state.deviation[0] += step * ((2.0 * p - 1.0) * WITHIN_ONE - (answer - (1.0 - p)))
         return
-    y, v = told, 1.0
+    y, v = answer, 1.0
     if question.kind == BIN:
-<<<<<<< HEAD
-        y = question.mean + channel.gains[int(told)] * question.scale / channel.information
+        y = question.mean + channel.gains[int(answer)] * question.scale / channel.information
         v = question.variance
     elif channel.centred == 1:
         reports, apart = state.reports, state.work[: x.size]
         reports[0] += 1.0
-        reports[1] += told
+        reports[1] += answer
         for a in range(x.size):
             apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
-        x, y = apart, told - reports[1] / reports[0]
+        x, y = apart, answer - reports[1] / reports[0]
     _observe(state, user, x, y, v)
-=======
-        y = question.mean + channel.gains[int(answer)] * question.scale / channel.information
-        _observe(state, user, x, y, question.variance)
-        return
-    if channel.centred == 0:
-        _observe(state, user, x, answer, 1.0)
-        return
-    reports, apart = state.reports, state.work[: x.size]
-    reports[0] += 1.0
-    reports[1] += answer
-    for a in range(x.size):
-        apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
-    _observe(state, user, apart, answer - reports[1] / reports[0], 1.0)
->>>>>>> main
 
 
 @kernel(inlined=False)
