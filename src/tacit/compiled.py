@@ -410,25 +410,43 @@ class _Part(codegen.JITCodeLibrary):
     """A kernel that others call: optimised and made into machine code only where it ends up.
 
     Numba would do both for every kernel and again for each that calls it: five calls deep, five times.
+    A function that Python may call as well, which has a wrapper for that, is made whole at once.
     """
+
+    _whole = False
 
     def _optimize_final_module(self) -> None:
         """Leave that to the kernel this becomes a part of."""
 
     def _finalize_final_module(self) -> None:
-        library: Any = self
-        library._finalize_dynamic_globals()
-        library._verify_declare_only_symbols()
-        library._finalized = True
+        part: Any = self
+        part._finalize_dynamic_globals()
+        part._verify_declare_only_symbols()
+        part._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return 0: there is no machine code."""
-        return 0
+        """Return where the machine code of a function that is defined here begins, else 0."""
+        if not self._whole:
+            if not self._defines(name):
+                return 0
+            self._whole = True
+            whole: Any = super()
+            whole._optimize_final_module()
+            whole._finalize_final_module()
+        return int(super().get_pointer_to_function(name))  # type: ignore[no-untyped-call]
+
+    def _defines(self, name: str) -> bool:
+        part: Any = self
+        part._ensure_finalized()
+        try:
+            return not part._final_module.get_function(name).is_declaration
+        except NameError:
+            return False
 
     @property
     def codegen(self) -> Any:
         """Whom numba asks to `set_env` of machine code."""
-        return self
+        return super().codegen if self._whole else self
 
     def set_env(self, name: str, environment: Any) -> None:
         """Do nothing: there is no machine code."""
