@@ -482,7 +482,18 @@ def _library_of(generator: Any, name: str, **options: Any) -> Any:
     return kind(generator, name, **options)
 
 
-cast(Any, codegen.JITCPUCodegen).create_library = _library_of
+def _loaded_library(generator: Any, serialised: Any) -> Any:
+    """Return a function that numba has kept, whole as it is."""
+    depth, _here.depth = getattr(_here, "depth", 0), 0
+    try:
+        return generator._library_class._unserialize(generator, serialised)
+    finally:
+        _here.depth = depth
+
+
+_generator: Any = codegen.JITCPUCodegen
+_generator.create_library = _library_of
+_generator.unserialize_library = _loaded_library
 
 
 class _PartsKept(caching.CompileResultCacheImpl):
