@@ -30,6 +30,7 @@ PAGES = (
     "adding-a-policy.md",
     "notation.md",
     "mechanisms.md",
+    "shuffler.md",
     "logs.md",
 )
 WITH_COMMANDS = ("quickstart.md", "logs.md")

@@ -16,7 +16,8 @@ PUBLIC = {
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample Bernoulli Beta Corruption DPIMED DPKLUCB DPSE
         Drifting EXP3 GAP GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF
-        PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB Switching TSN
+        PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB ShuffledKLUCBCF
+        Switching TSN
         TruncatedNormal UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
     """,
     "tacit.client": """
@@ -37,10 +38,12 @@ PUBLIC = {
         read_log replay self_normalised
     """,
     "tacit.engines": """
-        ARRAYS Cluster Codec Engine Here JSON Processes Store code_stamp engine_named only_run run_jobs
+        ARRAYS Cluster Codec Crew Engine Here JSON LostError Processes Store code_stamp engine_named
+        only_run run_jobs
     """,
     "tacit.networks": """
-        Columns Combination Csr Graph IndependenceNumber Subnetworks Transition Walk adjacency
+        Blocks Columns Combination Csr EdgeFile Graph IndependenceNumber Network Rmat Subnetworks
+        Transition Walk adjacency
         barabasi_albert classic column_normalised combine complete components erdos_renyi
         from_networkx from_rustworkx from_scipy greedy_independent_set grid group_graph
         independence_number is_bipartite is_connected laplacian largest_component
@@ -58,6 +61,7 @@ PUBLIC = {
         LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Outcome Period Piecewise
         PiecewiseRelease
         PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
+        ShuffledBits ShuffledBitsRelease
         SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared
         compose composed_delta composed_epsilon gaussian_scale keep_probability least_private
         loss_distribution numerics_of search strength

@@ -25,7 +25,7 @@ import pickle
 import tempfile
 import threading
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -45,9 +45,10 @@ from numba.core.registry import CPUDispatcher
 __all__ = [
     "INTERPRETED",
     "address_of",
-    "bound",
     "call",
     "evaluate",
+    "for_types",
+    "interpreted",
     "kernel",
     "tell_compiling",
     "when_compiling",
@@ -59,6 +60,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 INTERPRETED: bool = bool(vars(config)["DISABLE_JIT"])
 
 _sources: dict[int, frozenset[str]] = {}
+_addressed: dict[Any, Callable[..., Any]] = {}
 
 
 @overload
@@ -104,7 +106,7 @@ def kernel(
     return _compile(function, nogil=True, _nrt=False, forceinline=inlined)
 
 
-def bound(function: F, *examples: Any) -> F:
+def for_types(function: F, *examples: Any) -> F:
     """Return the machine code of a kernel for arguments of the types of `examples`.
 
     It skips the look-up of types, which costs more than a step of a policy; the caller must never
@@ -125,7 +127,9 @@ def address_of(function: Callable[..., Any], *examples: Any) -> Any:
         raise TypeError(
             f"address_of: expected a kernel that returns nothing or a float: {function}"
         )
-    return code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+    address = code.library.get_pointer_to_function(code.fndesc.llvm_func_name)
+    _addressed[address] = function
+    return address
 
 
 def call(address: Any, arguments: tuple[Any, ...]) -> None:
@@ -156,6 +160,59 @@ def call(address: Any, arguments: tuple[Any, ...]) -> None:
 def evaluate(address: Any, arguments: tuple[Any, ...]) -> Any:
     """Call a kernel as `call` does, and return the float that it returns."""
     return address(*arguments)
+
+
+def interpreted(
+    function: Callable[..., Any], instead: Mapping[Any, Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Return a kernel as plain Python, and with it all it calls, some of them exchanged.
+
+    Parameters
+    ----------
+    function : callable
+        A kernel.
+    instead : mapping from kernels to functions
+        What is called instead of a kernel, by whatever kernel calls it.
+
+    Examples
+    --------
+    >>> from tacit.compiled import interpreted, kernel
+    >>> @kernel
+    ... def half(x):
+    ...     return x / 2
+    >>> @kernel
+    ... def quarter(x):
+    ...     return half(half(x))
+    >>> interpreted(quarter, {half: lambda x: f"half of {x}"})("a cake")
+    'half of half of a cake'
+    """
+    twins: dict[int, Callable[..., Any]] = {id(old): new for old, new in instead.items()}
+
+    def through(address: Any, arguments: tuple[Any, ...]) -> Any:
+        return twin(_addressed.get(address, address))(*arguments)
+
+    twins[id(call)] = twins[id(evaluate)] = through
+
+    def twin(old: Any) -> Callable[..., Any]:
+        if id(old) not in twins:
+            plain = getattr(old, "py_func", old)
+            names = dict(plain.__globals__)
+            twins[id(old)] = made = types.FunctionType(
+                plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
+            )
+            for name in _names(plain.__code__):
+                value = names.get(name)
+                if id(value) in twins or isinstance(value, _Kernel | types.FunctionType):
+                    names[name] = twin(value)
+            return made
+        return twins[id(old)]
+
+    return twin(function)
+
+
+def _names(code: types.CodeType) -> frozenset[str]:
+    inner = (part for part in code.co_consts if isinstance(part, types.CodeType))
+    return frozenset(code.co_names).union(*map(_names, inner))
 
 
 def _type_call(context: Any) -> Any:

@@ -18,6 +18,7 @@ from tacit.checks import require
 from tacit.tapes import Tape
 
 if TYPE_CHECKING:
+    from tacit.pieces import Population
     from tacit.privacy import Guarantee, Mechanism, Neighbours
 
 __all__ = [
@@ -132,6 +133,23 @@ class Environment(ABC, Generic[Table, Trace]):
         A checkpoint is a number of rounds played. With `record`, every decision is kept too.
         """
 
+    def population(
+        self,
+        policy: AnyPolicy,
+        bounds: NDArray[np.int64],
+        *,
+        seed: int,
+        repetition: int,
+        horizon: int,
+        checkpoints: NDArray[np.int64],
+        record: bool = False,
+    ) -> Population:
+        """Return a run of `policy` whose agents are in pieces, for settings that have agents."""
+        raise ValueError(
+            f"{self.name}: expected no pieces, which are for populations of agents "
+            "(the settings diffusion and dynamics)"
+        )
+
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return what is public and may fill a policy's parameters: sizes, horizon and more."""
         return {**self.sizes, "horizon": horizon}
@@ -155,6 +173,13 @@ class Environment(ABC, Generic[Table, Trace]):
             f"{self.name}: expected pairs of tables for the unit {unit!r}, got none; "
             "give them as neighbours="
         )
+
+    def every_pair(self, unit: str, horizon: int) -> list[Neighbours]:
+        """Return all the pairs of tables of a small game, for an exact audit.
+
+        By default all that `neighbours` names.
+        """
+        return self.neighbours(unit, horizon, limit=2**16)
 
 
 AnyPolicy = Policy[Any, Any, Any]

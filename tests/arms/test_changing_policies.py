@@ -15,7 +15,7 @@ from tacit.arms.corruption import corrupted
 from tacit.arms.p_imed_cf import RESTART
 from tacit.arms.tables import reward
 from tacit.compiled import INTERPRETED
-from tacit.tapes import seeded_tape
+from tacit.tapes import CHOICE, seeded_tape, uniform
 
 CHANGING = Switching(means=((0.8, 0.5, 0.2), (0.1, 0.3, 0.2), (0.1, 0.9, 0.2)))
 
@@ -46,13 +46,48 @@ def test_p_imed_cf_is_its_box(epsilon, seed, environment):
     tape = seeded_tape(seed)
 
     def bit(t, a, r):
-        return r if epsilon is None else corrupted(policy.rule.ends, tape, t, a, r)
+        return r if epsilon is None else corrupted(policy.rule.feedback.ends, tape, t, a, r)
 
     decisions, restarts = oracle.p_imed_cf(
         3, T, lambda t, a: reward(table, t, a), bit, p=policy.rule.keep
     )
     assert trace.decisions.tolist() == decisions
     assert restarts or (environment, seed) != (CHANGING, 0)
+
+
+def glr(environment, seed, T, epsilon, **changes):
+    """Return decisions and restarts of the policy and, with `changes`, of the oracle."""
+    policy, tape = GLRKLUCBCF(n_arms=3, horizon=T, epsilon=epsilon), seeded_tape(seed)
+    table, trace = environment.table(seed, 0, T), environment.trace(T, np.array([T]), record=True)
+    state = policy.start(table)
+    policy.play(state, table, seeded_tape(seed), trace, 0, T)
+    low, high = policy.rule.ends[0]
+    found = oracle.glr_klucb(
+        3,
+        T,
+        lambda t, a: reward(table, t, a),
+        lambda t, a, r: r if epsilon is None else corrupted(policy.rule.ends, tape, t, a, r),
+        lambda t: uniform(tape, t, 0, CHOICE),
+        lambda q: low + (high - low) * q,
+        **changes,
+    )
+    return (trace.decisions.tolist(), int(state.now[1])), found
+
+
+@pytest.mark.parametrize("epsilon", [None, 2.0])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("environment", [CHANGING, RISER], ids=["switching", "riser"])
+def test_glr_klucb_cf_is_its_algorithm(epsilon, seed, environment):
+    (decisions, restarts), expected = glr(environment, seed, 900, epsilon)
+    assert decisions == expected[0]
+    assert restarts == len(expected[1])
+    assert restarts or environment is not CHANGING or epsilon is not None
+
+
+@pytest.mark.parametrize("changes", [{"share": 0.2}, {"every": 9}])
+def test_the_algorithm_has_teeth(changes):
+    (decisions, _), other = glr(CHANGING, 0, 900, None, **changes)
+    assert decisions != other[0]
 
 
 def test_the_box_has_teeth():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of, half_tape, play
-from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, Uniform, edit_rewards
+from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, ShuffledKLUCBCF, Uniform, edit_rewards
 from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.growing_policy import BlockPolicy, GraphBlockPolicy
@@ -27,16 +27,16 @@ def optional(kind: type[Policy]) -> bool:
 
 
 def releases_of(policy: BlockPolicy, state: Any) -> int:
-    """Return how many blocks make up what is released, from their sizes as documented."""
+    """Return how many blocks make up what is released, from their sizes as the policy says them."""
     n = 0
-    for arm, held in enumerate(state.blocks.counts.tolist()):
-        total = int(state.totals[arm]) if hasattr(state, "totals") else held
-        sizes = {"adap-klucb": (1, 1.0), "lazy-dp-ts": (1, 2.0)}
-        size, growth = sizes.get(policy.name, (2, 0.5))
-        forgets, seen = policy.name == "lazy-dp-ts", 0
-        while total and (size <= total if forgets else seen < total):
-            seen, n = seen + size, n + 1
-            size = 2 * size if forgets else max(1, int(np.ceil(growth * seen)))
+    known = state.totals if hasattr(state, "totals") else state.blocks.counts
+    for held in known.tolist():
+        seen = 0
+        for size in policy.block_sizes():
+            if held in (0, seen):
+                break
+            seen, n = size if policy.latest_only else seen + size, n + 1
+            assert seen <= held
     return n
 
 
@@ -59,6 +59,8 @@ class ArmsSetting(Setting):
             return sets
         if issubclass(kind, GraphBlockPolicy):
             return [{"epsilon": 1.0}, {"epsilon": 1.0, "unit": "round"}]
+        if kind is ShuffledKLUCBCF:
+            return [{"epsilon": 1.0, "delta": 0.01, "block": 4}]
         if kind is SWKLUCBCF:
             return [{"window": 40}, {"window": 400, "epsilon": 2.0}]
         sets = [{}] if optional(kind) or "epsilon" not in fields else []
@@ -117,9 +119,10 @@ class ArmsSetting(Setting):
                 faint = case.build(environment, case.rounds, epsilon=1e9)
                 quiet = half_tape(6000, 3)
                 yield Silent(environment, faint, faint, seeded_tape(3), quiet)
-        elif issubclass(case.kind, BlockPolicy):
+        elif issubclass(case.kind, BlockPolicy | ShuffledKLUCBCF):
             if case.kind.name != "lazy-dp-ts":
-                faint = case.build(environment, case.rounds, epsilon=1e9)
+                most = FAINT if issubclass(case.kind, ShuffledKLUCBCF) else 1e9
+                faint = case.build(environment, case.rounds, epsilon=most)
                 yield Silent(environment, faint, faint, seeded_tape(3), half_tape(1600, 3))
         elif "epsilon" in case.parameters:
             mute = case.build(environment, case.rounds, epsilon=FAINT)

@@ -75,6 +75,8 @@ class Wire:
         server.close()
         for writer in self._open:
             writer.transport.abort()
+        while self._open:
+            await asyncio.sleep(0.001)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open.add(writer)

@@ -94,3 +94,31 @@ def test_a_second_run_into_the_folder_is_refused_and_the_first_goes_on(tmp_path)
     assert first.returncode == 0, complaint
     whole = run_study(Study.from_toml(tmp_path / "long.toml"), tmp_path / "alone", workers=2)
     assert whole.path.read_bytes() == (tmp_path / "results" / "long.parquet").read_bytes()
+
+
+POPULATION = """
+name = "crowded"
+horizon = 1000000
+repetitions = 2
+[environment]
+name = "changing-truth"
+network = {name = "ring", n_nodes = 3000}
+[[policy]]
+name = "diffusion"
+"""
+
+
+@pytest.mark.parametrize("engine", ["processes", "here"])
+def test_a_population_in_pieces_stops_too(tmp_path, engine):
+    (tmp_path / "crowded.toml").write_text(POPULATION)
+    process = start(tmp_path, "run", "crowded.toml", "--engine", engine, "--pieces", "3")
+    wait_for((tmp_path / "results" / ".crowded.lock").exists)
+    time.sleep(4)
+    begun = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    out, complaint = process.communicate(timeout=30)
+    # Two seconds, and as much again for a machine that does other things.
+    assert time.monotonic() - begun < 4
+    assert (process.returncode, out) == (130, "")
+    assert complaint.splitlines()[-1] == "tacit: stopped; what was finished is kept"
+    assert "Traceback" not in complaint

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import math
 
+from oracles.arms import exploration_bonus, kl_index
+
 
 def kl(p, q):
     total = 0.0
@@ -101,5 +103,37 @@ def p_imed_cf(K, T, reward, bit, p=1.0, k0=0.1, c1=0.5, c2=3.0):
             ns += arm != n.index(max(n))
             n, S, buckets = [0] * K, [0.0] * K, [[] for _ in range(K)]
             last, nl, probe = [t] * K, [0] * K, None
+            restarts.append(t)
+    return decisions, restarts
+
+
+def glr_klucb(K, T, reward, bit, draw, g=lambda q: q, share=0.1, every=10):
+    """Besson et al. (2022), Algorithm 1 with global restarts, on feedback whose mean is g(mean).
+
+    delta = 1 / sqrt(T), the explored share after k restarts 0.1 sqrt((k + 1) K ln T / T); the test is
+    made at every tenth value of an arm. Ties are drawn from a list that begins with the latest arm.
+    """
+    tau, restarts, seen, buckets = 0, [], [[] for _ in range(K)], [[] for _ in range(K)]
+    decisions = []
+    for t in range(T):
+        alpha = min(1.0, share * math.sqrt((len(restarts) + 1) * K * math.log(T) / T))
+        turn = (t - tau) % max(K, math.floor(K / alpha))
+        if turn < K:
+            arm = turn
+        else:
+            f = exploration_bonus(t - tau)
+            index = [kl_index(values, g, f) for values in seen]
+            ties = [a for a in range(K) if index[a] == max(index)]
+            ties.sort(key=lambda a: a != decisions[-1])
+            arm = ties[int(draw(t) * len(ties))] if len(ties) > 1 else ties[0]
+        decisions.append(arm)
+        x = bit(t, arm, reward(t, arm))
+        seen[arm].append(x)
+        insert(buckets[arm], x)
+        n = len(seen[arm])
+        threshold = math.log(3 * n * math.sqrt(n) * math.sqrt(T))
+        if n % every == 0 and largest_ratio(buckets[arm]) > threshold:
+            seen, buckets = [[] for _ in range(K)], [[] for _ in range(K)]
+            tau = t + 1
             restarts.append(t)
     return decisions, restarts

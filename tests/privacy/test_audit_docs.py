@@ -43,7 +43,7 @@ def test_a_command_prints_what_is_claimed(command, shown):
     done = CliRunner().invoke(app, shlex.split(command))
     assert done.exit_code == ("is refuted" in shown), done.output
     wanted = shown if shown.endswith("...\n") else shown.rstrip("\n") + "...\n"
-    same = doctest.OutputChecker().check_output(wanted, done.output, FLAGS)
+    same = doctest.OutputChecker().check_output(wanted, done.stdout, FLAGS)
     assert same, f"shown:\n{shown}\nprinted:\n{done.output}"
 
 

@@ -30,9 +30,9 @@ CENTRAL: dict[str, Any] = {
 class Service:
     """A running service and an administrator of it."""
 
-    def __init__(self, store: Path) -> None:
+    def __init__(self, store: str | Path, **how: Any) -> None:
         self.store = store
-        self.opened = open_service(store)
+        self.opened = open_service(store, **how)
         self.admin = self.opened.first_token
         self.http = TestClient(self.opened.app, raise_server_exceptions=False)
         self.http.__enter__()
@@ -62,8 +62,13 @@ class Service:
         self.http.__exit__(None, None, None)
 
 
-@pytest.fixture
-def service(tmp_path: Path) -> Iterator[Service]:
-    running = Service(tmp_path / "store.db")
+@pytest.fixture(params=["sqlite", "postgres"])
+def service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
+    """A service; the test runs on each kind of store."""
+    if request.param == "sqlite":
+        running = Service(tmp_path / "store.db")
+    else:
+        server = request.getfixturevalue("postgres")
+        running = Service(server.address(server.fresh()), beside=tmp_path / "outside")
     yield running
     running.stop()

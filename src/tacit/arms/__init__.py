@@ -21,6 +21,7 @@ from tacit.arms.lower_bounds import asymptotic_regret
 from tacit.arms.p_imed_cf import PIMEDCF
 from tacit.arms.python import PythonPolicy, RewardFunction, adopted, from_river
 from tacit.arms.recorded import Recorded
+from tacit.arms.shuffled_klucb_cf import ShuffledKLUCBCF
 from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
@@ -63,6 +64,7 @@ __all__ = [
     "RewardFunction",
     "Riser",
     "Rotating",
+    "ShuffledKLUCBCF",
     "Switching",
     "TopTwoCF",
     "TruncatedNormal",

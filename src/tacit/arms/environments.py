@@ -38,6 +38,8 @@ __all__ = ["ArmsEnvironment", "Rewards", "Schedule", "checked_means", "table_of"
 _KINDS = {"bernoulli": BERNOULLI, "truncated-normal": NORMAL, "beta": BETA}
 _TABLE_STREAM, _SCHEDULE_STREAM = 0, 2
 _UNITS = ("reward", "round", "user")
+_FEW_ENTRIES = 8
+"""An exact audit tries all tables of so many rewards."""
 
 Rewards = Annotated[str, one_of(*_KINDS)]
 """How rewards scatter around their mean."""
@@ -150,6 +152,32 @@ class ArmsEnvironment(Environment[Table, Trace]):
             what = f"arm {arms[0]}" if unit == "reward" else "all arms"
             pairs.append(Neighbours(left, right, f"round {t}, {what}: 0 against 1{words}"))
         return pairs
+
+    def every_pair(self, unit: str, horizon: int) -> list[Neighbours]:
+        """Return all pairs of tables of 0 and 1 that differ in a unit, if there are few enough."""
+        K = self.n_arms
+        few = horizon * K <= _FEW_ENTRIES
+        require(self, "horizon", f"<= {_FEW_ENTRIES // K} for {K} arms to try all", few, horizon)
+        own = self.table(0, 0, horizon)
+        tables = {
+            bits: own._replace(kind=RECORDED, recorded=np.array(bits).reshape(horizon, K))
+            for bits in product((0.0, 1.0), repeat=horizon * K)
+        }
+        size = {"reward": 1, "round": K, "user": horizon * K}
+        require(self, "unit", f"one of {', '.join(_UNITS)}", unit in _UNITS, unit)
+        pairs = []
+        for left, right in product(tables, repeat=2):
+            changed = [i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b]
+            if left < right and changed and changed[-1] // size[unit] == changed[0] // size[unit]:
+                words = " against ".join(_rows(bits, K) for bits in (left, right))
+                pairs.append(Neighbours(tables[left], tables[right], f"rewards {words}"))
+        return pairs
+
+
+def _rows(bits: tuple[float, ...], K: int) -> str:
+    """Return the rewards of each round as digits."""
+    digits = "".join(f"{bit:.0f}" for bit in bits)
+    return " ".join(digits[i : i + K] for i in range(0, len(digits), K))
 
 
 def table_of(

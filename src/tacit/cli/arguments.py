@@ -13,6 +13,7 @@ __all__ = [
     "Horizon",
     "Json",
     "Out",
+    "Pieces",
     "Seed",
     "Workers",
     "parsed",
@@ -37,6 +38,13 @@ EngineName = Annotated[
 ]
 Address = Annotated[
     str | None, typer.Option(help="A running Ray cluster: host:port, ray://host:port or auto.")
+]
+Pieces = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        help="Play each population (diffusion, dynamics) in so many pieces on the engine; the same bytes.",
+    ),
 ]
 Horizon = Annotated[int, typer.Option(min=1, max=10**15, help="Rounds.")]
 

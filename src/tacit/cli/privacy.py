@@ -136,6 +136,7 @@ def mechanisms(as_json: Json = False) -> None:
 
 @app.command()
 def audit(
+    context: typer.Context,
     target: Annotated[str, typer.Argument(help="A policy or mechanism: NAME:parameter=value,...")],
     environment: Annotated[
         str | None, typer.Option(help="The environment a policy is audited in.")
@@ -155,6 +156,12 @@ def audit(
     secure: Annotated[
         bool, typer.Option("--secure", help="Audit the exact noise that a service draws.")
     ] = False,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Follow every path of a small game (3 rounds) instead of sampling."
+        ),
+    ] = False,
     seed: Seed = 0,
     picture: Annotated[
         Path | None, typer.Option(help="Draw both output distributions (PNG or SVG).")
@@ -164,9 +171,15 @@ def audit(
     """Try to break a claim of privacy: refuted, or not refuted; never proved.
 
     Exits with 1 if the claim is refuted, and with 3 if nothing was released and so nothing was tried.
+    With --exact a game of a few rounds is enumerated, and epsilon itself is found.
 
     Example: `tacit audit klucb-cf:epsilon=1 --horizon 10 --runs 20000`
     """
+    if exact:
+        found = _enumerated(context, target, environment, horizon, epsilon, delta)
+        print(found.to_json() if as_json else found.sentence())
+        _exit_by(found.verdict)
+        return
     require_picture(picture)
     claim = {"epsilon": epsilon, "delta": delta, "alpha": alpha}
     claim |= {"runs": runs, "seed": seed, "secure": secure}
@@ -182,9 +195,39 @@ def audit(
             print("No event told the inputs apart; with more rounds or runs one might.")
         if picture is not None:
             print(picture)
-    code = {"refuted": 1, "nothing was released": 3}.get(found.result.verdict, 0)
+    _exit_by(found.result.verdict)
+
+
+def _exit_by(verdict: str) -> None:
+    code = {"refuted": 1, "nothing was released": 3}.get(verdict, 0)
     if code:
         raise typer.Exit(code)
+
+
+def _enumerated(
+    context: typer.Context,
+    target: str,
+    environment: str | None,
+    horizon: int | None,
+    epsilon: float | None,
+    delta: float | None,
+) -> Any:
+    from tacit.privacy.auditing.mechanisms import mechanism_kinds, mechanism_named
+    from tacit.simulation.exact_audits import audit_exactly, audit_mechanism_exactly
+
+    for name in ("runs", "alpha", "seed", "secure", "picture"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ValueError(f"--exact samples nothing; leave out --{name}")
+    parameters = parsed(target)
+    name = parameters.pop("name")
+    if name in mechanism_kinds():
+        _require_no_environment(name, environment)
+        mechanism = mechanism_named(name, parameters)
+        return audit_mechanism_exactly(mechanism, epsilon=epsilon, delta=delta)
+    rounds = 3 if horizon is None else horizon
+    policy, place = policy_and_environment(target, environment, rounds)
+    return audit_exactly(policy, place, horizon=rounds, epsilon=epsilon, delta=delta)
 
 
 def _audited(target: str, environment: str | None, horizon: int | None, claim: Any) -> Any:

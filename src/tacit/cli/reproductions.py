@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.arguments import EngineName, Json, Out, Workers
+from tacit.cli.arguments import Address, EngineName, Json, Out, Workers
 from tacit.cli.output import progress_bar, show
+from tacit.jsonable import dumps
 
 __all__ = ["app"]
 
@@ -29,6 +29,7 @@ def reproduce(
     out: Out = Path("results/reproduce"),
     workers: Workers = None,
     engine: EngineName = None,
+    address: Address = None,
     as_json: Json = False,
 ) -> None:
     """Measure a paper's tables and figures again, with a verdict, and write the report.
@@ -58,12 +59,18 @@ def reproduce(
         raise ValueError(f"no study is called {min(unknown)!r}; `tacit reproduce` lists them")
     with progress_bar("reproduce") as progress:
         finished = run_all(
-            chosen, out, quick=quick, workers=workers, engine=engine, progress=progress
+            chosen,
+            out,
+            quick=quick,
+            workers=workers,
+            engine=engine,
+            address=address,
+            progress=progress,
         )
     report = _write_report(out, table)
     if as_json:
         print(
-            json.dumps(
+            dumps(
                 {
                     "report": str(report),
                     "studies": {f.reproduction.name: f.findings.to_dict() for f in finished},

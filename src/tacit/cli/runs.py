@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from threading import Thread
 from typing import Annotated, Any
@@ -17,12 +16,14 @@ from tacit.cli.arguments import (
     Horizon,
     Json,
     Out,
+    Pieces,
     Seed,
     Workers,
     parsed,
     policy_and_environment,
 )
 from tacit.cli.output import as_text, progress_bar, show
+from tacit.jsonable import dumps
 
 __all__ = ["app"]
 
@@ -36,6 +37,7 @@ def run(
     workers: Workers = None,
     engine: EngineName = None,
     address: Address = None,
+    pieces: Pieces = None,
     as_json: Json = False,
 ) -> None:
     """Run a study: any policies, any environment, any grid; resumes where it was stopped.
@@ -48,7 +50,7 @@ def run(
 
     written = Study.from_toml(study)
     try:
-        _run_study(written, out, workers, engine, address, as_json)
+        _run_study(written, out, workers, engine, address, pieces, as_json)
     except ValueError as error:
         raise ValueError(f"{study}: {error}") from None
 
@@ -70,6 +72,7 @@ def compare(
     workers: Workers = None,
     engine: EngineName = None,
     address: Address = None,
+    pieces: Pieces = None,
     as_json: Json = False,
 ) -> None:
     """Compare policies in one environment: one line to a picture.
@@ -95,7 +98,7 @@ def compare(
         seed=seed,
         grid={"policy.epsilon": list(epsilon)} if epsilon else {},
     )
-    _run_study(study, out, workers, engine, address, as_json)
+    _run_study(study, out, workers, engine, address, pieces, as_json)
 
 
 @app.command()
@@ -176,6 +179,7 @@ def _run_study(
     workers: int | None,
     engine: str | None,
     address: str | None,
+    pieces: int | None,
     as_json: bool,
 ) -> None:
     from tacit.privacy import brief
@@ -187,7 +191,13 @@ def _run_study(
     Thread(target=prepare_drawing, daemon=True).start()  # while the repetitions are played
     with progress_bar(study.name) as progress:
         result = run_study(
-            study, out, workers=workers, engine=engine, address=address, progress=progress
+            study,
+            out,
+            workers=workers,
+            engine=engine,
+            address=address,
+            pieces=pieces,
+            progress=progress,
         )
     rows = result.summary()
     summary = out / f"{study.name}-summary.csv"
@@ -199,7 +209,7 @@ def _run_study(
     figures = draw_curves(result, out)
     files = [str(path) for path in (result.path, summary, *figures)]
     if as_json:
-        print(json.dumps({"files": files, "summary": rows}))
+        print(dumps({"files": files, "summary": rows}))
         return
     shown = [
         {

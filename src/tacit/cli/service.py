@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,14 +25,18 @@ app.add_typer(experiment, name="experiment")
 app.add_typer(token, name="token")
 app.add_typer(service, name="service")
 
-Store = Annotated[Path, typer.Option(help="The file that everything is kept in.")]
+Store = Annotated[str, typer.Option(help="What everything is kept in: a file, or postgresql://...")]
+Beside = Annotated[
+    Path | None,
+    typer.Option(help="With PostgreSQL: what the mark's and the key's file names begin with."),
+]
 Url = Annotated[str, typer.Option(envvar="TACIT_URL", help="Where the service is; also TACIT_URL.")]
 Secret = Annotated[
     str | None,
     typer.Option("--token", help="An administrator's token; else the variable TACIT_TOKEN."),
 ]
 Name = Annotated[str, typer.Argument(help="The experiment.")]
-_STORE = Path("tacit.db")
+_STORE = "tacit.db"
 _URL = "http://127.0.0.1:8000"
 
 
@@ -39,6 +45,10 @@ def serve(
     store: Store = _STORE,
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
+    beside: Beside = None,
+    internal: Annotated[
+        str, typer.Option(help="With PostgreSQL: where other processes reach this one.")
+    ] = "127.0.0.1:0",
 ) -> None:
     """Run the decision service on a store, made if there is none, until Ctrl-C.
 
@@ -55,7 +65,7 @@ def serve(
             f"the service needs more parts ({error.name}); pip install 'tacit[service]'"
         ) from None
     try:
-        opened = open_service(store)
+        opened = open_service(store, beside=beside, internal=internal)
     except StoreError as error:
         raise ValueError(_said(error)) from None
 
@@ -64,7 +74,7 @@ def serve(
             print(f"token    {opened.first_token}  (administrator; not shown again)")
         count = len(opened.host.experiments)
         print(
-            f"serving  {address}  {count} experiment{'' if count == 1 else 's'} in {store}",
+            f"serving  {address}  {count} experiment{'' if count == 1 else 's'} in {opened.host.store.place}",
             flush=True,
         )
 
@@ -257,6 +267,7 @@ def restore(
         Path | None, typer.Argument(help="The copy; unless given the store itself is one.")
     ] = None,
     store: Store = _STORE,
+    beside: Beside = None,
 ) -> None:
     """Put an old copy in place of the store: what was lost counts as spent, open sums are discarded.
 
@@ -266,12 +277,12 @@ def restore(
     from tacit.serving.store import StoreError
 
     try:
-        said = go_on(store, file)
+        said = go_on(store, file, beside=beside)
     except StoreError as error:
         raise ValueError(str(error)) from None
     for name, sentence in said.items():
         print(f"{name}: {sentence}")
-    print(f"restored {store}" if said else f"{store}: nothing was lost")
+    print("restored; what was lost counts as spent" if said else "nothing was lost")
 
 
 @token.command("create")
@@ -289,9 +300,8 @@ def create_token(
 
     Example: `tacit token create shop --store example.db`
     """
-    from tacit.service.server import tokens_of
-
-    print(tokens_of(store).create(name, scope or ["decide", "report"], origin or []))
+    with _tokens(store) as tokens:
+        print(tokens.create(name, scope or ["decide", "report"], origin or []))
 
 
 @token.command("list")
@@ -300,12 +310,11 @@ def list_tokens(store: Store = _STORE, as_json: Json = False) -> None:
 
     Example: `tacit token list --store example.db --json`
     """
-    from tacit.service.server import tokens_of
-
-    rows = [
-        {"name": each.name, "scopes": " ".join(each.scopes), "origins": " ".join(each.origins)}
-        for each in tokens_of(store).known()
-    ]
+    with _tokens(store) as tokens:
+        rows = [
+            {"name": each.name, "scopes": " ".join(each.scopes), "origins": " ".join(each.origins)}
+            for each in tokens.known()
+        ]
     if rows or as_json:
         show(rows, as_json)
     else:
@@ -320,10 +329,20 @@ def revoke(
 
     Example: `tacit token revoke --help`
     """
-    from tacit.service.server import tokens_of
-
-    tokens_of(store).revoke(name)
+    with _tokens(store) as tokens:
+        tokens.revoke(name)
     print(f"revoked {name}")
+
+
+@contextlib.contextmanager
+def _tokens(store: str) -> Iterator[Any]:
+    from tacit.service.server import tokens_of
+    from tacit.serving.store import StoreError
+
+    try:
+        yield tokens_of(store)
+    except StoreError as error:
+        raise ValueError(str(error)) from None
 
 
 def _said(error: Exception) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tacit.checks import one_of
 from tacit.compiled import kernel
 from tacit.diffusion import sound
-from tacit.diffusion.policy import BanditPolicy
+from tacit.diffusion.policy import BanditPolicy, Half, with_ghosts
 from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
 from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
 from tacit.policy import Program
@@ -37,17 +37,17 @@ class State(NamedTuple):
     log_mu: NDArray[np.float64]
     """Shape (N, M): their logarithms, 0 for the largest."""
     p: NDArray[np.float64]
-    """Shape (N, M): what agents send, intermediate probabilities."""
+    """Shape (N + ghosts, M): what agents send, intermediate probabilities."""
     P: NDArray[np.float64]
     """Shape (N, M): consensus probabilities."""
     choices: NDArray[np.int64]
     """Shape (N,): the states named."""
 
     @classmethod
-    def of(cls, mu: NDArray[np.float64]) -> State:
+    def of(cls, mu: NDArray[np.float64], table: Table) -> State:
         """Return the state in which every agent believes in all states alike."""
         choices = np.zeros(mu.shape[0], np.int64)
-        return cls(mu, np.zeros_like(mu), mu.copy(), mu.copy(), choices)
+        return cls(mu, np.zeros_like(mu), with_ghosts(mu, table), mu.copy(), choices)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,14 +97,24 @@ class DiffusionBandit(BanditPolicy):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.rates == "adaptive":
-            return sound.start(mu, table.signal_std, self.rule)
-        return State.of(mu)
+            return sound.start(mu, table.signal_std, self.rule, table.ghosts)
+        return State.of(mu, table)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
         if self.rates == "adaptive":
             return sound.run, (self.rule, state, table, tape, trace)
         return run, (*self.eta_and_gamma, state, table, tape, trace)
+
+    @property
+    def halves(self) -> tuple[Half, Half]:
+        """The kernels of a round."""
+        return (sound.tell, sound.hear) if self.rates == "adaptive" else (tell, hear)
+
+    def told(self, state: Any) -> NDArray[np.float64]:
+        """Return the intermediate probabilities."""
+        p: NDArray[np.float64] = state.p
+        return p
 
     @property
     def rule(self) -> sound.Rule:
@@ -118,21 +128,34 @@ def run(
     eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
 ) -> None:
     """Play rounds first to last - 1."""
-    mu, log_mu, p, P, choices = state
-    N = mu.shape[0]
-    truth = trace.truth
     for t in range(first, last):
-        truth_at(table, t, truth)
-        for k in range(N):
-            S = signal_at(table, t, k, truth[table.group[k]])
-            intermediate(log_mu, k, S, table.signal_std, p)
-            mix(mu, k, gamma, p)
-        for k in range(N):
-            consensus(table.indptr, table.senders, table.weights, p, k, P[k])
-            choices[k] = draw(P[k], uniform(tape, t, k, CHOICE))
-        charge(table, trace, t, mu, choices)
-        for k in range(N):
-            theta = choices[k]
-            loss = loss_at(table, t, k, theta, truth[table.group[k]])
-            reweigh(mu, log_mu, k, theta, eta * loss / P[k, theta])
-        note(table, trace, t, mu)
+        tell(eta, gamma, state, table, tape, trace, t)
+        hear(eta, gamma, state, table, tape, trace, t)
+        note(table, trace, t, state.mu)
+
+
+@kernel
+def tell(eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+    """Write p, what every agent sends (step 1)."""
+    truth = trace.truth
+    truth_at(table, t, truth)
+    for k in range(state.mu.shape[0]):
+        S = signal_at(table, t, k, truth[table.group[k]])
+        intermediate(state.log_mu, k, S, table.signal_std, state.p)
+        mix(state.mu, k, gamma, state.p)
+
+
+@kernel
+def hear(eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+    """Name a state by what one hears, suffer its loss, and believe accordingly."""
+    mu, log_mu, p, P, choices = state
+    truth = trace.truth
+    N = mu.shape[0]
+    for k in range(N):
+        consensus(table.indptr, table.senders, table.weights, p, k, P[k])
+        choices[k] = draw(P[k], uniform(tape, t, table.first + k, CHOICE))
+    charge(table, trace, t, mu, choices)
+    for k in range(N):
+        theta = choices[k]
+        loss = loss_at(table, t, k, theta, truth[table.group[k]])
+        reweigh(mu, log_mu, k, theta, eta * loss / P[k, theta])

@@ -18,10 +18,13 @@ from numpy.typing import NDArray
 
 from tacit.checks import Count, Positive, Probability, Rule, Whole, check, one_of, require
 from tacit.diffusion.neighbours import pairs_of
+from tacit.diffusion.pieces import DiffusionPopulation
 from tacit.diffusion.tables import DISTANCE, MATCH, MEASURES, RECORDED, Table, Trace, new_trace
 from tacit.generator import key_of
-from tacit.networks import Graph, independence_number
-from tacit.networks.combination import Combination
+from tacit.networks import Graph, Network, independence_number
+from tacit.networks.combination import Columns, Combination
+from tacit.networks.pieces import localised, uniform_columns
+from tacit.pieces import Population
 from tacit.policy import Environment
 from tacit.privacy import Neighbours
 
@@ -40,7 +43,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     setting: ClassVar[str] = "diffusion"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
-    network: Graph | Any = THREE_AGENTS
+    network: Network | Graph | Any = THREE_AGENTS
     weights: Annotated[str, one_of("uniform", "metropolis", "laplacian", "from_weights")] = (
         "uniform"
     )
@@ -53,24 +56,36 @@ class _TruthEnvironment(Environment[Table, Trace]):
 
     def __post_init__(self) -> None:
         check(self)
-        if not isinstance(self.network, (Graph, Combination, tuple)):
+        if not isinstance(self.network, (Graph, Network, Combination, tuple)):
             object.__setattr__(self, "network", Combination.from_matrix(self.network))
         if self.groups is not None:
             object.__setattr__(self, "groups", tuple(self.groups))
+        if self.described:
+            even = self.weights == "uniform"
+            require(self, "weights", "uniform for a described network", even, self.weights)
+            rule = "weak for a described network, which nobody sees whole"
+            require(self, "connectivity", rule, self.connectivity == "weak", self.connectivity)
         if self.connectivity == "strong":
             self.combination.require_strongly_connected(type(self).__name__)
-        n = self.combination.n_agents
-        group = self.group
-        fits = group.shape == (n,) and set(group.tolist()) == set(range(int(group.max()) + 1))
+        n = self.n_agents
+        fits = self.groups is None or (
+            self.group.shape == (n,) and set(self.groups) == set(range(self.n_groups))
+        )
         require(self, "groups", f"{n} group numbers 0, 1, ... without gaps", fits, self.groups)
+
+    @property
+    def described(self) -> bool:
+        """Whether the network is described, and made piece by piece where it is needed."""
+        return isinstance(self.network, Network)
 
     @cached_property
     def combination(self) -> Combination:
         """The weights that agents give to each other's messages."""
         if isinstance(self.network, Combination):
             return self.network
-        if isinstance(self.network, Graph):
-            combination: Combination = getattr(Combination, self.weights)(self.network)
+        network = self.network.graph() if isinstance(self.network, Network) else self.network
+        if isinstance(network, Graph):
+            combination: Combination = getattr(Combination, self.weights)(network)
             return combination
         return Combination.from_matrix(self.network)
 
@@ -78,18 +93,18 @@ class _TruthEnvironment(Environment[Table, Trace]):
     def group(self) -> NDArray[np.int64]:
         """The group of each agent, shape (n_agents,)."""
         if self.groups is None:
-            return np.zeros(self.combination.n_agents, np.int64)
+            return np.zeros(self.n_agents, np.int64)
         return np.array(self.groups, np.int64)
 
     @property
     def n_agents(self) -> int:
         """Number of agents N."""
-        return self.combination.n_agents
+        return self.network.n_nodes if self.described else self.combination.n_agents
 
     @property
     def n_groups(self) -> int:
         """Number of groups that have a truth of their own."""
-        return int(self.group.max()) + 1
+        return 1 if self.groups is None else max(self.groups) + 1
 
     @property
     @abstractmethod
@@ -114,7 +129,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return the numbers of agents and states, the horizon, and alpha for smaller networks."""
         public = dict(super().public_parameters(horizon))
-        if self.n_agents <= _LARGEST_EXACT:
+        if self.n_agents <= _LARGEST_EXACT and not self.described:
             graph = self.combination.graph().undirected()
             public["independence_number"] = independence_number(graph).upper
         return public
@@ -136,28 +151,94 @@ class _TruthEnvironment(Environment[Table, Trace]):
         """
         return pairs_of(self.table(seed, 0, horizon), unit, horizon, limit)
 
-    def _table(self, seed: int, repetition: int, **changes: Any) -> Table:
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
+        """Return the table of one repetition."""
+        return self._table(seed, repetition, horizon, 0, self.n_agents)[0]
+
+    def piece(
+        self, seed: int, repetition: int, horizon: int, first: int, last: int
+    ) -> tuple[Table, NDArray[np.int64]]:
+        """Return the table of the agents `first` to `last` - 1, and which others they hear."""
+        return self._table(seed, repetition, horizon, first, last)
+
+    def population(
+        self,
+        policy: Any,
+        bounds: NDArray[np.int64],
+        *,
+        seed: int,
+        repetition: int,
+        horizon: int,
+        checkpoints: NDArray[np.int64],
+        record: bool = False,
+    ) -> Population:
+        """Return a run of `policy` in pieces."""
+        return DiffusionPopulation(
+            policy,
+            self,
+            bounds,
+            seed=seed,
+            repetition=repetition,
+            horizon=horizon,
+            checkpoints=checkpoints,
+            record=record,
+        )
+
+    @abstractmethod
+    def _recorded(self, seed: int, repetition: int, horizon: int) -> dict[str, Any]:
+        """Return what is particular in the table of one repetition: of all agents."""
+
+    def _columns(self, first: int, last: int) -> tuple[Columns, NDArray[np.int64]]:
+        if not self.described and last - first == self.n_agents:
+            return self.combination.columns, np.empty(0, np.int64)
+        if isinstance(self.network, Network):
+            indptr, senders, weights = uniform_columns(self.network.rows(first, last))
+        else:
+            indptr, senders, weights = self.combination.columns
+            here = slice(indptr[first], indptr[last])
+            indptr = indptr[first : last + 1] - indptr[first]
+            senders, weights = senders[here], weights[here].copy()
+        local, ghosts = localised(senders, first, last)
+        return Columns(indptr, local, weights), ghosts
+
+    def _table(
+        self, seed: int, repetition: int, horizon: int, first: int, last: int
+    ) -> tuple[Table, NDArray[np.int64]]:
         key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
-        N, M, G = self.n_agents, self.state_count, self.n_groups
-        columns = self.combination.columns
-        rows = np.arange(N) if self._own_losses else self.group
+        n, M, G = last - first, self.state_count, self.n_groups
+        columns, ghosts = self._columns(first, last)
+        group = np.zeros(n, np.int64) if self.groups is None else self.group[first:last].copy()
+        rows, row_agent, row_group = group, np.zeros(1, np.int64), np.arange(G)
+        if self._own_losses:
+            rows, row_agent, row_group = np.arange(n), first + np.arange(n), group
+        elif self.groups is not None:
+            row_agent = np.unique(self.group, return_index=True)[1]
+        recorded = self._recorded(seed, repetition, horizon)
+        if "signals" in recorded:
+            recorded["signals"] = np.ascontiguousarray(recorded["signals"][:, first:last])
+        if "losses" in recorded and self._own_losses:
+            recorded["losses"] = np.ascontiguousarray(recorded["losses"][:, first:last])
         none = np.empty(0, np.int64)
         table = Table(
             key0=key0,
             key1=key1,
             n_states=M,
-            group=self.group,
+            n_agents=self.n_agents,
+            first=first,
+            ghosts=ghosts.size,
+            group=group,
             starts=np.zeros(1, np.int64),
             dominant=np.zeros((1, G), np.int64),
             dominance=1.0,
             states=np.empty((0, G), np.int64),
             signal_std=float(self.signal_std),
-            signals=np.empty((0, N)),
+            signals=np.empty((0, n)),
             loss_kind=_KINDS[self.losses] if isinstance(self.losses, str) else RECORDED,
-            losses=np.empty((0, int(rows.max()) + 1, M)),
+            losses=np.empty((0, row_agent.size, M)),
             flip_prob=float(self.flip_prob),
             loss_row=rows,
-            row_agent=np.unique(rows, return_index=True)[1],
+            row_agent=row_agent,
+            row_group=row_group,
             indptr=columns.indptr,
             senders=columns.senders,
             weights=columns.weights,
@@ -166,7 +247,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
             edit_states=none,
             edit_values=np.empty(0),
         )
-        return table._replace(**changes)
+        return table._replace(**recorded), ghosts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,8 +314,7 @@ class ChangingTruth(_TruthEnvironment):
         """Number of states M."""
         return self.n_states
 
-    def table(self, seed: int, repetition: int, horizon: int) -> Table:
-        """Return the table of one repetition."""
+    def _recorded(self, seed: int, repetition: int, horizon: int) -> dict[str, Any]:
         rng = np.random.Generator(
             np.random.Philox(key=key_of(seed, repetition, stream=_SCHEDULE_STREAM))
         )
@@ -245,13 +325,11 @@ class ChangingTruth(_TruthEnvironment):
         for i in range(1, pieces):
             jump = rng.integers(1, max(2, self.n_states), size=self.n_groups)
             dominant[i] = (dominant[i - 1] + jump) % self.n_states
-        return self._table(
-            seed,
-            repetition,
-            starts=np.arange(pieces) * horizon // pieces,
-            dominant=dominant,
-            dominance=float(self.dominance),
-        )
+        return {
+            "starts": np.arange(pieces) * horizon // pieces,
+            "dominant": dominant,
+            "dominance": float(self.dominance),
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -346,8 +424,7 @@ class RecordedTruth(_TruthEnvironment):
         """Number of states M."""
         return self.n_states or int(self._states.max()) + 1
 
-    def table(self, seed: int, repetition: int, horizon: int) -> Table:
-        """Return the recorded table; what is not recorded is drawn for each repetition."""
+    def _recorded(self, seed: int, repetition: int, horizon: int) -> dict[str, Any]:
         rounds = len(self._states)
         require(self, "horizon", f"<= {rounds} recorded rounds", horizon <= rounds, horizon)
         changes: dict[str, Any] = {"states": self._states, "signals": self._signals}
@@ -357,4 +434,4 @@ class RecordedTruth(_TruthEnvironment):
             changes["losses"] = np.array(
                 np.broadcast_to(self._losses, (rounds, rows, self.state_count))
             )
-        return self._table(seed, repetition, **changes)
+        return changes

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.diffusion.policy import DiffusionPolicy
+from tacit.diffusion.policy import DiffusionPolicy, Half, with_ghosts
 from tacit.diffusion.steps import log_consensus, log_intermediate, normalise, shares
 from tacit.diffusion.tables import Table, Trace, charge, note, signal_at, truth_at
 from tacit.policy import Program
@@ -33,7 +33,7 @@ class State(NamedTuple):
     log_mu: NDArray[np.float64]
     """Shape (N, M): their logarithms."""
     log_psi: NDArray[np.float64]
-    """Shape (N, M): logarithms of beliefs after the signal, before the neighbours."""
+    """Shape (N + ghosts, M): logarithms of beliefs after the signal, before the neighbours."""
     choices: NDArray[np.int64]
     """Shape (N,): the states named."""
 
@@ -74,32 +74,55 @@ class DiffusionLearning(DiffusionPolicy):
     def start(self, table: Table) -> State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
-        return State(mu, np.log(mu), np.log(mu), np.zeros(mu.shape[0], np.int64))
+        return State(
+            mu, np.log(mu), np.log(with_ghosts(mu, table)), np.zeros(mu.shape[0], np.int64)
+        )
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
         return run, (state, table, trace)
 
+    @property
+    def halves(self) -> tuple[Half, Half]:
+        """The kernels of a round: weigh one's signal, and average."""
+        return tell, hear
+
+    def told(self, state: State) -> NDArray[np.float64]:
+        """Return the logarithms of beliefs after the signal."""
+        return state.log_psi
+
 
 @kernel
 def run(state: Any, table: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
+    for t in range(first, last):
+        tell(state, table, trace, t)
+        hear(state, table, trace, t)
+        note(table, trace, t, state.mu)
+
+
+@kernel
+def tell(state: Any, table: Any, trace: Any, t: Any) -> None:
+    """Write psi, what every agent believes after its signal."""
+    truth = trace.truth
+    truth_at(table, t, truth)
+    for k in range(state.mu.shape[0]):
+        S = signal_at(table, t, k, truth[table.group[k]])
+        log_intermediate(state.log_mu, k, S, table.signal_std, state.log_psi)
+        normalise(state.log_psi, k)
+
+
+@kernel
+def hear(state: Any, table: Any, trace: Any, t: Any) -> None:
+    """Name a state, and then believe what one hears."""
     mu, log_mu, log_psi, choices = state
     N, M = mu.shape
-    truth = trace.truth
-    for t in range(first, last):
-        truth_at(table, t, truth)
-        for k in range(N):
-            choices[k] = 0
-            for theta in range(1, M):
-                if mu[k, theta] > mu[k, choices[k]]:
-                    choices[k] = theta
-        charge(table, trace, t, mu, choices)
-        for k in range(N):
-            S = signal_at(table, t, k, truth[table.group[k]])
-            log_intermediate(log_mu, k, S, table.signal_std, log_psi)
-            normalise(log_psi, k)
-        for k in range(N):
-            log_consensus(table.indptr, table.senders, table.weights, log_psi, k, log_mu)
-            shares(log_mu, k, mu)
-        note(table, trace, t, mu)
+    for k in range(N):
+        choices[k] = 0
+        for theta in range(1, M):
+            if mu[k, theta] > mu[k, choices[k]]:
+                choices[k] = theta
+    charge(table, trace, t, mu, choices)
+    for k in range(N):
+        log_consensus(table.indptr, table.senders, table.weights, log_psi, k, log_mu)
+        shares(log_mu, k, mu)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
@@ -14,7 +16,9 @@ from tacit.diffusion.tables import Table, Trace
 from tacit.policy import Policy
 from tacit.privacy import Mechanism
 
-__all__ = ["BanditPolicy", "DiffusionPolicy"]
+__all__ = ["BanditPolicy", "DiffusionPolicy", "Half", "with_ghosts"]
+
+Half = Callable[..., None]
 
 _Exploration = Annotated[
     float, Rule("in [0, 1/2]", lambda v: 0 <= v <= 0.5, {"minimum": 0, "maximum": 0.5})
@@ -44,10 +48,31 @@ class DiffusionPolicy(Policy[Table, Any, Trace]):
         """None: it adds no noise."""
         return ()
 
+    @property
+    @abstractmethod
+    def halves(self) -> tuple[Half, Half]:
+        """The kernels of a round: up to what agents tell each other, and from there on.
+
+        They take the arguments of `program` and the round.
+        """
+
+    @abstractmethod
+    def told(self, state: Any) -> NDArray[np.float64]:
+        """Return what agents tell: a row each, and then one for each ghost."""
+
+    def tells(self, t: int) -> bool:
+        """Return whether agents tell each other anything in round t."""
+        return True
+
     def _uniform(self, table: Table) -> NDArray[np.float64]:
         same = table.n_states == self.n_states
         require(self, "n_states", f"== {table.n_states}, as the table has", same, self.n_states)
         return np.full((table.group.size, self.n_states), 1.0 / self.n_states)
+
+
+def with_ghosts(mu: NDArray[np.float64], table: Table) -> NDArray[np.float64]:
+    """Return a copy of the rows of agents with rows for the ghosts that they hear."""
+    return np.concatenate((mu, np.tile(mu[:1], (table.ghosts, 1))))
 
 
 @dataclass(frozen=True, kw_only=True)

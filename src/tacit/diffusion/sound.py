@@ -43,6 +43,7 @@ __all__ = [
     "Rule",
     "State",
     "best_block",
+    "hear",
     "learn",
     "name_state",
     "open_rule",
@@ -50,6 +51,7 @@ __all__ = [
     "run",
     "share",
     "start",
+    "tell",
 ]
 
 OPEN, RESPONSE, LAPLACE = 0, 1, 2
@@ -97,7 +99,7 @@ class State(NamedTuple):
     eta: NDArray[np.float64]
     """Shape (N,): learning rates."""
     p: NDArray[np.float64]
-    """Shape (N, M): what agents send."""
+    """Shape (N + ghosts, M): what agents send."""
     P: NDArray[np.float64]
     """Shape (M,): a consensus probability, room to work."""
     choices: NDArray[np.int64]
@@ -137,8 +139,8 @@ def rule_of(
     return Rule(gamma, eta, block, kind, flip, step, level, bound, reach, variance, keep_signal)
 
 
-def start(mu: NDArray[np.float64], signal_std: float, rule: Rule) -> State:
-    """Return the state before the first round."""
+def start(mu: NDArray[np.float64], signal_std: float, rule: Rule, ghosts: int = 0) -> State:
+    """Return the state before the first round of agents who hear `ghosts` others."""
     N, M = mu.shape
     cap = 1.0 / (2.0 * M * rule.reach)
     return State(
@@ -147,7 +149,7 @@ def start(mu: NDArray[np.float64], signal_std: float, rule: Rule) -> State:
         np.zeros((N, M)),
         np.zeros(N),
         np.full(N, min(cap, rule.eta) if rule.eta > 0 else cap),
-        mu.copy(),
+        np.concatenate((mu, np.tile(mu[:1], (ghosts, 1)))),
         np.zeros(M),
         np.zeros(N, np.int64),
         np.ones(N),
@@ -172,23 +174,38 @@ def _likelihood(M: int, sigma: float, keep: float) -> NDArray[np.float64]:
 @kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
-    truth, choices, B = trace.truth, state.choices, rule.block
-    N = choices.size
     for t in range(first, last):
-        truth_at(table, t, truth)
-        if t % B == 0:
-            for k in range(N):
-                S = signal_at(table, t, k, truth[table.group[k]])
-                share(rule, state, tape, t, k, k, S, table.signal_std)
-            for k in range(N):
-                name_state(rule, state, tape, t, k, k, table.indptr, table.senders, table.weights)
-        charge(table, trace, t, state.mu, choices)
-        for k in range(N):
-            state.suffered[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
-        if t % B == B - 1:
-            for k in range(N):
-                learn(rule, state, tape, t, k, k)
+        tell(rule, state, table, tape, trace, t)
+        hear(rule, state, table, tape, trace, t)
         note(table, trace, t, state.mu)
+
+
+@kernel
+def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+    """Write p, what every agent sends where a block begins."""
+    truth = trace.truth
+    truth_at(table, t, truth)
+    if t % rule.block == 0:
+        for k in range(state.choices.size):
+            S = signal_at(table, t, k, truth[table.group[k]])
+            share(rule, state, tape, t, k, table.first + k, S, table.signal_std)
+
+
+@kernel
+def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+    """Name a state where a block begins, suffer its loss, and report where the block ends."""
+    truth, choices, B = trace.truth, state.choices, rule.block
+    N, first = choices.size, table.first
+    if t % B == 0:
+        for k in range(N):
+            at = first + k
+            name_state(rule, state, tape, t, k, at, table.indptr, table.senders, table.weights)
+    charge(table, trace, t, state.mu, choices)
+    for k in range(N):
+        state.suffered[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
+    if t % B == B - 1:
+        for k in range(N):
+            learn(rule, state, tape, t, k, first + k)
 
 
 @kernel

@@ -17,7 +17,20 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
-__all__ = ["MEASURES", "Table", "Trace", "edit_losses", "edit_signals", "new_trace"]
+__all__ = [
+    "MEASURES",
+    "Table",
+    "Trace",
+    "add_distances",
+    "add_up",
+    "agree",
+    "edit_losses",
+    "edit_signals",
+    "keep_beliefs",
+    "new_trace",
+    "note",
+    "write_measures",
+]
 
 MATCH, DISTANCE, RECORDED = 0, 1, 2
 MEASURES = (
@@ -33,11 +46,21 @@ _SIGNAL_EDIT = -1
 
 
 class Table(NamedTuple):
-    """N agents, M states, G groups that share a truth; E overridden entries; T recorded rounds."""
+    """N agents, M states, G groups that share a truth; E overridden entries; T recorded rounds.
+
+    A table may be that of a piece of a larger population: its N agents are numbered from `first`, and
+    they hear `ghosts` others, whose rows come after their own.
+    """
 
     key0: np.uint64
     key1: np.uint64
     n_states: int
+    n_agents: int
+    """Agents of the whole population."""
+    first: int
+    """The number of the first agent here."""
+    ghosts: int
+    """How many agents are heard that are not here."""
     group: NDArray[np.int64]
     """Shape (N,): the group of each agent; agents of a group have the same true state."""
     starts: NDArray[np.int64]
@@ -60,11 +83,13 @@ class Table(NamedTuple):
     loss_row: NDArray[np.int64]
     """Shape (N,): whose losses an agent suffers, its group's or its own."""
     row_agent: NDArray[np.int64]
-    """Shape (L,): an agent that suffers the losses of each row."""
+    """Shape (L,): the number of an agent that suffers the losses of each row."""
+    row_group: NDArray[np.int64]
+    """Shape (L,): its group."""
     indptr: NDArray[np.int64]
     """Shape (N + 1,): where the column of each agent starts."""
     senders: NDArray[np.int32]
-    """The agents j that agent k listens to, itself among them."""
+    """The rows of the agents j that agent k listens to, itself among them."""
     weights: NDArray[np.float64]
     """a_jk of each; a column sums to one."""
     edit_rounds: NDArray[np.int64]
@@ -101,9 +126,9 @@ class Trace(NamedTuple):
     truth: NDArray[np.int64]
     """Shape (G,): the true state of each group in the round being played."""
     certain: NDArray[np.int64]
-    """Shape (G,): room to work."""
-    mean: NDArray[np.float64]
-    """Shape (M,): room to work."""
+    """Shape (G,): what the agents of each group agree on, -1 for nothing yet."""
+    sums: NDArray[np.float64]
+    """Shape (4 + M,): room to work: regret, belief, disagreement, regret of choices, mean belief."""
 
 
 def new_trace(
@@ -129,17 +154,17 @@ def new_trace(
         np.zeros((horizon if record else 0, n_agents), np.int32),
         np.zeros(n_groups, np.int64),
         np.zeros(n_groups, np.int64),
-        np.zeros(n_states),
+        np.zeros(4 + n_states),
     )
 
 
 def edit_losses(table: Table, entries: Sequence[tuple[int, int, int, float]]) -> Table:
     """Return the neighbouring table in which losses (round, agent, state) have the given values."""
     for t, k, state, value in entries:
-        inside = t >= 0 and 0 <= k < table.group.size and 0 <= state < table.n_states
+        inside = t >= 0 and 0 <= k < table.n_agents and 0 <= state < table.n_states
         if not inside or not 0.0 <= value <= 1.0:
             raise ValueError(
-                f"edit_losses: expected round >= 0, agent in 0..{table.group.size - 1}, state in "
+                f"edit_losses: expected round >= 0, agent in 0..{table.n_agents - 1}, state in "
                 f"0..{table.n_states - 1} and value in [0, 1], got {(t, k, state, value)}"
             )
     return _edited(table, entries)
@@ -148,9 +173,9 @@ def edit_losses(table: Table, entries: Sequence[tuple[int, int, int, float]]) ->
 def edit_signals(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
     """Return the neighbouring table in which signals (round, agent) have the given values."""
     for t, k, value in entries:
-        if t < 0 or not 0 <= k < table.group.size or not np.isfinite(value):
+        if t < 0 or not 0 <= k < table.n_agents or not np.isfinite(value):
             raise ValueError(
-                f"edit_signals: expected round >= 0, agent in 0..{table.group.size - 1} and a "
+                f"edit_signals: expected round >= 0, agent in 0..{table.n_agents - 1} and a "
                 f"finite value, got {(t, k, value)}"
             )
     return _edited(table, [(t, k, _SIGNAL_EDIT, value) for t, k, value in entries])
@@ -187,34 +212,41 @@ def truth_at(table: Any, t: Any, truth: Any) -> None:
 
 @kernel
 def signal_at(table: Any, t: Any, k: Any, true_state: Any) -> Any:
-    """Return the signal S of agent k in round t (eq. 2), on the scale of states 0 to M - 1."""
+    """Return the signal S of the agent in row k in round t (eq. 2), on the scale of states."""
+    who = table.first + k
     for e in range(table.edit_rounds.size):
-        if table.edit_rounds[e] == t and table.edit_agents[e] == k and table.edit_states[e] < 0:
+        if table.edit_rounds[e] == t and table.edit_agents[e] == who and table.edit_states[e] < 0:
             return table.edit_values[e]
     if table.signals.shape[0] > 0:
         return table.signals[t, k]
-    words = philox(table.key0, table.key1, np.uint64(t), np.uint64(k), _SIGNAL, np.uint64(0))
+    words = philox(table.key0, table.key1, np.uint64(t), np.uint64(who), _SIGNAL, np.uint64(0))
     return true_state + table.signal_std * inverse_normal(to_open_unit(words[0]))
 
 
 @kernel
 def loss_at(table: Any, t: Any, k: Any, state: Any, true_state: Any) -> Any:
-    """Return the loss of agent k in round t if it names `state`."""
+    """Return the loss of the agent in row k in round t if it names `state`."""
+    return _loss(table, t, table.first + k, table.loss_row[k], state, true_state)
+
+
+@kernel
+def _loss(table: Any, t: Any, who: Any, row: Any, state: Any, true_state: Any) -> Any:
     for e in range(table.edit_rounds.size):
         if (
             table.edit_rounds[e] == t
-            and table.edit_agents[e] == k
+            and table.edit_agents[e] == who
             and table.edit_states[e] == state
         ):
             return table.edit_values[e]
     if table.loss_kind == RECORDED:
-        value = table.losses[t, table.loss_row[k], state]
+        value = table.losses[t, row, state]
     elif table.loss_kind == DISTANCE:
         value = abs(state - true_state) / max(1.0, table.n_states - 1.0)
     else:
         value = 0.0 if state == true_state else 1.0
     if table.flip_prob > 0.0:
-        words = philox(table.key0, table.key1, np.uint64(t), np.uint64(k), _LOSS, np.uint64(state))
+        place = np.uint64(t), np.uint64(who), _LOSS, np.uint64(state)
+        words = philox(table.key0, table.key1, place[0], place[1], place[2], place[3])
         if to_unit(words[0]) < table.flip_prob:
             value = 1.0 - value
     return value
@@ -225,9 +257,9 @@ def charge(table: Any, trace: Any, t: Any, mu: Any, choices: Any) -> None:
     """Add round t to the losses of beliefs, states and choices; `mu` is from before the round."""
     truth, M = trace.truth, mu.shape[1]
     for row in range(table.row_agent.size):
-        k = table.row_agent[row]
+        who, true_state = table.row_agent[row], truth[table.row_group[row]]
         for state in range(M):
-            trace.state_loss[row, state] += loss_at(table, t, k, state, truth[table.group[k]])
+            trace.state_loss[row, state] += _loss(table, t, who, row, state, true_state)
     for k in range(mu.shape[0]):
         true_state = truth[table.group[k]]
         expected = 0.0
@@ -243,44 +275,21 @@ def charge(table: Any, trace: Any, t: Any, mu: Any, choices: Any) -> None:
 @kernel
 def note(table: Any, trace: Any, t: Any, mu: Any) -> None:
     """Look for convergence after round t, and fill the checkpoint if there is one."""
-    if trace.converged_at[0] == 0 and _agree(table.group, mu, trace.threshold, trace.certain):
+    if trace.converged_at[0] == 0 and agree(table.group, mu, trace.threshold, trace.certain):
         trace.converged_at[0] = t + 1
     cursor = trace.cursor[0]
     if cursor >= trace.checkpoints.size or trace.checkpoints[cursor] != t + 1:
         return
-    N, M = mu.shape
-    mean = trace.mean
-    for state in range(M):
-        mean[state] = 0.0
-    regret, belief, disagreement, choice_regret = 0.0, 0.0, 0.0, 0.0
-    for k in range(N):
-        row, best = table.loss_row[k], 0
-        for state in range(M):
-            mean[state] += mu[k, state] / N
-            if trace.state_loss[row, state] < trace.state_loss[row, best]:
-                best = state
-        regret += trace.belief_loss[k] - trace.state_loss[row, best]
-        choice_regret += trace.choice_loss[k] - trace.state_loss[row, best]
-        belief += mu[k, best]
-    for k in range(N):
-        for state in range(M):
-            disagreement += 0.5 * abs(mu[k, state] - mean[state])
-    done = trace.converged_at[0]
-    trace.measures[cursor, 0] = regret / N
-    trace.measures[cursor, 1] = belief / N
-    trace.measures[cursor, 2] = disagreement / N
-    trace.measures[cursor, 3] = 1.0 if done > 0 else 0.0
-    trace.measures[cursor, 4] = done if done > 0 else t + 1
-    trace.measures[cursor, 5] = choice_regret / N
-    if trace.beliefs.shape[0] > 0:
-        for k in range(N):
-            for state in range(M):
-                trace.beliefs[cursor, k, state] = mu[k, state]
-    trace.cursor[0] += 1
+    trace.sums[:] = 0.0
+    add_up(table, trace, mu, trace.sums)
+    add_distances(mu, trace.sums)
+    keep_beliefs(trace, mu)
+    write_measures(trace, t, table.n_agents)
 
 
 @kernel
-def _agree(group: Any, mu: Any, threshold: Any, certain: Any) -> Any:
+def agree(group: Any, mu: Any, threshold: Any, certain: Any) -> Any:
+    """Return whether all agents of a group are certain of one state, and write which."""
     for g in range(certain.size):
         certain[g] = -1
     for k in range(mu.shape[0]):
@@ -295,3 +304,47 @@ def _agree(group: Any, mu: Any, threshold: Any, certain: Any) -> Any:
         elif certain[group[k]] != likely:
             return False
     return True
+
+
+@kernel
+def add_up(table: Any, trace: Any, mu: Any, sums: Any) -> None:
+    """Add these agents to the sums of a checkpoint: regrets, beliefs and the mean belief."""
+    for k in range(mu.shape[0]):
+        row, best = table.loss_row[k], 0
+        for state in range(mu.shape[1]):
+            sums[4 + state] += mu[k, state] / table.n_agents
+            if trace.state_loss[row, state] < trace.state_loss[row, best]:
+                best = state
+        sums[0] += trace.belief_loss[k] - trace.state_loss[row, best]
+        sums[1] += mu[k, best]
+        sums[3] += trace.choice_loss[k] - trace.state_loss[row, best]
+
+
+@kernel
+def add_distances(mu: Any, sums: Any) -> None:
+    """Add how far these agents are from the mean belief, which the sums hold."""
+    for k in range(mu.shape[0]):
+        for state in range(mu.shape[1]):
+            sums[2] += 0.5 * abs(mu[k, state] - sums[4 + state])
+
+
+@kernel
+def keep_beliefs(trace: Any, mu: Any) -> None:
+    """Record the beliefs of a checkpoint if they are asked for."""
+    if trace.beliefs.shape[0] > 0:
+        for k in range(mu.shape[0]):
+            for state in range(mu.shape[1]):
+                trace.beliefs[trace.cursor[0], k, state] = mu[k, state]
+
+
+@kernel
+def write_measures(trace: Any, t: Any, N: Any) -> None:
+    """Fill the checkpoint after round t from the sums over all N agents."""
+    cursor, done = trace.cursor[0], trace.converged_at[0]
+    trace.measures[cursor, 0] = trace.sums[0] / N
+    trace.measures[cursor, 1] = trace.sums[1] / N
+    trace.measures[cursor, 2] = trace.sums[2] / N
+    trace.measures[cursor, 3] = 1.0 if done > 0 else 0.0
+    trace.measures[cursor, 4] = done if done > 0 else t + 1
+    trace.measures[cursor, 5] = trace.sums[3] / N
+    trace.cursor[0] += 1

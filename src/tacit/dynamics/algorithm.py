@@ -22,7 +22,18 @@ from tacit.privacy.mechanisms import release_bit, release_subset
 from tacit.tapes import EXPLORE, NOISE, WAKE
 from tacit.variates import block, source_of
 
-__all__ = ["Numbers", "State", "adopts", "awake", "choose", "perturbed", "run"]
+__all__ = [
+    "Numbers",
+    "State",
+    "adopts",
+    "awake",
+    "bits_of",
+    "choose",
+    "perturb",
+    "perturbed",
+    "run",
+    "sample_and_adopt",
+]
 
 _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)
@@ -88,6 +99,8 @@ class State(NamedTuple):
     """Where walks can end, row by row."""
     chances: NDArray[np.float64]
     """The probabilities of a row's ends so far, added up."""
+    entries: NDArray[np.int64]
+    """Shape (2,): how many entries of all rows come before those here, and how many there are."""
     public: NDArray[np.float64]
     """Shape (3,): mean probability that a hop leaves its agent, changes of adoption so far, slots."""
 
@@ -96,26 +109,41 @@ class State(NamedTuple):
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1 with agents kept one by one."""
     source = source_of(tape)
-    N, M = state.adoption.size, table.qualities.size
-    mail, Q, root = new_mail(rule, N, M), np.zeros(M), np.zeros((M, M))
-    senders, good = np.zeros(M + 1, np.int64), np.zeros(M, np.bool_)
-    bits = M + math.ceil(math.log2(rule.walk + 1.0))
+    M = table.qualities.size
+    mail, root, senders = new_mail(rule, table, 0), np.zeros((M, M)), np.zeros(M + 1, np.int64)
     for t in range(first, last):
         replace_adoptions(table, t, state.adoption, state.counts)
         watch(table.qualities, trace, state.counts)
-        perturb(rule, state, tape, source, t, senders, root)  # stage 1
+        perturb(rule, state, table, tape, source, t, senders)  # stage 1
+        if not rule.each:
+            slot = t % state.pool.shape[0]
+            perturb_counts(rule, state.pool, tape, source, t, slot, senders, root)
         messages = disseminate(rule, state, table, source, t, mail)  # stage 2
-        for j in range(M):
-            good[j] = signal(table, t, j)
-        for a in range(N):
-            if awake(source, t, a, rule.wake):
-                w0, w1, w2, _ = block(source, EXPLORE, t, a, 0)
-                heard = estimate(rule, mail, source, t, a, w2, Q)  # eq. (7)
-                total = remember(rule, state.memory, a, heard, Q)
-                j = choose(to_unit(w0), rule.mu, Q, total)  # stage 3
-                taken = adopts(to_unit(w1), rule.beta, good[j])  # stage 4
-                _take(state, a, j if taken else -1)
-        note(table.qualities, trace, t, state.counts, messages, bits)
+        sample_and_adopt(rule, state, table, source, t, mail)  # stages 3 and 4
+        note(table.qualities, trace, t, state.counts, messages, bits_of(rule, M))
+
+
+@kernel
+def bits_of(rule: Any, M: Any) -> Any:
+    """Return the bits of a message: one for each option, and the hops left."""
+    return M + math.ceil(math.log2(rule.walk + 1.0))
+
+
+@kernel(inlined=False)
+def sample_and_adopt(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
+    """Stages 3 and 4 for all agents here, from what reached them."""
+    Q, good = mail.estimates, mail.good
+    for j in range(Q.size):
+        good[j] = signal(table, t, j)
+    for a in range(state.adoption.size):
+        who = table.first + a
+        if awake(source, t, who, rule.wake):
+            w0, w1, w2, _ = block(source, EXPLORE, t, who, 0)
+            heard = estimate(rule, mail, source, t, a, who, w2, Q)  # eq. (7)
+            total = remember(rule, state.memory, a, heard, Q)
+            j = choose(to_unit(w0), rule.mu, Q, total)  # stage 3
+            taken = adopts(to_unit(w1), rule.beta, good[j])  # stage 4
+            _take(state, a, j if taken else -1)
 
 
 @kernel
@@ -125,8 +153,10 @@ def awake(source: Any, t: Any, a: Any, wake: Any) -> Any:
 
 
 @kernel(inlined=False)
-def perturb(rule: Any, state: Any, tape: Any, source: Any, t: Any, senders: Any, root: Any) -> None:
-    """Stage 1 for all agents: one by one, or only their counts where nobody looks at messages."""
+def perturb(
+    rule: Any, state: Any, table: Any, tape: Any, source: Any, t: Any, senders: Any
+) -> None:
+    """Stage 1 for all agents: one by one, or only who sends where nobody looks at messages."""
     N, M, slot = state.adoption.size, state.counts.size - 1, t % state.pool.shape[0]
     senders[:] = 0
     state.pool[slot] = 0
@@ -135,7 +165,7 @@ def perturb(rule: Any, state: Any, tape: Any, source: Any, t: Any, senders: Any,
         if rule.each:
             state.message[slot, a] = np.uint64(0)
             state.flying[slot, a] = 0
-        if (rule.silent and x < 0) or not awake(source, t, a, rule.wake):
+        if (rule.silent and x < 0) or not awake(source, t, table.first + a, rule.wake):
             continue
         senders[x if x >= 0 else M] += 1
         if not rule.each:
@@ -143,7 +173,7 @@ def perturb(rule: Any, state: Any, tape: Any, source: Any, t: Any, senders: Any,
         if rule.memoised and state.memo[a] != 0 and state.memo_of[a] == x:
             sent = state.memo[a]
         else:
-            sent = perturbed(rule, tape, t, a, x, M)
+            sent = perturbed(rule, tape, t, table.first + a, x, M)
         if rule.memoised:
             state.memo[a] = sent
             state.memo_of[a] = x
@@ -154,8 +184,6 @@ def perturb(rule: Any, state: Any, tape: Any, source: Any, t: Any, senders: Any,
             state.pool[slot, 1 + x] += 1
         for j in range(M):
             state.pool[slot, 1 + M + j] += int((sent >> np.uint64(j)) & _U1)
-    if not rule.each:
-        perturb_counts(rule, state.pool, tape, source, t, slot, senders, root)
 
 
 @kernel

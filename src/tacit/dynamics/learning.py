@@ -24,19 +24,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import Count, Probability, Rule, Whole, check, one_of, require
+from tacit.compiled import kernel
 from tacit.dynamics.algorithm import Numbers, State, run
 from tacit.dynamics.engines import CROWD, DEALT, ENDPOINTS, MOMENTS, TOKENS
 from tacit.dynamics.engines.crowd import run_crowd
 from tacit.dynamics.tables import Table, Trace
 from tacit.dynamics.tuning import ENCODINGS, Encoder, encoder, recommend
 from tacit.networks import Graph
-from tacit.networks.walks import Walk
+from tacit.networks.walks import Ends, Walk
 from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Claim, Guarantee, Mechanism, Release, compose
 from tacit.privacy.mechanisms import HIGHEST_EPSILON, LOWEST_EPSILON
 from tacit.tapes import RECORDED, SECURE, Tape
 
-__all__ = ["LearningDynamics"]
+__all__ = ["LearningDynamics", "counts_of", "leave", "rows_of_ends"]
 
 _ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
 #: Up to so many tokens each, `mixed` deals them out one by one.
@@ -316,9 +317,9 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         require(self, "n_agents", f"the table's {table.n_agents}", table.n_agents == N, N)
         options = table.qualities.size
         require(self, "n_options", f"the table's {options}", options == M, M)
-        networked = self.engine in ("tokens", "endpoints")
-        known = not networked or table.indptr.size > 0
+        known = not self._networked or table.indptr.size > 0
         require(self, "engine", "mixed or crowd without a network", known, self.engine)
+        networked = self._networked
         small = N * W < 1 << 24
         require(self, "n_agents", "below 2^24 / (delay + 1)", not networked or small, N)
         if self.engine == "tokens":  # every hop of every token has a name on the tape
@@ -326,14 +327,16 @@ class LearningDynamics(Policy[Table, Any, Trace]):
                 self, "tokens", f"below 2^32 / {N}", N * self.rule.tokens < 1 << 32, self.tokens
             )
             require(self, "delay", "below 256", self.delay < 256, self.delay)
-        each, memo = N if self.rule.each else 0, N if self.memoised else 0
-        rows = (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
-        if networked:
+        here = table.here
+        each, memo = here if self.rule.each else 0, here if self.memoised else 0
+        ends = None
+        if networked and table.here == N:
             psi = Walk(Graph(indptr=table.indptr, indices=table.indices))
             if self.engine == "endpoints":
-                rows = _walk_matrix_power(psi, self.hops)
-        counts = np.array([N // M + (j < N % M) for j in range(M)] + [0])
-        adoption = np.arange(N if self.engine != "crowd" else 0) % M
+                ends = psi.ends(self.hops)
+        counts = counts_of(table.first, table.here, M)
+        members = 0 if self.engine == "crowd" else table.here
+        adoption = np.arange(table.first, table.first + members) % M
         if self.engine == "crowd":
             later = bool(np.any(table.edit_rounds > 0))
             require(self, "engine", "not crowd where later adoptions are given", not later, "crowd")
@@ -343,17 +346,19 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         return State(
             adoption=adoption.astype(np.int16),
             counts=counts.astype(np.int64),
-            memory=np.full((self._members, M), 1.0 / M),
+            memory=np.full((self._members(here), M), 1.0 / M),
             pool=np.zeros((W, 2 * M + 1), np.int64),
             message=np.zeros((W, each), np.uint64),
             flying=np.zeros((W, each), np.int64),
             memo=np.zeros(memo, np.uint64),
             memo_of=np.zeros(memo, np.int16),
-            starts=rows[0],
-            ends=rows[1],
-            chances=rows[2],
-            public=np.array([_leaving(table.indptr, table.indices), 0.0, 0.0]),
+            **rows_of_ends(ends, 0, 0 if ends is None else ends[1].size),
+            public=np.array([_leaving(table), 0.0, 0.0]),
         )
+
+    @property
+    def _networked(self) -> bool:
+        return self.engine in ("tokens", "endpoints")
 
     def program(self, state: State, table: Table, tape: Tape, trace: Any) -> Program:
         """Return the kernel and its arguments."""
@@ -363,29 +368,39 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         play = run_crowd if self.engine == "crowd" else run
         return play, (self.rule, state, table, tape, trace)
 
-    @property
-    def _members(self) -> int:
-        """How many agents have a memory: all of them, or the sample of a crowd."""
+    def _members(self, here: int) -> int:
+        """Return how many agents have a memory: all of them, or the sample of a crowd."""
         if self.rule.rho >= 1.0:
             return 0
-        return 2 * self.sample_pairs if self.engine == "crowd" else self.n_agents
+        return 2 * self.sample_pairs if self.engine == "crowd" else here
 
 
-def _walk_matrix_power(
-    walk: Walk, length: int
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
-    """Return where walks of `length` hops end: row starts, ends, probabilities added up."""
-    power = walk.spread(np.eye(walk.graph.n_nodes), length)
-    rows, ends = np.nonzero(power)
-    starts = np.searchsorted(rows, np.arange(walk.graph.n_nodes + 1))
-    chances = np.cumsum(power, axis=1)[rows, ends]
-    return starts.astype(np.int64), ends.astype(np.int32), chances
+def counts_of(first: int, here: int, n_options: int) -> NDArray[np.int64]:
+    """Return how many agents adopt each option at the start, and none: each its number modulo M."""
+    M, last = n_options, first + here
+    below = [[end // M + (j < end % M) for j in range(M)] for end in (first, last)]
+    return np.array([b - a for a, b in zip(*below, strict=True)] + [0], np.int64)
 
 
-def _leaving(indptr: NDArray[np.int64], indices: NDArray[np.int32]) -> float:
-    if indptr.size == 0:
+def rows_of_ends(ends: Ends | None, before: int, total: int) -> dict[str, NDArray[Any]]:
+    """Return the fields of a state that say where walks end; `before` entries are elsewhere."""
+    starts, where, chances = ends or (np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0))
+    entries = np.array([before, total], np.int64)
+    return {"starts": starts, "ends": where, "chances": chances, "entries": entries}
+
+
+def _leaving(table: Table) -> float:
+    """Return the mean probability that a hop leaves its agent."""
+    if table.indptr.size == 0 or table.here < table.n_agents:
         return 1.0
-    degrees = np.diff(indptr)
-    rows = np.repeat(np.arange(degrees.size), degrees)
-    leaving = np.minimum(1.0 / degrees[rows], 1.0 / degrees[indices]).sum()
-    return float(leaving / degrees.size)
+    degrees = np.diff(table.indptr)
+    return float(leave(table.indptr, table.indices, degrees, 0.0)) / degrees.size
+
+
+@kernel
+def leave(indptr: Any, indices: Any, degrees: Any, total: Any) -> Any:
+    """Return `total` and the probabilities that a hop leaves each agent, added up one by one."""
+    for a in range(indptr.size - 1):
+        for e in range(indptr[a], indptr[a + 1]):
+            total += min(1.0 / degrees[a], 1.0 / degrees[indices[e]])
+    return total

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from tacit.checks import Whole, check, require
 from tacit.compiled import kernel
 from tacit.generator import key_of, philox, to_unit
-from tacit.networks import Graph
+from tacit.networks import Graph, Network
+from tacit.networks.pieces import localised, rows_of
+from tacit.pieces import Population
 from tacit.policy import Environment
 from tacit.privacy import Neighbours
 
@@ -28,17 +30,25 @@ _TABLE_STREAM = 0
 
 
 class Table(NamedTuple):
-    """Quality signals of M options for N agents on a network of E edges."""
+    """Quality signals of M options for N agents on a network of E edges.
+
+    A table may be that of a piece of a larger population: of its N agents it has `here`, numbered from
+    `first`, and the rows of their neighbours.
+    """
 
     key0: np.uint64
     key1: np.uint64
     qualities: NDArray[np.float64]
     """Shape (M,): the probability eta that an option is good in a round."""
     n_agents: int
+    first: int
+    """The number of the first agent here."""
+    here: int
+    """How many agents are here."""
     indptr: NDArray[np.int64]
-    """Shape (N + 1,): where each agent's neighbours begin; (0,) without a network."""
+    """Shape (here + 1,): where each agent's neighbours begin; (0,) without a network."""
     indices: NDArray[np.int32]
-    """Shape (2 E,): the neighbours."""
+    """The neighbours; in a piece by their rows, those of other pieces after those here."""
     edit_rounds: NDArray[np.int64]
     edit_agents: NDArray[np.int64]
     edit_options: NDArray[np.int64]
@@ -92,7 +102,7 @@ class SocialOptions(Environment[Table, Trace]):
 
     qualities: tuple[float, ...]
     n_agents: Whole = 0
-    network: Graph | None = None
+    network: Network | Graph | None = None
 
     def __post_init__(self) -> None:
         check(self)
@@ -101,7 +111,8 @@ class SocialOptions(Environment[Table, Trace]):
         inside = all(0.0 <= x <= 1.0 for x in self.qualities)
         require(self, "qualities", "in [0, 1]", inside, self.qualities)
         if self.network is not None:
-            directed, nodes = self.network.directed, self.network.n_nodes
+            nodes = self.network.n_nodes
+            directed = isinstance(self.network, Graph) and self.network.directed
             require(self, "network", "undirected", not directed, self.network)
             fits = self.n_agents in (0, nodes)
             require(self, "n_agents", f"0 or the {nodes} nodes", fits, self.n_agents)
@@ -110,15 +121,69 @@ class SocialOptions(Environment[Table, Trace]):
 
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition."""
-        key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
+        network = self.network.graph() if isinstance(self.network, Network) else self.network
         indptr, indices = np.empty(0, np.int64), np.empty(0, np.int32)
+        if network is not None:
+            indptr, indices = network.csr
+        return self._table(seed, repetition, 0, self.n_agents, indptr, indices)
+
+    def piece(
+        self, seed: int, repetition: int, horizon: int, first: int, last: int
+    ) -> tuple[Table, NDArray[np.int64]]:
+        """Return the table of the agents `first` to `last` - 1, and which others they know."""
+        indptr, indices, ghosts = (
+            np.empty(0, np.int64),
+            np.empty(0, np.int32),
+            np.empty(0, np.int64),
+        )
         if self.network is not None:
-            indptr, indices = self.network.csr
+            rows = rows_of(self.network, first, last)
+            indices, ghosts = localised(rows.indices, first, last)
+            indptr = rows.indptr
+        return self._table(seed, repetition, first, last, indptr, indices), ghosts
+
+    def population(
+        self,
+        policy: Any,
+        bounds: NDArray[np.int64],
+        *,
+        seed: int,
+        repetition: int,
+        horizon: int,
+        checkpoints: NDArray[np.int64],
+        record: bool = False,
+    ) -> Population:
+        """Return a run of `policy` in pieces."""
+        from tacit.dynamics.pieces import DynamicsPopulation
+
+        return DynamicsPopulation(
+            policy,
+            self,
+            bounds,
+            seed=seed,
+            repetition=repetition,
+            horizon=horizon,
+            checkpoints=checkpoints,
+            record=record,
+        )
+
+    def _table(
+        self,
+        seed: int,
+        repetition: int,
+        first: int,
+        last: int,
+        indptr: NDArray[np.int64],
+        indices: NDArray[np.int32],
+    ) -> Table:
+        key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
         return Table(
             key0=np.uint64(key0),
             key1=np.uint64(key1),
             qualities=np.array(self.qualities),
             n_agents=self.n_agents,
+            first=first,
+            here=last - first,
             indptr=indptr,
             indices=indices,
             edit_rounds=np.empty(0, np.int64),
@@ -213,10 +278,11 @@ def replace_adoptions(table: Any, t: Any, adoption: Any, counts: Any) -> None:
     """Give agents the adoptions that the table wants before round t."""
     for e in range(table.edit_rounds.size):
         if table.edit_rounds[e] == t:
-            a, option = table.edit_agents[e], table.edit_options[e]
-            counts[adoption[a]] -= 1
-            counts[option] += 1
-            adoption[a] = option
+            a, option = table.edit_agents[e] - table.first, table.edit_options[e]
+            if 0 <= a < adoption.size:
+                counts[adoption[a]] -= 1
+                counts[option] += 1
+                adoption[a] = option
 
 
 @kernel

@@ -21,6 +21,7 @@ from tacit.networks.conversion import (
     to_rustworkx,
     to_scipy,
 )
+from tacit.networks.described import Blocks, EdgeFile, Rmat
 from tacit.networks.files import read_edges, read_graphml, write_edges, write_graphml
 from tacit.networks.generators import (
     barabasi_albert,
@@ -43,14 +44,19 @@ from tacit.networks.independent import (
 )
 from tacit.networks.laplacian import adjacency, column_normalised, laplacian, sparse_laplacian
 from tacit.networks.partition import group_graph, normalised_cut, partition
+from tacit.networks.pieces import Network
 from tacit.networks.walks import Transition, Walk, metropolis_step
 
 __all__ = [
+    "Blocks",
     "Columns",
     "Combination",
     "Csr",
+    "EdgeFile",
     "Graph",
     "IndependenceNumber",
+    "Network",
+    "Rmat",
     "Subnetworks",
     "Transition",
     "Walk",

@@ -21,7 +21,7 @@ from tacit.networks.components import is_bipartite, require_connected, require_u
 from tacit.networks.graph import Graph
 from tacit.networks.optional import load
 
-__all__ = ["Transition", "Walk", "metropolis_step"]
+__all__ = ["Ends", "Transition", "Walk", "added_up", "metropolis_step", "nonzero", "times"]
 
 _SMALL = 400
 
@@ -35,6 +35,10 @@ class Transition(NamedTuple):
     """Shape (n_entries,): sorted within a row; the node itself is one of them."""
     probs: NDArray[np.float64]
     """Shape (n_entries,)."""
+
+
+Ends = tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]
+"""Where each row begins, the columns of its entries, and a number for each."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +152,16 @@ class Walk:
             here, there = there, here
         return here.reshape(values.shape)
 
+    def ends(self, steps: int) -> Ends:
+        """Return where walks of `steps` hops can end: the rows of Psi^steps, sparse and added up."""
+        require("Walk.ends", "steps", ">= 1", steps >= 1, steps)
+        indptr, indices, probs = self.transition
+        rows = nonzero(indptr, indices, probs)
+        first = rows
+        for _ in range(steps - 1):
+            rows = times(*first, *rows, self.graph.n_nodes)
+        return added_up(*rows)
+
     def power(self, steps: int) -> NDArray[np.float64]:
         """Return the dense matrix Psi^steps, shape (n_nodes, n_nodes): where each walk ends."""
         require("Walk.power", "steps", ">= 0", steps >= 0, steps)
@@ -191,6 +205,79 @@ def metropolis_step(indptr: Any, indices: Any, node: Any, uniform: Any) -> Any:
     if (place - which) * (indptr[there + 1] - indptr[there]) < degree:
         return there
     return np.int64(node)
+
+
+def nonzero(starts: Any, columns: Any, values: Any) -> Ends:
+    """Return sparse rows without the entries that are zero."""
+    some = values > 0.0
+    before = np.concatenate(([0], np.cumsum(some)))
+    return before[starts], columns[some], values[some]
+
+
+def added_up(starts: Any, columns: Any, values: Any) -> Ends:
+    """Return sparse rows whose entries are added up, each row by itself."""
+    totals = values.copy()
+    _add_up(starts, totals)
+    return starts, columns, totals
+
+
+@kernel
+def _add_up(starts: Any, values: Any) -> None:
+    for i in range(starts.size - 1):
+        for e in range(starts[i] + 1, starts[i + 1]):
+            values[e] += values[e - 1]
+
+
+@kernel(allocates=True)
+def times(
+    starts: Any,
+    columns: Any,
+    values: Any,
+    by_starts: Any,
+    by_columns: Any,
+    by_values: Any,
+    width: Any,
+) -> Any:
+    """Return sparse rows times a sparse matrix of `width` columns: rows of sums in the order of entries.
+
+    What is not stored is exactly zero, so the sums are those of the dense product.
+    """
+    n = starts.size - 1
+    total, seen = np.zeros(width), np.full(width, -1, np.int64)
+    new_starts = np.zeros(n + 1, np.int64)
+    for i in range(n):
+        count = 0
+        for e in range(starts[i], starts[i + 1]):
+            for x in range(by_starts[columns[e]], by_starts[columns[e] + 1]):
+                if seen[by_columns[x]] != i:
+                    seen[by_columns[x]] = i
+                    count += 1
+        new_starts[i + 1] = new_starts[i] + count
+    new_columns = np.empty(new_starts[n], np.int32)
+    new_values = np.empty(new_starts[n])
+    seen[:] = -1
+    for i in range(n):
+        k = new_starts[i]
+        for e in range(starts[i], starts[i + 1]):
+            for x in range(by_starts[columns[e]], by_starts[columns[e] + 1]):
+                j = by_columns[x]
+                if seen[j] != i:
+                    seen[j] = i
+                    total[j] = 0.0
+                    new_columns[k] = j
+                    k += 1
+                total[j] += values[e] * by_values[x]
+        if 8 * (k - new_starts[i]) < width:
+            new_columns[new_starts[i] : k] = np.sort(new_columns[new_starts[i] : k])
+        else:  # so many that looking at all of them is quicker
+            k = new_starts[i]
+            for j in range(width):
+                if seen[j] == i:
+                    new_columns[k] = j
+                    k += 1
+        for k in range(new_starts[i], new_starts[i + 1]):
+            new_values[k] = total[new_columns[k]]
+    return new_starts, new_columns, new_values
 
 
 @kernel

@@ -52,6 +52,7 @@ def reproduce(
     quick: bool = False,
     workers: int | None = None,
     engine: str | None = None,
+    address: str | None = None,
     progress: Progress | None = None,
 ) -> list[Finished]:
     """Run the reproductions, or what is left of them, and keep their findings in `folder`.
@@ -67,6 +68,8 @@ def reproduce(
         Processes, by default one for each core; the numbers are the same for any number.
     engine : str, optional
         Where jobs run; see `tacit.engines`.
+    address : str, optional
+        Of a running Ray cluster.
     progress : callable, optional
         Called with jobs done and jobs in all.
     """
@@ -83,7 +86,7 @@ def reproduce(
     turns = itertools.zip_longest(*jobs.values())
     todo = {pair[1]: (pair[0],) for turn in turns for pair in turn if pair is not None}
     with only_run(folder, "reproduce"):
-        where = engine_named(engine, workers=workers, jobs=len(todo))
+        where = engine_named(engine, workers=workers, jobs=len(todo), address=address)
         run_jobs(_work, todo, store, engine=where, progress=progress)
     finished = []
     for reproduction in chosen:
@@ -137,7 +140,7 @@ def _work(job: Job) -> dict[str, Any]:
 
 
 def _encoded(record: Any) -> bytes:
-    return json.dumps(record).encode()
+    return jsonable.dumps(record).encode()
 
 
 _RECORDS = Codec(".json", _encoded, json.loads)

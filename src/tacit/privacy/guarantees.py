@@ -38,6 +38,8 @@ NOT_PROTECTED = {
     "graph": "who is joined to whom",
     "server": "the server, which sees true values",
     "sums": "the sums and counts that the server keeps",
+    "shuffler": "whoever's report the shuffler lets be linked to its owner, beyond the local epsilon",
+    "flippers": "rewards whose block has other reports that are not randomised as said, or that are told",
 }
 """What guarantees often leave open, by a short key; any other words are taken as they are."""
 _OPEN = {
@@ -57,6 +59,7 @@ _SIZES = (
 )
 _TRUST = {
     "central": "everybody but the server, which is trusted and sees true values",
+    "shuffler": "everybody but the shuffler, which is trusted to mix reports and to forget whose they are",
     "local": "everybody, the server included",
 }
 _SPANS = {"message": "one message", "run": "all messages of the whole run"}
@@ -79,7 +82,7 @@ class Claim:
         The claimed parameters.
     unit : {"reward", "round", "user", "loss", "message", "agent"}
         What the paper says is protected.
-    trust : {"central", "local"}
+    trust : {"central", "shuffler", "local"}
         Whether the paper trusts a server.
     span : {"message", "run"}
         How much of the output the claim covers.
@@ -125,8 +128,8 @@ class Guarantee:
     unit : {"reward", "round", "user", "loss", "message", "agent"}
         The protected record: with a learner one reward, all rewards of one round or one user's whole
         history; in a population one agent's loss, one agent's message or one agent's whole history.
-    trust : {"central", "local"}
-        Whether a server sees true values.
+    trust : {"central", "shuffler", "local"}
+        Whether a server sees true values, somebody sees whose a privatised one is, or nobody either.
     span : {"message", "run"}
         How much of the output is covered.
     basis : {"theorem", "accounted", "none"}

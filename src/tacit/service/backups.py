@@ -14,6 +14,7 @@ import sqlite3
 from pathlib import Path
 
 from tacit.checks import require
+from tacit.serving.opening import is_database
 from tacit.serving.sqlite import lock_of
 from tacit.state import write_atomically
 
@@ -26,6 +27,8 @@ def back_up(store: str | os.PathLike[str], file: str | os.PathLike[str]) -> None
     The copy holds what the store does, rewards of central experiments included, and outlives their
     retention. The mark is not part of it.
     """
+    where = "a file (of PostgreSQL, pg_dump makes copies)"
+    require("backup", "store", where, not is_database(store), "an address")
     source = Path(store)
     require("backup", "store", "a file", source.is_file(), str(source))
 
@@ -39,7 +42,10 @@ def back_up(store: str | os.PathLike[str], file: str | os.PathLike[str]) -> None
 
 
 def restore(
-    store: str | os.PathLike[str], file: str | os.PathLike[str] | None = None
+    store: str | os.PathLike[str],
+    file: str | os.PathLike[str] | None = None,
+    *,
+    beside: str | os.PathLike[str] | None = None,
 ) -> dict[str, str]:
     """Go on from an old copy; return for each experiment what is now said about it.
 
@@ -50,12 +56,15 @@ def restore(
     file : path, optional
         The copy, which takes the place of a SQLite store. Without it the store is the copy already, as
         after a restored dump of PostgreSQL.
+    beside : path, optional
+        For a database: what the names of mark and key, outside of it, begin with.
     """
     from tacit.service.server import open_service
 
     if file is not None:
+        require("restore", "file", "only with a SQLite store", not is_database(store), str(file))
         _put_in_place(Path(file), Path(store))
-    opened = open_service(store, restored=True)
+    opened = open_service(store, restored=True, beside=beside)
     try:
         return {
             name: hosted.sentence()

@@ -7,6 +7,7 @@ fails answers nobody in its batch with success, and the core is built anew from 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import secrets
@@ -30,7 +31,7 @@ from tacit.service.description import (
 from tacit.service.messages import ExperimentRequest
 from tacit.serving.core import Core, Open, RefusedError
 from tacit.serving.experiment import Experiment
-from tacit.serving.store import Store
+from tacit.serving.store import NotOwnedError, Store, StoreError
 from tacit.tapes import secure_tape
 
 __all__ = ["Host", "Hosted", "clock", "decide_once"]
@@ -173,12 +174,21 @@ class Host:
         self.store, self.secret = store, secret
         self.experiments: dict[str, Hosted] = {}
         for name in store.names():
-            kept = store.load(name)
-            if kept is not None and "request" in kept.description:
-                request = msgspec.convert(kept.description["request"], ExperimentRequest)
-                choices = bytes.fromhex(kept.description["choices"])
-                self.experiments[name] = Hosted(request, choices, store, secret)
+            self.take(name)
         self._ticking: asyncio.Task[None] | None = None
+
+    def take(self, name: str) -> bool:
+        """Own an experiment that is in the store; return False if another process does."""
+        kept = self.store.load(name)
+        if kept is None or "request" not in kept.description:
+            return False
+        request = msgspec.convert(kept.description["request"], ExperimentRequest)
+        choices = bytes.fromhex(kept.description["choices"])
+        try:
+            self.experiments[name] = Hosted(request, choices, self.store, self.secret)
+        except NotOwnedError:
+            return False
+        return True
 
     def create(self, request: ExperimentRequest) -> Hosted:
         """Make a new experiment, or say what is wrong with its description."""
@@ -200,9 +210,11 @@ class Host:
         """Finish what was accepted, delete what expired and keep snapshots."""
         if self._ticking is not None:
             self._ticking.cancel()
-        for hosted in self.experiments.values():
-            await hosted.tick()
-        self.prune()
+        # What was answered is durable already; a store that went away cannot keep this from ending.
+        with contextlib.suppress(StoreError):
+            for hosted in self.experiments.values():
+                await hosted.tick()
+            self.prune()
         self.store.close()
 
     def prune(self) -> int:
@@ -213,12 +225,18 @@ class Host:
         pruned = time.monotonic()
         while True:
             await asyncio.sleep(_TICK)
-            for hosted in list(self.experiments.values()):
-                if hosted.core.due(clock()):
-                    await hosted.tick()
-            if time.monotonic() - pruned >= _PRUNE:
-                self.prune()
-                pruned = time.monotonic()
+            # A store that went away may come back; the next turn tries again.
+            with contextlib.suppress(StoreError):
+                self.look_after()
+                for hosted in list(self.experiments.values()):
+                    if hosted.core.due(clock()):
+                        await hosted.tick()
+                if time.monotonic() - pruned >= _PRUNE:
+                    self.prune()
+                    pruned = time.monotonic()
+
+    def look_after(self) -> None:
+        """Do what is to be done every second beside closing what is due."""
 
 
 def decide_once(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import logging
 import os
 import secrets
 import signal
@@ -17,8 +18,9 @@ from starlette.applications import Starlette
 from tacit.checks import require
 from tacit.service.app import make_app
 from tacit.service.hosting import Host
-from tacit.service.tokens import Tokens
-from tacit.serving.sqlite import SQLiteStore
+from tacit.service.tokens import SharedTokens, Tokens
+from tacit.serving.opening import is_database, open_store
+from tacit.serving.store import Store
 
 __all__ = ["Opened", "open_service", "pseudonym_key", "serve", "tokens_of"]
 
@@ -36,32 +38,69 @@ class Opened(NamedTuple):
     """An administrator's token, made because there was none yet; shown this once."""
 
 
-def open_service(store: str | os.PathLike[str], *, restored: bool = False) -> Opened:
+def open_service(
+    store: str | os.PathLike[str],
+    *,
+    restored: bool = False,
+    beside: str | os.PathLike[str] | None = None,
+    internal: str = "127.0.0.1:0",
+) -> Opened:
     """Open a store with all its experiments, or make one.
 
     Parameters
     ----------
-    store : path
-        The SQLite file. Beside it lie its mark, the key of pseudonyms and the tokens.
+    store : str or path
+        A SQLite file; beside it lie its mark, the key of pseudonyms and the tokens. Or the address of
+        a PostgreSQL database, ``postgresql://...``, which other processes may serve as well.
     restored : bool
         Accept an old copy: what was lost counts as spent.
+    beside : path, optional
+        For a database: what the names of mark and key, outside of it, begin with.
+    internal : str
+        For a database: ``HOST:PORT`` at which the other processes reach this one.
     """
-    path = Path(store)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kept = SQLiteStore(path, restored=restored)
+    many = is_database(store)
+    outside = beside if many else store
+    if outside is not None:
+        Path(outside).parent.mkdir(parents=True, exist_ok=True)
+    kept = open_store(store, beside=beside, restored=restored)
     try:
-        host = Host(kept, pseudonym_key(path))
-        tokens = tokens_of(path)
+        assert kept.beside is not None
+        secret, tokens = pseudonym_key(kept.beside), tokens_of(store)
+        host = _clustered(kept, secret, internal) if many else Host(kept, secret)
         first = tokens.create("first", ["admin"]) if not tokens.known() else None
     except BaseException:
         kept.close()
         raise
-    return Opened(make_app(host, tokens), host, tokens, first)
+    app = make_app(host, tokens)
+    if many:
+        _join(app, host)
+    return Opened(app, host, tokens, first)
+
+
+def _clustered(store: Store, secret: bytes, internal: str) -> Host:
+    from tacit.service.cluster import ClusterHost
+    from tacit.serving.postgres import PostgresStore
+
+    # What it says when a connection is lost, the service says in its own words.
+    logging.getLogger("psycopg").setLevel(logging.ERROR)
+    assert isinstance(store, PostgresStore)
+    store.require_key(secret)
+    return ClusterHost(store, secret, internal=internal)
+
+
+def _join(app: Starlette, host: Host) -> None:
+    from tacit.service.cluster import ClusterHost, Forwarding
+
+    assert isinstance(host, ClusterHost)
+    app.add_middleware(Forwarding, host=host)
+    host.app = app
 
 
 def tokens_of(store: str | os.PathLike[str]) -> Tokens:
     """Return the tokens of a store."""
-    return Tokens(f"{os.fspath(store)}.tokens")
+    address = os.fspath(store)
+    return SharedTokens(address) if is_database(address) else Tokens(f"{address}.tokens")
 
 
 def pseudonym_key(store: Path) -> bytes:

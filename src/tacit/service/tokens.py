@@ -1,25 +1,28 @@
 """Who may do what: tokens of 32 random bytes, of which only a SHA-256 is kept.
 
-They lie in a small file beside the store, so that the command line can add and revoke one while the service
-runs; the service notices within a second.
+They lie in a small file beside the store, or in the database, so that the command line can add and revoke
+one while the service runs; the service notices within a second.
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from tacit.checks import require
+from tacit.serving.store import StoreError
 from tacit.state import write_atomically
 
-__all__ = ["SCOPES", "Token", "Tokens"]
+__all__ = ["SCOPES", "SharedTokens", "Token", "Tokens"]
 
 SCOPES = ("decide", "report", "admin")
 _CHECK_EVERY = 1.0
@@ -130,13 +133,76 @@ class Tokens:
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp == self._stamp:
             return
-        rows = json.loads(self.path.read_text(encoding="utf-8"))
-        tokens = [
-            Token(**{**row, "scopes": tuple(row["scopes"]), "origins": tuple(row["origins"])})
-            for row in rows
-        ]
-        self._known = {token.digest: token for token in tokens}
+        self._known = _by_digest(json.loads(self.path.read_text(encoding="utf-8")))
         self._stamp = stamp
+
+
+class SharedTokens(Tokens):
+    """The tokens of a database, which all processes of a service share.
+
+    Parameters
+    ----------
+    address : str
+        ``postgresql://...``, where a service has run.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__("")
+        self._address = address
+        self._connection: Any = None
+
+    def _refresh(self) -> None:
+        self._read_at = time.monotonic()
+        try:
+            with self._using() as connection:
+                self._known = self._read(connection)
+        except StoreError:
+            # While the database is away nothing can be committed; tokens stay as they were.
+            if not self._known:
+                raise
+
+    def _change(self, change: Callable[[dict[str, Token]], None]) -> None:
+        with self._using() as connection, connection.transaction():
+            connection.execute("LOCK TABLE tokens IN EXCLUSIVE MODE")
+            before = self._read(connection)
+            after = dict(before)
+            change(after)
+            for digest in before.keys() - after.keys():
+                connection.execute("DELETE FROM tokens WHERE name = %s", (before[digest].name,))
+            for digest in after.keys() - before.keys():
+                token = after[digest]
+                row = (token.name, json.dumps(asdict(token)))
+                connection.execute("INSERT INTO tokens (name, body) VALUES (%s, %s)", row)
+        self._known = after
+
+    def _read(self, connection: Any) -> dict[str, Token]:
+        rows = connection.execute("SELECT body FROM tokens ORDER BY name").fetchall()
+        return _by_digest(json.loads(body) for (body,) in rows)
+
+    @contextlib.contextmanager
+    def _using(self) -> Iterator[Any]:
+        import psycopg
+
+        try:
+            if self._connection is None:
+                self._connection = psycopg.connect(
+                    self._address, autocommit=True, connect_timeout=5
+                )
+            yield self._connection
+        except psycopg.Error as error:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+            what = str(error).strip().splitlines()[:1]
+            raise StoreError(f"the tokens cannot be read: {' '.join(what)}") from error
+
+
+def _by_digest(rows: Iterable[Any]) -> dict[str, Token]:
+    tokens = [
+        Token(**{**row, "scopes": tuple(row["scopes"]), "origins": tuple(row["origins"])})
+        for row in rows
+    ]
+    return {token.digest: token for token in tokens}
 
 
 def digest_of(secret: str) -> str:

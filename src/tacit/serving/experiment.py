@@ -171,6 +171,12 @@ class Experiment:
                     f"{self.name}: the log leads to another state than the one in memory"
                 )
 
+    def begin_anew(self) -> None:
+        """Take the experiment once more and fold its log, as after a failure."""
+        with self.lock:
+            self._core = None
+            _ = self.core
+
     def close(self) -> None:
         """Keep a snapshot; the store is its owner's to close."""
         with self.lock:

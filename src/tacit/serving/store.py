@@ -45,6 +45,8 @@ class Kept(NamedTuple):
 class Store(ABC):
     """Events of experiments, durable once `append` returns."""
 
+    place: str = "memory"
+    """What to call it; without a password."""
     beside: Path | None = None
     """What the names of the files outside of it begin with, if it has such: its mark, its key."""
 

@@ -105,7 +105,7 @@ class PolicyRun:
         )
         rounds = np.array([self.horizon], np.int64)
         trace = self.environment.trace(self.horizon, rounds, record=self.decisions)
-        (state, trace, tape), buffer = _in_one_buffer((self.policy.start(table), trace, tape))
+        (state, trace, tape), buffer = in_one_buffer((self.policy.start(table), trace, tape))
         play, rest = self.policy.program(state, table, tape, trace)
         arguments = (*rest, 0, self.horizon)
         decided = _decisions(trace).reshape(-1)
@@ -344,7 +344,7 @@ def _copy(source: Any, target: Any) -> None:
         target[j] = source[j]
 
 
-def _in_one_buffer(tree: Any) -> tuple[Any, NDArray[np.uint64]]:
+def in_one_buffer(tree: Any) -> tuple[Any, NDArray[np.uint64]]:
     """Return the same tuples with all their arrays moved into one buffer."""
     arrays: list[NDArray[Any]] = []
     _visit(tree, arrays.append)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def run_study(
     workers: int | None = None,
     engine: str | Engine | None = None,
     address: str | None = None,
+    pieces: int | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run `study`, or what is left of it, and return its result, written to `folder`.
@@ -47,6 +49,9 @@ def run_study(
         Where jobs run: ``"here"``, ``"processes"``, ``"ray"``; by default what suits `workers`.
     address : str, optional
         Of a running Ray cluster.
+    pieces : int, optional
+        Play every repetition, one after the other, as a population in so many pieces on the engine;
+        `folder` must then be on storage that every machine reaches.
     progress : callable, optional
         Called with jobs done and jobs in all.
 
@@ -76,8 +81,13 @@ def run_study(
                 for repetitions in blocks(study.repetitions)
             }
             try:
-                where = _engine(engine, workers, address, cells, len(jobs))
-                run_jobs(_job, _in_turn(jobs), store, engine=where, progress=progress)
+                where = _engine(engine, workers, address, cells, pieces or len(jobs))
+                job: Callable[..., Any] = _job
+                if pieces is not None:
+                    kept = (store.folder / "pieces").absolute()
+                    job = partial(_job, pieces=pieces, engine=where, keep=kept)
+                    where = Here()
+                run_jobs(job, _in_turn(jobs), store, engine=where, progress=progress)
                 write(target, study, cells, jobs, store)
             except ValueError:
                 store.remove_if_empty()  # finished parts stay
@@ -125,7 +135,7 @@ def _in_turn(jobs: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
     return {key: jobs[key] for turn in turns for key in turn if key is not None}
 
 
-def _job(study: Study, cell: Cell, repetitions: range) -> dict[str, Any]:
+def _job(study: Study, cell: Cell, repetitions: range, **pieces: Any) -> dict[str, Any]:
     result = simulate(
         cell.policy,
         cell.environment,
@@ -134,6 +144,7 @@ def _job(study: Study, cell: Cell, repetitions: range) -> dict[str, Any]:
         seed=study.seed,
         checkpoints=min(study.checkpoints, cell.horizon),
         threads=1,
+        **pieces,
     )
     measures = {f"measure_{name}": values for name, values in result.measures.items()}
     return {"checkpoints": result.checkpoints, "noise_draws": result.noise_draws, **measures}

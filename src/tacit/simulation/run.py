@@ -11,13 +11,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import require
+from tacit.engines import Engine, engine_named
+from tacit.pieces import bounds_of
 from tacit.policy import AnyEnvironment, AnyPolicy
+from tacit.simulation.pieces import Keeping, play_in_pieces
 from tacit.simulation.result import Result
 from tacit.tapes import seeded_tape
 
@@ -59,6 +64,10 @@ def simulate(
     chunk: int | None = None,
     record: bool = False,
     progress: Callable[[int], None] | None = None,
+    pieces: int | None = None,
+    engine: str | Engine | None = None,
+    keep: str | Path | None = None,
+    keep_every: int | None = None,
 ) -> Result:
     """Run `policy` in `environment` and return what happened.
 
@@ -84,6 +93,16 @@ def simulate(
         Keep the whole trace of every repetition, every decision included.
     progress : callable, optional
         Called with the number of rounds just played.
+    pieces : int, optional
+        Play a population of agents (diffusion, dynamics) in so many pieces, one repetition after the
+        other; the result is the same to the bit.
+    engine : str or Engine, optional
+        Where the pieces are: ``"here"``, ``"processes"`` or ``"ray"``; by default processes.
+    keep : path, optional
+        A folder, which every machine of a cluster can reach, that receives the pieces now and then:
+        a run that was broken off goes on from there.
+    keep_every : int, optional
+        Rounds between two times; by default half a minute's worth.
 
     Returns
     -------
@@ -111,6 +130,32 @@ def simulate(
     inside = rounds.size > 0 and rounds[0] >= 1 and rounds[-1] <= horizon
     require("simulate", "checkpoints", f"in 1..{horizon}", inside, rounds)
 
+    if pieces is not None:
+        agents = environment.sizes.get("n_agents", max(1, pieces))
+        inside = 1 <= pieces <= agents
+        require("simulate", "pieces", f"in 1..{agents}, the agents", inside, pieces)
+        place = engine if isinstance(engine, Engine) else engine_named(engine, jobs=pieces)
+        bounds = bounds_of(agents, pieces)
+
+        def in_pieces(repetition: int) -> tuple[Any, int]:
+            begin = partial(
+                environment.population,
+                policy,
+                bounds,
+                seed=seed,
+                repetition=repetition,
+                horizon=horizon,
+                checkpoints=rounds,
+                record=record,
+            )
+            run = (pieces, seed, repetition, horizon, rounds, record)
+            keeping = Keeping(keep, keep_every, policy, environment, run)
+            return play_in_pieces(begin, place, keeping, progress)
+
+    else:
+        elsewhere = engine is None and keep is None and keep_every is None
+        require("simulate", "engine", "and keep with pieces only", elsewhere, engine or keep)
+
     stopped = threading.Event()
 
     def repeat(repetition: int) -> tuple[Any, int]:
@@ -131,7 +176,9 @@ def simulate(
         return trace, int(tape.reads[1])
 
     workers = min(threads or os.cpu_count() or 1, len(numbers))
-    if workers == 1:
+    if pieces is not None:
+        outcomes = [in_pieces(int(r)) for r in numbers]
+    elif workers == 1:
         outcomes = [repeat(int(r)) for r in numbers]
     else:
         with ThreadPoolExecutor(workers) as pool:

@@ -45,6 +45,8 @@ __all__ = [
     "disseminate",
     "estimate",
     "new_mail",
+    "send",
+    "traffic",
     "unbiased",
 ]
 
@@ -63,12 +65,23 @@ class Mail(NamedTuple):
     crowd: Crowd
     """Moments of what any agent receives."""
     normals: NDArray[np.float64]
-    """Shape (M,): room to work."""
+    estimates: NDArray[np.float64]
+    good: NDArray[np.bool_]
+    """Shape (M,) each: room to work."""
+    first: int
+    """The number of the first agent here."""
+    away: NDArray[np.int64]
+    """Shape (1,): how many deliveries are for agents who are not here."""
+    away_to: NDArray[np.int64]
+    away_sent: NDArray[np.uint64]
+    away_count: NDArray[np.int64]
+    """Shape (room,) each: to whom, which perturbed vector, how many tokens of it."""
 
 
 @kernel(allocates=True)
-def new_mail(rule: Any, N: Any, M: Any) -> Any:
-    """Return empty mail."""
+def new_mail(rule: Any, table: Any, room: Any) -> Any:
+    """Return empty mail of the agents here, with room for deliveries to others."""
+    N, M = table.here, table.qualities.size
     tallied = N if rule.engine != MOMENTS else 0
     walking = N if rule.engine == TOKENS else 0
     return Mail(
@@ -77,52 +90,71 @@ def new_mail(rule: Any, N: Any, M: Any) -> Any:
         np.zeros((rule.delay + 1, walking), np.int64),
         new_crowd(M),
         np.zeros(M),
+        np.zeros(M),
+        np.zeros(M, np.bool_),
+        table.first,
+        np.zeros(1, np.int64),
+        np.zeros(room, np.int64),
+        np.zeros(room, np.uint64),
+        np.zeros(room, np.int64),
     )
 
 
 @kernel(inlined=False)
 def disseminate(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> Any:
     """Stage 2: let the tokens travel that are due in round t; return the messages that costs."""
-    N, W = table.n_agents, state.pool.shape[0]
-    hops = float(rule.tokens) * rule.walk * state.public[0]
-    traffic = state.pool[t % W, 0] * hops
     if rule.engine == MOMENTS:
-        crowd_of(rule, state.pool, N, mail.crowd)
-        return traffic
-    mail.received[:] = 0
-    mail.got[:] = 0
-    for d in range(min(W, t + 1)):
-        row = (t - d) % W
-        for a in range(N):
-            if state.flying[row, a] == 0:
-                continue
-            going, n = arrivals(rule, source, t, d, N, a, state.flying[row, a])
-            state.flying[row, a] -= going
-            sent = state.message[row, a]
-            if rule.engine == TOKENS:
-                mail.launched[row, a] = n
-            elif rule.engine == ENDPOINTS:
-                spread(source, t, d, a, n, sent, state, mail.got, mail.received)
-            else:
-                deal(source, t, d, N, a, n, sent, mail.got, mail.received)
+        crowd_of(rule, state.pool, table.n_agents, mail.crowd)
+    else:
+        send(rule, state, table, source, t, mail)
     if rule.engine == TOKENS:
         moved, slots = walk(rule, source, t, state.message, table, mail)
         mail.launched[:] = 0
         state.public[2] += slots
         return float(moved)
-    return traffic
+    return traffic(rule, state.pool[t % state.pool.shape[0], 0], state.public[0])
 
 
 @kernel
-def estimate(rule: Any, mail: Any, source: Any, t: Any, a: Any, word: Any, Q: Any) -> Any:
-    """Write agent a's estimates (7), not yet clipped, and return whether it heard anything."""
+def traffic(rule: Any, senders: Any, leaving: Any) -> Any:
+    """Return the expected messages of a round: tokens, hops, and how many of them leave their agent."""
+    return senders * (float(rule.tokens) * rule.walk * leaving)
+
+
+@kernel(inlined=False)
+def send(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
+    """Deliver, or launch on their walks, the tokens of agents here that are due in round t."""
+    N, W = table.n_agents, state.pool.shape[0]
+    mail.received[:] = 0
+    mail.got[:] = 0
+    mail.away[0] = 0
+    for d in range(min(W, t + 1)):
+        row = (t - d) % W
+        for a in range(table.here):
+            if state.flying[row, a] == 0:
+                continue
+            who = table.first + a
+            going, n = arrivals(rule, source, t, d, N, who, state.flying[row, a])
+            state.flying[row, a] -= going
+            sent = state.message[row, a]
+            if rule.engine == TOKENS:
+                mail.launched[row, a] = n
+            elif rule.engine == ENDPOINTS:
+                spread(source, t, d, a, n, sent, state, mail)
+            else:
+                deal(source, t, d, N, who, n, sent, mail)
+
+
+@kernel
+def estimate(rule: Any, mail: Any, source: Any, t: Any, a: Any, who: Any, word: Any, Q: Any) -> Any:
+    """Write the estimates (7) of the agent in row a, not yet clipped; return if it heard anything."""
     if rule.engine != MOMENTS:
         return unbiased(rule, mail.received, mail.got[a], a, Q)
     numbers = mail.crowd.numbers
-    v = tokens_received(word, source, t, a, numbers[0], numbers[1], numbers[3])
+    v = tokens_received(word, source, t, who, numbers[0], numbers[1], numbers[3])
     if v > 0.0:
-        draw_normals(source, t, a, mail.crowd, mail.normals)
-        receive(rule, mail.crowd, v, mail.normals, 1.0, source, t, a, Q)
+        draw_normals(source, t, who, mail.crowd, mail.normals)
+        receive(rule, mail.crowd, v, mail.normals, 1.0, source, t, who, Q)
     return v > 0.0
 
 

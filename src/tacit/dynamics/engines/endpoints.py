@@ -16,32 +16,28 @@ __all__ = ["spread"]
 
 
 @kernel(inlined=False)
-def spread(
-    source: Any, t: Any, d: Any, a: Any, n: Any, sent: Any, state: Any, got: Any, received: Any
-) -> None:
-    """Send n tokens of agent a to the ends of their walks.
+def spread(source: Any, t: Any, d: Any, a: Any, n: Any, sent: Any, state: Any, mail: Any) -> None:
+    """Send n tokens of the agent in row a to the ends of their walks.
 
     Many tokens: one binomial for each possible end, given none of the earlier ones. Few: one search
     for each token.
     """
     starts, ends, chances = state.starts, state.ends, state.chances
     first, last = starts[a], starts[a + 1]
+    place = d * state.entries[1] + state.entries[0]
     if 4 * n < last - first:
         for k in range(n):
-            u = (
-                to_unit(block(source, SPREAD, t, d * chances.size + first, k)[0])
-                * chances[last - 1]
-            )
+            u = to_unit(block(source, SPREAD, t, place + first, k)[0]) * chances[last - 1]
             e = min(first + np.searchsorted(chances[first:last], u, side="right"), last - 1)
-            deliver(got, received, ends[e], sent, 1)
+            deliver(mail, ends[e], sent, 1)
         return
     below = 0.0
     for e in range(first, last):
         share = (chances[e] - below) / (chances[last - 1] - below) if e < last - 1 else 1.0
         below = chances[e]
-        c = binomial(source, SPREAD, t, d * chances.size + e, n, share)
+        c = binomial(source, SPREAD, t, place + e, n, share)
         if c > 0:
-            deliver(got, received, ends[e], sent, c)
+            deliver(mail, ends[e], sent, c)
             n -= c
         if n == 0:
             return

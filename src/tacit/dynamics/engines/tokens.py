@@ -16,7 +16,7 @@ from tacit.networks.walks import metropolis_step
 from tacit.tapes import ARRIVE, DEAL, LOSE, WALK
 from tacit.variates import binomial, block
 
-__all__ = ["arrivals", "deal", "deliver", "hop", "walk"]
+__all__ = ["arrivals", "deal", "deliver", "deliver_all", "hop", "walk"]
 
 _LOW16, _LOW24 = np.uint64(0xFFFF), np.uint64(0xFFFFFF)
 _U1, _U16, _U40 = np.uint64(1), np.uint64(16), np.uint64(40)
@@ -34,18 +34,31 @@ def arrivals(rule: Any, source: Any, t: Any, d: Any, N: Any, a: Any, flying: Any
 
 
 @kernel
-def deliver(got: Any, received: Any, b: Any, sent: Any, c: Any) -> None:
-    """Give agent b c tokens of a perturbed vector."""
-    got[b] += c
-    for j in range(received.shape[1]):
+def deliver(mail: Any, b: Any, sent: Any, c: Any) -> None:
+    """Give agent b c tokens of a perturbed vector, or put them by if it is not here."""
+    row = b - mail.first
+    if row < 0 or row >= mail.got.size:
+        k = mail.away[0]
+        mail.away_to[k] = b
+        mail.away_sent[k] = sent
+        mail.away_count[k] = c
+        mail.away[0] = k + 1
+        return
+    mail.got[row] += c
+    for j in range(mail.received.shape[1]):
         if (sent >> np.uint64(j)) & _U1 != 0:
-            received[b, j] += c
+            mail.received[row, j] += c
+
+
+@kernel
+def deliver_all(mail: Any, to: Any, sent: Any, count: Any) -> None:
+    """Give agents here what came from elsewhere."""
+    for k in range(to.size):
+        deliver(mail, to[k], sent[k], count[k])
 
 
 @kernel(inlined=False)
-def deal(
-    source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, got: Any, received: Any
-) -> None:
+def deal(source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, mail: Any) -> None:
     """Give each of n tokens of agent a to a uniformly random agent."""
     w0, w1, w2, w3 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
     for k in range(n):
@@ -53,7 +66,7 @@ def deal(
             w0, w1, w2, w3 = block(source, DEAL, t, d * N + a, k >> 2)
         b = int(to_unit(w0) * N)
         w0, w1, w2, w3 = w1, w2, w3, w0
-        deliver(got, received, b, sent, 1)
+        deliver(mail, b, sent, 1)
 
 
 @kernel
@@ -78,7 +91,7 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
 
     In a slot an agent forwards the first `rule.tokens` tokens of its queue. Staying costs no message.
     """
-    launched, got, received = mail.launched, mail.got, mail.received
+    launched = mail.launched
     W, N = launched.shape
     alive = 0
     for row in range(W):
@@ -114,7 +127,7 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
             there = hop(source, t, (t - row) % W, name, made, table.indptr, table.indices, here)
             sent += there != here
             if left == _U1:
-                deliver(got, received, there, messages[row, origin], 1)
+                deliver(mail, there, messages[row, origin], 1)
             else:
                 moved[moving] = (index << _U40) | (np.uint64(there) << _U16) | (left - _U1)
                 moved_number[moving] = i

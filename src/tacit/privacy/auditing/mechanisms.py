@@ -31,6 +31,7 @@ _LEAST: dict[str, Any] = {
     "horizon": 1,
     "keep_one": 0.75,
     "keep_zero": 0.75,
+    "reports": 1000,
 }
 
 
@@ -51,7 +52,7 @@ def mechanism_rows() -> list[dict[str, Any]]:
     """Return a row for every mechanism: what it sends, for whom, its variance at epsilon 1.
 
     Other parameters are the least there are: one coordinate, two options, values in [0, 1], delta
-    1e-6, the bound ln 400 of paper 000.
+    1e-6, the bound ln 400 of paper 000; a block of 1,000 reports.
     """
     rows = []
     for name, kind in mechanism_kinds().items():
@@ -64,13 +65,18 @@ def mechanism_rows() -> list[dict[str, Any]]:
             {
                 "name": name,
                 "sends": words,
-                "trust": "local or central" if "sensitivity" in known else "local",
+                "trust": _trust_of(kind, known),
                 "guarantee": "pure" if pure else "needs a delta",
                 "variance at epsilon 1": built.variance,
                 "secure": "yes" if built.secure else "no",
             }
         )
     return rows
+
+
+def _trust_of(kind: type[mechanisms.Mechanism], known: set[str]) -> str:
+    trust: str = getattr(kind, "trust", "local or central" if "sensitivity" in known else "local")
+    return trust
 
 
 def mechanism_neighbours(mechanism: mechanisms.Mechanism) -> list[Neighbours]:

@@ -76,6 +76,11 @@ from tacit.privacy.mechanisms.randomized_response import (
     round_to_bit,
 )
 from tacit.privacy.mechanisms.release import Release, release_from_dict
+from tacit.privacy.mechanisms.shuffled_bits import (
+    ShuffledBits,
+    ShuffledBitsRelease,
+    flipped_bit,
+)
 from tacit.privacy.mechanisms.staircase import Staircase, StaircaseRelease
 from tacit.privacy.mechanisms.stated import ApproximateRelease, PureRelease
 from tacit.privacy.mechanisms.streams import next_sum
@@ -123,6 +128,8 @@ __all__ = [
     "RandomizedResponse",
     "RandomizedResponseRelease",
     "Release",
+    "ShuffledBits",
+    "ShuffledBitsRelease",
     "SquareRootToeplitz",
     "Staircase",
     "StaircaseRelease",
@@ -134,6 +141,7 @@ __all__ = [
     "ball_noise",
     "channel_of",
     "debiased",
+    "flipped_bit",
     "gaussian_delta",
     "gaussian_scale",
     "gaussian_steps",

@@ -9,6 +9,7 @@ knowing the mechanism behind it.
 from __future__ import annotations
 
 import importlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -201,6 +202,11 @@ class Mechanism(ABC):
     def channel_variance(self) -> float:
         """The largest variance of what a channel makes of a number in a range of width 1."""
         return self.variance
+
+    @property
+    def half_range(self) -> float:
+        """Half the width of all that a channel may make of a number in a range of width 1."""
+        return math.inf
 
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return what a kernel needs to send numbers of [low, high] through this mechanism.

@@ -17,7 +17,9 @@ import numpy as np
 
 from tacit.checks import Count, Rule, check, require
 from tacit.compiled import kernel
+from tacit.device.instructions import subset_size
 from tacit.generator import _mulhilo
+from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms.base import Mechanism, Pair
 from tacit.privacy.mechanisms.devices import BITS, weights_of
 from tacit.privacy.mechanisms.release import Array, Release
@@ -26,7 +28,7 @@ from tacit.tapes import NOISE, Tape, noise_word, released
 __all__ = ["SubsetRelease", "SubsetSelection", "release_subset"]
 
 _Options = Annotated[int, Rule("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})]
-_TWO53, _U1, _U11 = 2.0**53, np.uint64(1), np.uint64(11)
+_U1 = np.uint64(1)
 _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
@@ -117,7 +119,7 @@ class SubsetSelection(Mechanism):
         """w, the one given or the best."""
         if self.size is not None:
             return self.size
-        return max(1, round(self.options / (math.exp(self.epsilon) + 1)))
+        return subset_size(self.epsilon, self.options)
 
     @property
     def release(self) -> SubsetRelease:
@@ -168,12 +170,10 @@ def release_subset(
     """Release a subset that holds `symbol` with probability `keep`, as the bits of a word.
 
     All words are read at (t, index, purpose): the first decides whether the symbol is in, others
-    which of the rest are, by selection sampling with whole numbers. To round `keep` down to
-    2^-53, as this does on every tape, can only lower epsilon.
+    which of the rest are, by selection sampling with whole numbers.
     """
-    word = noise_word(tape, t, index, purpose, 0) >> _U11
     chosen, wanted, k = np.uint64(0), size, 1
-    if word < np.uint64(math.floor(keep * _TWO53)):
+    if happens(tape, t, index, purpose, keep):
         chosen = _U1 << np.uint64(symbol)
         wanted = size - 1
     left = symbols - 1

@@ -1,0 +1,229 @@
+"""What a population in pieces costs, and what that says of 10^9 agents on 100 machines.
+
+    python benchmarks/cost.py model         # seconds and bytes for an agent, a weight, a border, a round
+    python benchmarks/cost.py predict       # from those: 10^9 agents on 100 machines, round by round
+    python benchmarks/cost.py crowd [LOG N] # crowd beside mixed in pieces at 10^7 agents
+    python benchmarks/cost.py map           # regret over epsilon up to 10^10 agents, by crowd
+
+Seconds are processor time of one thread of this machine.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import tacit
+from distribution import STATES
+from tacit.diffusion import ChangingTruth, DiffusionLearning
+from tacit.dynamics import LearningDynamics, SocialOptions
+from tacit.engines import Processes
+from tacit.engines.crews import CrewHere
+from tacit.networks import Blocks
+from tacit.papers.p001.regret_maps import regret_map
+from tacit.pieces import bounds_of
+from tacit.tapes import seeded_tape
+
+ROUNDS = 6
+QUALITIES = tuple(np.linspace(0.9, 0.1, 10).tolist())
+
+
+class Costs(NamedTuple):
+    """Of one round of `diffusion` with five states."""
+
+    agent: float
+    """Seconds for an agent."""
+    weight: float
+    """Seconds for a weight: a neighbour that is heard."""
+    ghost: float
+    """Seconds for a value that crosses a border, gathered, copied and put in place."""
+    measure: float
+    """Seconds for an agent at a checkpoint, one after the other through all pieces."""
+    agent_bytes: float
+    weight_bytes: float
+    ghost_bytes: float
+    """Bytes of memory for each."""
+    wire: float
+    """Bytes that cross a border for an agent that is heard there."""
+    jitter: float
+    """Relative standard deviation of the time of a step."""
+
+
+class Layout(NamedTuple):
+    agents: int
+    weights: int
+    ghosts: int
+
+
+def population(network: Blocks, pieces: int) -> tuple[CrewHere, Any, Layout]:
+    environment = ChangingTruth(network=network, connectivity="weak", n_states=STATES)
+    middle = environment.population(
+        DiffusionLearning(n_states=STATES),
+        bounds_of(network.n_nodes, pieces),
+        seed=0,
+        repetition=0,
+        horizon=10**6,
+        checkpoints=np.array([10**6]),
+    )
+    crew = CrewHere([middle.maker(i) for i in range(pieces)])
+    crew.step(-1, None, save=None, load=None)
+    tables = [piece.table for piece in crew._pieces]
+    weights, ghosts = sum(t.senders.size for t in tables), sum(t.ghosts for t in tables)
+    return crew, middle, Layout(network.n_nodes, weights, ghosts)
+
+
+def round_seconds(crew: CrewHere) -> list[float]:
+    """Return the processor time of some rounds, after one that compiles."""
+    spent = []
+    for t in range(ROUNDS):
+        begun = time.process_time()
+        crew.step(t, None, save=None, load=None)
+        spent.append(time.process_time() - begun)
+    return spent[2:]
+
+
+def held_bytes(crew: CrewHere) -> int:
+    total = 0
+    for piece in crew._pieces:
+        for part in (piece.table, piece.state, piece.trace):
+            total += sum(x.nbytes for x in part if isinstance(x, np.ndarray))
+        total += piece.border.ghosts.nbytes + sum(
+            x.nbytes for x in piece.border.wanted if x is not None
+        )
+    return total
+
+
+def measure_model(n: int = 200_000) -> Costs:
+    """Fit the costs to runs that differ in agents, weights and borders."""
+    layouts, seconds, memory, jitter = [], [], [], []
+    for degree, across, pieces in ((4, 0, 1), (24, 0, 1), (24, 24, 1), (24, 0, 16), (24, 24, 16)):
+        network = Blocks(nodes=n, blocks=n // 1000, within=degree - across, across=across)
+        crew, _, layout = population(network, pieces)
+        rounds = round_seconds(crew)
+        layouts.append(layout)
+        seconds.append(min(rounds))
+        memory.append(held_bytes(crew))
+        jitter.append(np.std(rounds) / np.mean(rounds))
+        print(f"  {layout}, {pieces} pieces: {seconds[-1]:.3f} s, {memory[-1] / 1e6:.1f} MB")
+        if layout.ghosts == 0 and degree == 4:
+            begun = time.process_time()
+            sums = crew.fold("add_up", np.zeros(4 + STATES))
+            crew.fold("add_distances", sums)
+            measure = (time.process_time() - begun) / n
+            begun = time.process_time()
+            crew.fold("add_distances", crew.fold("add_up", np.zeros(4 + STATES)))
+            measure = min(measure, (time.process_time() - begun) / n)
+    # The third is as the second but for neighbours who are far away in memory.
+    rows = np.array(layouts, float)
+    agent, weight, ghost = _nonnegative(rows, np.array(seconds))
+    bytes_each = _nonnegative(rows, np.array(memory, float))
+    wire = 8.0 * STATES
+    return Costs(agent, weight, ghost, measure, *bytes_each, wire, float(np.median(jitter)))
+
+
+def _nonnegative(rows: Any, values: Any) -> list[float]:
+    from scipy.optimize import nnls
+
+    scale = values[:, None]
+    return [float(x) for x in nnls(rows / scale, np.ones(len(values)))[0]]
+
+
+def model() -> Costs:
+    costs = measure_model()
+    print(f"a round: {1e9 * costs.agent:.0f} ns an agent, {1e9 * costs.weight:.1f} ns a weight,")
+    print(f"  {1e9 * costs.ghost:.0f} ns a value that crosses a border")
+    print(f"at a checkpoint: {1e9 * costs.measure:.1f} ns an agent, one piece after the other")
+    print(
+        f"memory: {costs.agent_bytes:.0f} bytes an agent, {costs.weight_bytes:.1f} a weight, "
+        f"{costs.ghost_bytes:.0f} a ghost; on the wire {costs.wire:.0f} bytes a ghost and round"
+    )
+    print(f"a step varies by {100 * costs.jitter:.1f}%")
+    return costs
+
+
+def predict(n: int = 10**9, machines: int = 100, cores: int = 16, gigabits: float = 10.0) -> None:
+    costs = model()
+    pieces = machines * cores
+    degree, anywhere = (
+        21.0,
+        4.0,
+    )  # as `society`: twenty neighbours and oneself, four of them anywhere
+    here = n / pieces
+    # Whom the agents here hear anywhere: each stands for one ghost unless it is heard twice, or is here.
+    ghosts = n * (1.0 - math.exp(-anywhere * here / n)) * (1 - 1 / pieces)
+    compute = here * costs.agent + here * degree * costs.weight + ghosts * costs.ghost
+    rng = np.random.default_rng(0)
+    steps = compute * (1.0 + costs.jitter * np.abs(rng.standard_normal((200, pieces))))
+    slowest = steps.max(axis=1)
+    wire = ghosts * costs.wire * cores  # into a machine, and as much out of it
+    sending = wire * 8 / (gigabits * 1e9)
+    rounds = slowest + sending
+    memory = cores * (
+        here * costs.agent_bytes + here * degree * costs.weight_bytes + ghosts * costs.ghost_bytes
+    )
+    print(
+        f"\n{n:.0e} agents, {n * (degree - 1) / 2:.0e} edges on {machines} machines of {cores} cores, "
+        f"{gigabits:g} Gbit/s, {pieces} pieces"
+    )
+    print(f"  a piece: {here:,.0f} agents, {here * degree:,.0f} weights, {ghosts:,.0f} ghosts")
+    print(f"  memory of a machine: {memory / 1e9:.1f} GB")
+    print(f"  computing: {compute:.2f} s a round, the slowest of {pieces} {slowest.mean():.2f} s")
+    print(f"  on the wire: {wire / 1e9:.2f} GB into each machine, {sending:.2f} s")
+    print(f"  a round: {rounds.mean():.2f} s ({rounds.min():.2f} to {rounds.max():.2f})")
+    print(f"  a checkpoint: {n * costs.measure:.0f} s, since measures are added up in order")
+    print(f"  one core would take {n * (costs.agent + degree * costs.weight):,.0f} s a round")
+
+
+def crowd(log: int = 7, rounds: int = 40) -> None:
+    n = 10**log
+    environment = SocialOptions(qualities=QUALITIES, n_agents=n)
+    at = np.array([rounds // 4, rounds // 2, rounds])
+    settings: dict[str, Any] = {"n_options": 10, "n_agents": n, "epsilon": 1.0}
+    begun = time.perf_counter()
+    mixed = tacit.simulate(
+        LearningDynamics(engine="mixed", **settings),
+        environment,
+        horizon=rounds,
+        checkpoints=at,
+        pieces=8,
+        engine=Processes(2),
+    )
+    spent = time.perf_counter() - begun
+    policy = LearningDynamics(engine="crowd", **settings)
+    runs = []
+    for tape in range(40):  # on the same signals, with other draws
+        table, trace = environment.table(0, 0, rounds), environment.trace(rounds, at)
+        policy.play(policy.start(table), table, seeded_tape(7, tape), trace, 0, rounds)
+        runs.append(trace.measures)
+    spread = np.array(runs)
+    print(f"{n:,} agents, mixed in 8 pieces on two processes: {spent / rounds:.2f} s a round")
+    for i, name in enumerate(("regret", "best_popularity")):
+        for c, t in enumerate(at):
+            mean, sd = spread[:, c, i].mean(), spread[:, c, i].std(ddof=1)
+            value = mixed.measures[name][0, c]
+            print(
+                f"  after {t:3d} rounds, {name}: mixed {value:.5f}, crowd {mean:.5f} +- {sd:.5f} "
+                f"({(value - mean) / sd:+.1f} standard deviations)"
+            )
+
+
+def regrets() -> None:
+    print("regret after 2,000 rounds at the recommended beta (the paper's 0.505), by crowd")
+    epsilons = (0.5, 1.0, 2.0, 4.0, math.inf)
+    for agents in (10**7, 10**8, 10**9, 10**10):
+        found = regret_map(n_agents=(agents,), epsilons=epsilons, betas=(0.505,), repetitions=20)
+        cells = [f"{new:.4f} ({old:.4f})" for old, new in found.regret[0]]
+        print(f"  {agents:13,}: " + "  ".join(cells), flush=True)
+
+
+def main() -> None:
+    word, *rest = sys.argv[1:] or ["model"]
+    {"model": model, "predict": predict, "crowd": crowd, "map": regrets}[word](*map(int, rest))
+
+
+if __name__ == "__main__":
+    main()

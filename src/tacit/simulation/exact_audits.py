@@ -1,0 +1,250 @@
+"""Exact audits of policies: every run of a small game is followed, and epsilon itself is found.
+
+The kernels that the simulator and a service run are interpreted here, with the tape's draws replaced by
+draws whose cells are enumerated (`tacit.privacy.auditing.enumeration`): no formula of a mechanism or a
+policy is repeated. What is seen is every released value and every decision. Policies that are secure
+are enumerated as a service runs them, their probabilities whole numbers of 2^-53.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import math
+import types
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tacit import tapes, variates
+from tacit.checks import require
+from tacit.compiled import interpreted
+from tacit.generator import philox, to_open_unit, to_unit
+from tacit.policy import AnyEnvironment, AnyPolicy
+from tacit.privacy import Mechanism, Neighbours, exact
+from tacit.privacy.auditing.enumeration import (
+    ContinuousDrawError,
+    Draw,
+    Draws,
+    ExactResult,
+    exact_audit,
+)
+from tacit.privacy.mechanisms import staircase, subset_selection
+from tacit.simulation.audits import in_one_buffer
+from tacit.simulation.run import require_match
+from tacit.tapes import SECURE, SEEDED, Tape
+
+__all__ = ["audit_exactly", "audit_mechanism_exactly"]
+
+drawn = interpreted(tapes.drawn, {})
+_WIDEST = 2**12
+"""A tape's log: more released values than this are no small game."""
+
+
+def audit_exactly(
+    policy: AnyPolicy,
+    environment: AnyEnvironment,
+    *,
+    horizon: int = 3,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> ExactResult:
+    """Return the epsilon of a policy in a game of a few rounds, over all its small tables.
+
+    Parameters
+    ----------
+    policy : Policy
+        One whose noise has few outcomes: responses, not Laplace or Gaussian noise.
+    environment : Environment
+        A small one, of the same setting; it says which pairs of tables there are (`every_pair`).
+    horizon : int
+        Rounds.
+    epsilon, delta : float, optional
+        The claim. By default what ``policy.guarantee(horizon)`` states.
+
+    Examples
+    --------
+    >>> from tacit.arms import KLUCBCF, Bernoulli
+    >>> environment = Bernoulli(means=(0.3, 0.7))
+    >>> found = audit_exactly(KLUCBCF(n_arms=2, epsilon=1.0), environment, horizon=2)
+    >>> found.verdict, round(found.found, 9)
+    ('true of this game', 1.0)
+    """
+    require_match(policy, environment, horizon)
+    guarantee = policy.guarantee(horizon)
+    claimed = guarantee.epsilon if epsilon is None else epsilon
+    rule = "finite" if epsilon is not None else f"given, because {policy.name} claims no finite one"
+    require("audit_exactly", "epsilon", rule, math.isfinite(claimed), claimed)
+    allowed = (guarantee.delta if epsilon is None else 0.0) if delta is None else delta
+    game = _Game(policy, environment, horizon)
+    pairs = environment.every_pair(guarantee.unit, horizon)
+    found = exact_audit(game.play, pairs, epsilon=claimed, delta=allowed)
+    return dataclasses.replace(found, silent=game.noise == 0)
+
+
+def _table_words(*place: Any) -> Any:
+    return tuple(map(np.uint64, philox(*place)))
+
+
+class _Chosen:
+    """Draws of the audit's choice in place of a tape's."""
+
+    def __init__(self) -> None:
+        self.begin(Draws([]))
+        self.instead = {
+            tapes.uniform: self.uniform,
+            tapes.noise_uniform: self.noise_uniform,
+            tapes.noise_word: self.no_words,
+            exact.happens: self.happens,
+            exact.whole: self.whole,
+            exact.secure_below: self.secure_below,
+            exact.below: self.no_grid,
+            exact.secure_laplace: self.no_grid,
+            exact.secure_gaussian: self.no_grid,
+            staircase._stairs: self.no_grid,
+            subset_selection._below: self.below,
+            variates.block: self.block,
+            philox: _table_words,
+            to_unit: self.to_unit,
+            to_open_unit: self.to_unit,
+        }
+
+    def begin(self, draws: Draws) -> None:
+        """Begin a path."""
+        self.draws, self.reads = draws, 0
+
+    def end(self, tape: Tape) -> None:
+        """Make sure that nothing was drawn from the tape itself."""
+        if int(tape.reads.sum()) != self.reads:
+            raise ContinuousDrawError("it draws from the tape where that cannot be followed")
+
+    def uniform(self, tape: Any, t: Any, index: Any, purpose: Any) -> Any:
+        tape.reads[0] += 1
+        self.reads += 1
+        return self.draws.uniform()
+
+    def noise_uniform(self, tape: Any, t: Any, index: Any, purpose: Any) -> Any:
+        self.drawn(tape, t, index, purpose)
+        return self.draws.uniform()
+
+    def drawn(self, tape: Any, t: Any, index: Any, purpose: Any) -> None:
+        drawn(tape, t, index, purpose, 1)
+        self.reads += 1
+
+    def happens(self, tape: Any, t: Any, index: Any, purpose: Any, probability: Any) -> bool:
+        self.drawn(tape, t, index, purpose)
+        exactly = Fraction(float(probability))
+        if tape.kind == SECURE:
+            exactly = Fraction(math.floor(exactly * 2**53), 2**53)
+        return self.draws.happens(exactly)
+
+    def whole(self, tape: Any, t: Any, index: Any, purpose: Any, n: Any) -> Any:
+        self.drawn(tape, t, index, purpose)
+        return self.draws.uniform() * n
+
+    def secure_below(self, tape: Any, t: Any, index: Any, purpose: Any, n: Any, k: Any) -> int:
+        return int(self.draws.uniform() * n)
+
+    def below(self, tape: Any, t: Any, index: Any, purpose: Any, k: Any, n: Any) -> Any:
+        return int(self.draws.uniform() * n), k + 1
+
+    def block(self, source: Any, purpose: Any, t: Any, j: Any, k: Any) -> Any:
+        return tuple(self.draws.uniform() for _ in range(4))
+
+    def to_unit(self, word: Any) -> Any:
+        # Words of a table are numbers: what would happen is not up to chance here.
+        return word if isinstance(word, Draw) else to_unit(word)
+
+    def no_words(self, *_: Any) -> Any:
+        raise ContinuousDrawError("its sampler works on the words of a tape")
+
+    def no_grid(self, *_: Any) -> Any:
+        raise ContinuousDrawError("its noise lies on a grid of far more steps than can be followed")
+
+
+def _tape(secure: bool) -> Tape:
+    return Tape(
+        SECURE if secure else SEEDED,
+        np.zeros(8, np.uint64),
+        np.empty((0, 0, 0)),
+        np.zeros(2, np.int64),
+        np.full(_WIDEST, np.nan),
+        np.empty((0, 3), np.int64),
+    )
+
+
+class _Game:
+    """A policy that is played again and again, with draws of the audit's choice."""
+
+    def __init__(self, policy: AnyPolicy, environment: AnyEnvironment, horizon: int) -> None:
+        self.policy, self.environment, self.horizon = policy, environment, horizon
+        self.chosen = _Chosen()
+        self.prepared: dict[int, Any] = {}
+        self.noise = 0
+        """How many draws of noise a path took, at most."""
+
+    def play(self, table: Any, draws: Draws) -> tuple[float | None, ...]:
+        """Play on a table and return what was released and decided."""
+        if id(table) not in self.prepared:
+            self.prepared[id(table)] = self.prepare(table)
+        program, arguments, tape, trace, buffer, fresh = self.prepared[id(table)]
+        np.copyto(buffer, fresh)
+        self.chosen.begin(draws)
+        program(*arguments)
+        self.chosen.end(tape)
+        self.noise = max(self.noise, int(tape.reads[1]))
+        seen = (*tape.log[: tape.reads[1]].tolist(), *np.ravel(trace.decisions).tolist())
+        # What was not sent is not-a-number, which equals nothing; None equals None.
+        return tuple(None if math.isnan(x) else x for x in seen)
+
+    def prepare(self, table: Any) -> Any:
+        """Return a game on one table, ready to be played from its beginning."""
+        rounds = np.array([self.horizon], np.int64)
+        trace = self.environment.trace(self.horizon, rounds, record=True)
+        parts = self.policy.start(table), trace, _tape(self.policy.secure)
+        (state, trace, tape), buffer = in_one_buffer(parts)
+        play, rest = self.policy.program(state, table, tape, trace)
+        program = interpreted(play, self.chosen.instead)
+        return program, (*rest, 0, self.horizon), tape, trace, buffer, buffer.copy()
+
+
+def audit_mechanism_exactly(
+    mechanism: Mechanism, *, epsilon: float | None = None, delta: float | None = None
+) -> ExactResult:
+    """Return the epsilon of one use of a mechanism, over its worst pairs of values.
+
+    Examples
+    --------
+    >>> from tacit.privacy import UnaryEncoding
+    >>> round(audit_mechanism_exactly(UnaryEncoding(epsilon=1.0, options=3)).found, 9)
+    1.0
+    """
+    chosen, kind = _Chosen(), type(mechanism)
+    methods: dict[str, Any] = {
+        name: interpreted(method, chosen.instead)
+        for name in dir(kind)
+        if name.startswith("_")
+        and not name.startswith("__")
+        and isinstance(method := getattr(kind, name), types.FunctionType)
+    }
+    methods["channel"] = functools.cache(kind.channel)
+    twin = copy.copy(mechanism)
+    object.__setattr__(twin, "__class__", type(kind.__name__, (kind,), methods))
+
+    def play(value: Any, draws: Draws) -> tuple[float, ...]:
+        chosen.begin(draws)
+        values = np.atleast_1d(np.asarray(value, float))
+        out, tape = np.empty((1, values.size)), _tape(mechanism.secure)
+        twin._fill(tape, values, out)
+        chosen.end(tape)
+        return tuple(out[0].tolist())
+
+    allowed = getattr(mechanism, "delta", 0.0) if epsilon is None else 0.0
+    return exact_audit(
+        play,
+        [Neighbours(*pair) for pair in mechanism.worst_pairs()],
+        epsilon=mechanism.epsilon if epsilon is None else epsilon,
+        delta=allowed if delta is None else delta,
+    )

@@ -1,0 +1,165 @@
+"""The audit of what leaves real clients over HTTP: the bytes, and when they arrive.
+
+A true claim is refuted with probability at most ALPHA in each audit; with this many visitors a halved
+threshold stays unnoticed with probability 3e-6 (4.5 standard errors).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+from clients.node import node
+from clients.wire import Wire
+from tacit.client import AsyncClient
+from tacit.device import instructions
+from tacit.privacy.auditing import audit, epsilon_lower_bound
+
+ALPHA = 1e-4
+AFTER = 1.5
+ASKED = instructions.randomized_response(1.0)
+NAMES = ("value", "seconds after its time")
+
+
+def service(sent):
+    """Answer as the service does, and do nothing else."""
+    report_at = time.time() + AFTER
+    if sent.path.endswith("/reports"):
+        return {"status": "learned"}
+    return {
+        "option": "red",
+        "probability": 0.5,
+        "report_at": report_at,
+        "instructions": ASKED,
+    }
+
+
+def halved(asked):
+    truth, lie = asked["answer"]["weights"]
+    return {**asked, "answer": {**asked["answer"], "weights": [truth + lie - lie // 2, lie // 2]}}
+
+
+class Lying(httpx.AsyncBaseTransport):
+    """Hands a device instructions whose threshold is halved."""
+
+    def __init__(self) -> None:
+        self._real = httpx.AsyncHTTPTransport()
+
+    async def handle_async_request(self, request):
+        answer = await self._real.handle_async_request(request)
+        if not request.url.path.endswith("/decisions"):
+            return answer
+        said = json.loads(await answer.aread())
+        await answer.aclose()
+        return httpx.Response(200, json={**said, "instructions": halved(said["instructions"])})
+
+
+async def python_crowd(url, visitors, kind):
+    """What `crowd.ts` does, with the Python client: devices that decide many times."""
+    clicked, devices, rng = {}, 32, random.SystemRandom()
+
+    async def click(client, decision):
+        await asyncio.sleep(rng.random() * 0.8 * (decision.report_at - time.time()))
+        if clicked[decision.id]:
+            client.reward(decision, 1.0)
+            if kind == "hasty":
+                client.outbox._run("UPDATE owed SET due = 0 WHERE id = ?", decision.id)
+                await client.flush()
+
+    async def device(mine):
+        transport = Lying() if kind == "halved" else httpx.AsyncHTTPTransport()
+        client = AsyncClient(url, "news", token="t", max_epsilon=2.0, transport=transport)
+        sending, clicks = asyncio.create_task(client.send_when_due()), []
+        for _ in range(mine):
+            decision = await client.decide()
+            clicked[decision.id] = rng.random() < 0.5
+            await client.shown(decision)
+            clicks.append(asyncio.create_task(click(client, decision)))
+        await asyncio.gather(*clicks)
+        while client.outbox.owed(client.place):
+            await asyncio.sleep(0.02)
+        sending.cancel()
+        await transport.aclose()
+
+    await asyncio.gather(*(device(visitors // devices) for _ in range(devices)))
+    return clicked
+
+
+def crowd(language, visitors, kind):
+    """Return what arrived of visitors who did not click and of visitors who did, a row each."""
+    with Wire(service) as wire:
+        url = f"http://127.0.0.1:{wire.port}"
+        if language == "python":
+            clicked = asyncio.run(python_crowd(url, visitors, kind))
+        else:
+            done = node("tests/crowd.ts", url, str(visitors), kind)
+            assert done.returncode == 0, done.stderr
+            clicked = json.loads(done.stdout)
+        decided = {json.loads(sent.body)["id"]: sent.at for sent in wire.posts("/decisions")}
+        rows = {id: [] for id in clicked}
+        for sent in wire.posts("/reports"):
+            report = json.loads(sent.body)
+            late = sent.at - decided[report["id"]] - AFTER
+            rows[report["id"]].append((report["value"], late))
+    assert all(len(each) == 1 for each in rows.values())
+    return [np.array([rows[id][0] for id in rows if clicked[id] == side]) for side in (False, True)]
+
+
+def audited(sides, epsilon, columns):
+    """Audit recorded rows, each of which is looked at once."""
+    fresh = [iter(np.random.default_rng(0).permutation(side[:, columns])) for side in sides]
+    runs = min(map(len, sides)) - 2
+
+    def run(side, n, _):
+        return np.array([next(fresh[side]) for _ in range(n)])
+
+    names = [NAMES[column] for column in columns]
+    return audit(run, 0, 1, epsilon=epsilon, runs=runs, alpha=ALPHA, low_bits=False, names=names)
+
+
+def bound_by_values(sides):
+    """Bound epsilon from below by the two events of a bit, so that no run is spent on a search."""
+    n = min(map(len, sides))
+    silent, clicked = (int(side[:n, 0].sum()) for side in sides)
+    bounds = [
+        epsilon_lower_bound(*hits, n, delta=0.0, alpha=ALPHA / 2)
+        for hits in ((clicked, silent), (n - silent, n - clicked))
+    ]
+    return float(max(bounds))
+
+
+def not_refuted(sides):
+    assert bound_by_values(sides) <= 1.0
+    assert audited(sides, 1.0, [0, 1]).verdict == "not refuted"
+    assert audited(sides, 0.0, [1]).verdict == "not refuted"
+
+
+def test_what_leaves_the_typescript_client_is_not_refuted(packages):
+    not_refuted(crowd("typescript", 1280, "real"))
+
+
+def test_a_halved_threshold_is_refuted(packages):
+    assert bound_by_values(crowd("typescript", 1280, "halved")) > 1.0
+
+
+def test_what_leaves_the_python_client_is_not_refuted():
+    not_refuted(crowd("python", 320, "real"))
+
+
+@pytest.mark.soak
+def test_the_same_in_python_with_as_many_visitors():
+    not_refuted(crowd("python", 1280, "real"))
+    assert bound_by_values(crowd("python", 1280, "halved")) > 1.0
+
+
+@pytest.mark.parametrize("language", ["typescript", "python"])
+def test_sending_on_click_is_refuted(language, packages):
+    found = audited(crowd(language, 192, "hasty"), 1.0, [1])
+    assert found.refuted
+    assert found.left_scores.min() > -0.1 > found.right_scores.min()

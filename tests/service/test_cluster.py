@@ -1,0 +1,238 @@
+"""Several processes on one PostgreSQL database: owners, forwarding, take-over; nothing is lost."""
+
+from __future__ import annotations
+
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import httpx
+import pytest
+
+from service.conftest import LOCAL
+from service.processes import NEWS, Clients, Process
+
+MANY = {**LOCAL, "max_open": 1_000_000}
+
+
+class Cluster:
+    """Processes on one schema."""
+
+    def __init__(self, folder, server) -> None:
+        self.folder, self.server, self.schema = folder, server, server.fresh()
+        self.address = server.address(self.schema)
+        self.first = self.serve()
+        self.headers = {"authorization": f"Bearer {self.first.token}"}
+
+    def serve(self) -> Process:
+        return Process(self.folder, self.address, "--beside", str(self.folder / "outside"))
+
+    def call(self, process, method, path, body=None, **headers):
+        url = process.url + path
+        return httpx.request(
+            method, url, json=body, headers={**self.headers, **headers}, timeout=20
+        )
+
+    def run(self, statement):
+        with self.server.connect(self.schema) as db:
+            return db.execute(statement)
+
+
+@pytest.fixture
+def cluster(tmp_path, postgres):
+    return Cluster(tmp_path, postgres)
+
+
+def until(true, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "it never came true"
+        time.sleep(0.05)
+
+
+def test_whoever_is_asked_passes_it_on(cluster):
+    one, two = cluster.first, cluster.serve()
+    call = cluster.call
+    assert two.token is None
+    assert call(one, "POST", "/v1/experiments", LOCAL).status_code == 201
+    assert call(two, "POST", "/v1/experiments", {**LOCAL, "name": "other"}).status_code == 201
+    assert call(two, "POST", "/v1/experiments", LOCAL).status_code == 409
+
+    decision = call(two, "POST", f"{NEWS}/decisions", {"id": "a", "shown": True})
+    assert decision.status_code == 200
+    assert call(one, "POST", f"{NEWS}/decisions", {"id": "a", "shown": True}).json() == (
+        decision.json()
+    )
+    other = call(one, "POST", f"{NEWS}/decisions", {"id": "a", "eligible": ["red"]})
+    assert other.status_code == 409
+    assert other.headers["content-type"] == "application/problem+json"
+    report = {"v": 1, "id": "a", "value": 1}
+    assert call(two, "POST", f"{NEWS}/reports", report).json()["status"] == "learned"
+    assert call(one, "POST", f"{NEWS}/reports", report).json()["status"] == "repeated"
+
+    for each in (one, two):
+        listed = call(each, "GET", "/v1/experiments").json()["experiments"]
+        assert [row["name"] for row in listed] == ["news", "other"]
+        flags = call(each, "POST", "/ofrep/v1/evaluate/flags", {"context": {"targetingKey": "x"}})
+        assert [flag["key"] for flag in flags.json()["flags"]] == ["news", "other"]
+        tag = flags.headers["etag"]
+        again = {"context": {"targetingKey": "x"}}
+        same = call(each, "POST", "/ofrep/v1/evaluate/flags", again, **{"if-none-match": tag})
+        assert same.status_code == 304
+        assert call(each, "GET", "/v1/experiments/nothing").status_code == 404
+        assert call(each, "GET", NEWS, authorization="Bearer wrong").status_code == 401
+        large = {"id": "b", "person": "x" * 2_000_000}
+        assert call(each, "POST", f"{NEWS}/decisions", large).status_code == 413
+        assert call(each, "GET", "/readyz").status_code == 200
+
+    command = [sys.executable, "-m", "tacit", "token", "create", "--store", cluster.address, "shop"]
+    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    shop = f"Bearer {made.stdout.strip()}"
+    until(lambda: call(two, "GET", NEWS, authorization=shop).status_code == 200)
+    assert call(two, "PATCH", NEWS, {"mode": "off"}, authorization=shop).status_code == 403
+
+    # Whoever does not know the secret of the database is not listened to.
+    for (address,) in cluster.run("SELECT address FROM servers").fetchall():
+        host, port = address.split(":")
+        with socket.create_connection((host, int(port)), timeout=5) as stranger:
+            assert len(stranger.recv(32)) == 32
+            stranger.sendall(bytes(64) + b"\x00\x00\x00\x10" + bytes(16))
+            assert stranger.recv(1) == b""
+
+    begun = time.monotonic()
+    assert one.kill(signal.SIGTERM) == 0
+    assert time.monotonic() - begun < 6
+    answer = call(two, "POST", f"{NEWS}/decisions", {"id": "a", "shown": True})
+    assert answer.json()["option"] == decision.json()["option"]
+    assert two.kill(signal.SIGTERM) == 0
+
+
+def test_another_key_of_pseudonyms_is_refused(cluster, tmp_path):
+    command = [sys.executable, "-m", "tacit", "serve", "--store", cluster.address, "--port", "0"]
+    elsewhere = str(tmp_path / "elsewhere")
+    refused = subprocess.run(
+        [*command, "--beside", elsewhere], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert refused.returncode == 2
+    assert "key of pseudonyms" in refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1
+    cluster.first.kill()
+
+
+def test_a_silent_owner_is_replaced_and_wakes_up_powerless(cluster):
+    sleeper, heir = cluster.first, cluster.serve()
+    call = cluster.call
+    call(sleeper, "POST", "/v1/experiments", LOCAL)
+    assert call(heir, "POST", f"{NEWS}/decisions", {"id": "before"}).status_code == 200
+    sleeper.process.send_signal(signal.SIGSTOP)
+    # It holds its lock and does not answer: one is told to come back.
+    waiting = call(heir, "POST", f"{NEWS}/decisions", {"id": "while"})
+    assert waiting.status_code == 503
+    assert waiting.headers["retry-after"]
+    cluster.run(
+        "UPDATE servers SET seen = seen - interval '1 hour' WHERE seen IN"
+        " (SELECT min(seen) FROM servers)"
+    )
+    until(lambda: call(heir, "POST", f"{NEWS}/decisions", {"id": "while"}).status_code == 200)
+    made = call(heir, "POST", f"{NEWS}/decisions", {"id": "while"}).json()
+    sleeper.process.send_signal(signal.SIGCONT)
+    # What it was asked before it slept it cannot commit; what it is asked now it passes on.
+    until(lambda: call(sleeper, "GET", NEWS).status_code == 200)
+    assert call(sleeper, "POST", f"{NEWS}/decisions", {"id": "while"}).json() == made
+    assert call(sleeper, "POST", f"{NEWS}/decisions", {"id": "after"}).status_code == 200
+    found = call(heir, "GET", f"{NEWS}/statistics").json()["options"]
+    assert sum(row["decided"] for row in found) == 3
+    sleeper.kill()
+    heir.kill()
+
+
+def kills(cluster, times):
+    processes = [cluster.first, cluster.serve()]
+    clients = Clients(cluster.first.token)
+    made = cluster.call(cluster.first, "POST", "/v1/experiments", MANY)
+    assert made.status_code == 201
+    clients.urls = [each.url for each in processes]
+    clients.start()
+    slowest = 0.0
+    try:
+        for i in range(times):
+            chance = random.Random(i)
+            clients.until_more(chance.randint(5, 25))
+            gone = chance.randrange(2)
+            processes[gone].kill()
+            clients.urls = [processes[1 - gone].url]
+            slowest = max(slowest, clients.until_more(5))
+            processes[gone] = cluster.serve()
+            clients.urls = [each.url for each in processes]
+    finally:
+        clients.stop()
+    assert len(clients.reported) >= 10 * times
+    assert slowest < 25
+    clients.check(processes[0].url)
+    for each in processes:
+        assert each.kill(signal.SIGTERM) == 0
+
+
+def test_kill_9_of_either_process_under_load(cluster):
+    kills(cluster, 10)
+
+
+@pytest.mark.soak
+def test_kill_9_of_either_process_for_long(cluster):
+    kills(cluster, 200)
+
+
+def test_a_database_that_restarts_under_load(cluster, postgres):
+    processes = [cluster.first, cluster.serve()]
+    clients = Clients(cluster.first.token)
+    cluster.call(cluster.first, "POST", "/v1/experiments", MANY)
+    clients.urls = [each.url for each in processes]
+    clients.start()
+    try:
+        for how in ("immediate", "fast"):
+            clients.until_more(20)
+            postgres.stop(how)
+            time.sleep(0.5)
+            postgres.start()
+            clients.until_more(20)
+    finally:
+        clients.stop()
+    assert len(clients.reported) >= 80
+    clients.check(processes[1].url)
+    for each in processes:
+        assert each.kill(signal.SIGTERM) == 0
+
+
+def test_an_old_dump_is_refused_until_it_is_called_one(cluster, tmp_path):
+    process, call = cluster.first, cluster.call
+    call(process, "POST", "/v1/experiments", {**LOCAL, "budget": {"ever": 3.0}})
+    ask = {"person": "ann", "shown": True}
+    assert call(process, "POST", f"{NEWS}/decisions", ask).json()["instructions"]
+    cluster.server.dump(cluster.schema, tmp_path / "dump.sql")
+    for _ in range(2):
+        assert call(process, "POST", f"{NEWS}/decisions", ask).json()["instructions"]
+    process.kill(signal.SIGTERM)
+    cluster.server.put_back(cluster.schema, tmp_path / "dump.sql")
+    place = ["--store", cluster.address, "--beside", str(tmp_path / "outside")]
+    tacit = [sys.executable, "-m", "tacit"]
+    refused = subprocess.run(
+        [*tacit, "serve", *place, "--port", "0"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert refused.returncode == 2
+    assert "old copy" in refused.stderr
+    said = subprocess.run(
+        [*tacit, "service", "restore", *place], capture_output=True, text=True, check=True
+    )
+    assert "old copy was restored" in said.stdout
+    process = cluster.serve()
+    # What the lost history may have spent is spent: nothing is left of 3.
+    assert call(process, "POST", f"{NEWS}/decisions", ask).json()["reason"] == "budget"
+    assert "old copy was restored" in call(process, "GET", NEWS).json()["sentence"]
+    process.kill()

@@ -1,0 +1,223 @@
+"""Exact audits: every discrete policy of the registry costs what it states, to nine digits."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from battery.cases import Case, cases
+from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Corruption
+from tacit.cli import app
+from tacit.diffusion import ChangingTruth
+from tacit.dynamics import SocialOptions
+from tacit.networks import complete
+from tacit.privacy import Neighbours
+from tacit.privacy.auditing.enumeration import (
+    ContinuousDrawError,
+    Draws,
+    exact_audit,
+    outputs_of,
+)
+from tacit.privacy.auditing.mechanisms import mechanism_kinds, mechanism_named
+from tacit.simulation.exact_audits import audit_exactly, audit_mechanism_exactly
+from tacit.users import Synthetic
+
+FINITE = {
+    "asymmetric-response": {"keep_one": 0.75, "keep_zero": 0.6},
+    "k-ary-response": {"epsilon": 1.0, "options": 4},
+    "piecewise": {"epsilon": 1.0},
+    "randomized-response": {"epsilon": 1.0},
+    "subset-selection": {"epsilon": 1.0, "options": 5},
+    "unary-encoding": {"epsilon": 1.0, "options": 3},
+}
+"""Mechanisms of few outcomes; all others draw from a continuum or from a fine grid."""
+OTHERS = {
+    "binary-tree": {"epsilon": 1.0, "horizon": 2},
+    "square-root-toeplitz": {"epsilon": 1.0, "delta": 1e-6, "horizon": 2},
+    "bounded-noise": {"epsilon": 1.0, "bound": 6.0},
+    "clamped-laplace": {"epsilon": 1.0, "low": 0.0, "high": 1.0},
+    "gaussian": {"epsilon": 1.0, "delta": 1e-6},
+    "l2-ball": {"epsilon": 1.0, "dimension": 2},
+    "l2-calibrated-laplace": {"epsilon": 1.0, "dimension": 2},
+    "laplace": {"epsilon": 1.0},
+    "staircase": {"epsilon": 1.0},
+}
+SMALL = {
+    "arms": (Bernoulli(means=(0.3, 0.7)), {}, 3),
+    "users": (Synthetic(n_users=1, dimension=2, n_items=1, n_shown=1), {}, 1),
+    "diffusion": (ChangingTruth(n_states=2, network=complete(1)), {"block": 1}, 1),
+    "dynamics": (SocialOptions(qualities=(0.9, 0.1), network=complete(1)), {"tokens": 1}, 1),
+}
+BERNOULLI = SMALL["arms"][0]
+
+
+def small(case: Case):
+    environment, changes, horizon = SMALL[case.kind.setting]
+    known = {f.name for f in dataclasses.fields(case.kind)}
+    changes = {name: value for name, value in changes.items() if name in known}
+    return environment, case.build(environment, horizon, **changes), horizon
+
+
+def private_cases():
+    """Every case of the registry that states a finite epsilon."""
+    found = []
+    for case in cases():
+        _, policy, horizon = small(case)
+        guarantee = policy.guarantee(horizon)
+        if guarantee.private and 0 < guarantee.epsilon < math.inf:
+            found.append(case)
+    return found
+
+
+def discrete(policy) -> bool:
+    held = policy.mechanisms or ()
+    kinds = tuple(mechanism_kinds()[name] for name in FINITE)
+    counted = getattr(policy, "engine", "") == "crowd"  # no message is drawn, only their counts
+    return all(isinstance(mechanism, kinds) for mechanism in held) and not counted
+
+
+def less_private(policy):
+    """Return the same policy with twice the epsilon, the noise of a twin that cheats."""
+    hidden = getattr(policy, "privacy", None)
+    if hidden is not None:
+        loose = dataclasses.replace(hidden, epsilon=2 * hidden.epsilon)
+        return dataclasses.replace(policy, privacy=loose, epsilon=None)
+    return dataclasses.replace(policy, epsilon=2 * policy.epsilon)
+
+
+def test_every_mechanism_is_known_to_be_finite_or_not():
+    assert {*FINITE, *OTHERS} == set(mechanism_kinds())
+
+
+@pytest.mark.parametrize("name", FINITE)
+def test_a_finite_mechanism_costs_what_its_release_says(name):
+    mechanism = mechanism_named(name, FINITE[name])
+    found = audit_mechanism_exactly(mechanism)
+    assert not found.refuted, found.sentence()
+    assert found.found == pytest.approx(mechanism.release.epsilon, rel=1e-9)
+    for epsilon in (0.0, 0.3 * found.found, found.found):
+        assert found.delta_at(epsilon) == pytest.approx(mechanism.release.delta(epsilon), abs=1e-9)
+    assert audit_mechanism_exactly(mechanism, epsilon=found.found / 2).refuted
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-3, 9.0, 30.0])
+def test_the_ends_of_the_range_of_epsilon_hold_too(epsilon):
+    for name in ("randomized-response", "unary-encoding", "subset-selection", "k-ary-response"):
+        options = {} if name == "randomized-response" else {"options": 3}
+        found = audit_mechanism_exactly(mechanism_named(name, {"epsilon": epsilon, **options}))
+        assert found.found <= epsilon * (1 + 1e-9), (name, found.found)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_any_other_mechanism_is_refused_and_not_guessed(name):
+    with pytest.raises(ContinuousDrawError, match="audit by sampling"):
+        audit_mechanism_exactly(mechanism_named(name, OTHERS[name]))
+
+
+@pytest.mark.parametrize("case", private_cases(), ids=lambda case: case.name)
+def test_every_discrete_policy_costs_exactly_what_it_states(case):
+    environment, policy, horizon = small(case)
+    stated = policy.guarantee(horizon)
+    if not discrete(policy):
+        try:
+            found = audit_exactly(policy, environment, horizon=horizon)
+        except ContinuousDrawError:
+            return
+        assert found.verdict == "nothing was released"
+        return
+    found = audit_exactly(policy, environment, horizon=horizon)
+    assert not found.refuted, found.sentence()
+    assert found.found == pytest.approx(stated.epsilon, rel=1e-9), found.sentence()
+    cheat = audit_exactly(
+        less_private(policy), environment, horizon=horizon, epsilon=stated.epsilon
+    )
+    assert cheat.verdict == "refuted", cheat.sentence()
+
+
+def test_probabilities_are_those_of_the_binomial_written_out():
+    """Two draws of a quarter: (1/4)^2, twice 3/16, 9/16, without any rounding."""
+
+    def hits(draws: Draws) -> int:
+        return draws.happens(0.25) + draws.happens(Fraction(1, 4))
+
+    ninth = outputs_of(hits)
+    assert ninth == {2: Fraction(1, 16), 1: Fraction(6, 16), 0: Fraction(9, 16)}
+
+
+def test_a_draw_can_be_scaled_compared_and_rounded_down():
+    def number(draws: Draws) -> int:
+        u = draws.uniform()
+        if u < np.float64(0.5):
+            return int((u - 0.25) * 8 + 2)
+        return 10 + (1.0 - u) // 0.25
+
+    assert outputs_of(number) == {
+        **{n: Fraction(1, 8) for n in range(4)},
+        10: Fraction(1, 4),
+        11: Fraction(1, 4),
+    }
+
+
+def test_what_cannot_be_followed_is_refused():
+    for use in (float, math.log, lambda u: u * u, np.log, lambda u: int(u * 10**6)):
+        with pytest.raises(ContinuousDrawError):
+            outputs_of(lambda draws, use=use: use(draws.uniform()))
+    with pytest.raises(ValueError, match="at most 1,000 paths"):
+        outputs_of(lambda draws: tuple(draws.happens(0.5) for _ in range(16)), limit=1000)
+
+
+def test_what_only_one_input_can_show_has_no_epsilon():
+    found = exact_audit(
+        lambda secret, draws: secret if draws.happens(0.01) else -1,
+        [Neighbours(0, 1, "0 against 1")],
+        epsilon=3.0,
+    )
+    assert found.found == math.inf
+    assert found.excess == pytest.approx(0.01)
+    within = exact_audit(
+        lambda secret, draws: secret if draws.happens(0.01) else -1,
+        [Neighbours(0, 1, "0 against 1")],
+        epsilon=3.0,
+        delta=0.01,
+    )
+    assert within.verdict == "true of this game"
+
+
+def test_a_policy_without_noise_has_no_epsilon_and_one_that_waits_released_nothing():
+    assert audit_exactly(UCB1(n_arms=2), BERNOULLI, epsilon=1.0).found == math.inf
+    gap = GAP(n_arms=2, epsilon=1.0, horizon=2000)
+    assert audit_exactly(gap, BERNOULLI).verdict == "nothing was released"
+
+
+def test_arms_with_responses_of_their_own_cost_what_the_worst_one_costs():
+    corruption = Corruption(values=((0.25, 0.75), (0.9, 0.6)))
+    policy = KLUCBCF(n_arms=2, corruption=corruption)
+    found = audit_exactly(policy, BERNOULLI, horizon=2)
+    assert found.found == pytest.approx(math.log(0.4 / 0.1), rel=1e-9)
+    assert found.found == pytest.approx(policy.guarantee(2).epsilon, rel=1e-9)
+
+
+def test_too_large_a_table_is_refused_before_it_is_tried():
+    with pytest.raises(ValueError, match="horizon <= 4 for 2 arms"):
+        audit_exactly(KLUCBCF(n_arms=2, epsilon=1.0), BERNOULLI, horizon=5)
+
+
+def test_the_command_line_says_it_in_one_sentence_and_by_its_exit_code():
+    def run(*words):
+        return CliRunner().invoke(app, ["audit", *words, "--exact"])
+
+    done = run("klucb-cf:epsilon=1", "--horizon", "2")
+    assert done.exit_code == 0
+    assert "epsilon is exactly 1 over all 32 pairs" in done.output
+    assert run("klucb-cf:epsilon=2", "--horizon", "2", "--epsilon", "1").exit_code == 1
+    assert run("gap:epsilon=1").exit_code == 3
+    done = run("unary-encoding:epsilon=1,options=3", "--json")
+    assert json.loads(done.output)["verdict"] == "true of this game"
+    for words in (["laplace:epsilon=1"], ["klucb-cf:epsilon=1", "--runs", "10"]):
+        assert isinstance(run(*words).exception, ValueError)
