@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.dp_imed import release
+from tacit.arms.dp_imed import next_size, release
 from tacit.arms.graph_environments import closed_rows
 from tacit.arms.growing_blocks import (
     FULL,
@@ -34,7 +34,7 @@ from tacit.arms.growing_blocks import (
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.identification import Identifying, Named, Seen, released_error
 from tacit.arms.private_divergence import private_divergence
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.compiled import kernel
 
 __all__ = ["DPTopTwo"]
@@ -64,7 +64,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPTopTwo(BlockPolicy, Identifying):
+class DPTopTwo(BlockPolicy[State], Identifying):
     """Pull the leader or its closest challenger, judged by noised block sums, to identify the best arm.
 
     Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
@@ -100,9 +100,14 @@ class DPTopTwo(BlockPolicy, Identifying):
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), 0, np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    @property
+    def first_size(self) -> int:
+        """As many as make the noise half of what it can hide."""
+        return math.ceil(2.0 / self.epsilon)
+
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        blocks = self._blocks(closed_rows(self.n_arms), first=math.ceil(2.0 / self.epsilon))
+        blocks = self._blocks(closed_rows(self.n_arms))
         return State(blocks, np.zeros(self.n_arms, np.int64), np.zeros(2, np.int64))
 
     def best_arm(self, state: State) -> Named:
@@ -176,17 +181,11 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in a reward."""
-    take_in(state.blocks, tape, t, arm, reward)
-
-
-@kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
         arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+        take_in(state.blocks, tape, t, arm, observe(table, trace, t, arm))
 
 
-DPTopTwo.act, DPTopTwo.learn, DPTopTwo.run = act, learn, run
+DPTopTwo.act, DPTopTwo.run, DPTopTwo.next_size = act, run, next_size

@@ -8,13 +8,11 @@ most 0.05 then names a wrong arm in one run of 20 at most, whatever the rewards 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
 from functools import cache
 from typing import Any, NamedTuple
 
 from tacit.arms.kl import negative_entropy, upper_root
-from tacit.arms.policy import ArmsPolicy
 from tacit.compiled import kernel
 
 __all__ = ["Identifying", "Named", "Seen", "noise_reach", "pooled_cost", "released_error"]
@@ -28,9 +26,8 @@ class Named(NamedTuple):
     """How likely a wrong arm is ever named with this much evidence; 1 where nothing is known."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Identifying(ArmsPolicy):
-    """A policy that can say which arm is best."""
+class Identifying(ABC):
+    """What a policy offers that can say which arm is best."""
 
     @abstractmethod
     def best_arm(self, state: Any) -> Named:

@@ -20,10 +20,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import Corruption, corrupted, corruption_of
+from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.identification import Identifying, Named, pooled_cost
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 
@@ -33,10 +33,7 @@ __all__ = ["TopTwoCF"]
 class Rule(NamedTuple):
     """What the kernels need."""
 
-    private: int
-    """1 if feedback is corrupted, 0 if it is the reward."""
-    ends: NDArray[np.float64]
-    """Shape (1, 2): g(0) and g(1)."""
+    feedback: Feedback
     all_arms: NDArray[np.int64]
     """Shape (K,)."""
 
@@ -53,7 +50,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TopTwoCF(LocalPolicy, Identifying):
+class TopTwoCF(LocalPolicy[State], Identifying):
     """Pull the leader or its closest challenger, judged by corrupted bits, to identify the best arm.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward.
@@ -82,7 +79,6 @@ class TopTwoCF(LocalPolicy, Identifying):
     name: ClassVar[str] = "top-two-cf"
     summary: ClassVar[str] = "which arm is best: leader and challenger, from locally private bits"
     paper: ClassVar[str] = "after Jourdan et al. 2022"
-    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 
     n_arms: Count
     epsilon: Positive | None = None
@@ -90,19 +86,12 @@ class TopTwoCF(LocalPolicy, Identifying):
     def __post_init__(self) -> None:
         check(self)
 
-    @property
-    def corruption_in_force(self) -> Corruption | None:
-        """The corruption, or None if the reward itself is observed."""
-        return corruption_of(self.epsilon, None)
-
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        corruption = self.corruption_in_force
-        ends = Corruption(values=((0.0, 1.0),)) if corruption is None else corruption
-        return Rule(int(corruption is not None), ends.ends(1), np.arange(self.n_arms))
+        return Rule(self.feedback, np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(np.zeros(K, np.int64), np.zeros(K), np.zeros(K, np.int64))
@@ -168,10 +157,7 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward, if private, and take the feedback in."""
-    feedback = reward
-    if rule.private == 1:
-        feedback = corrupted(rule.ends, tape, t, arm, reward)
-    take(rule, state, t, arm, feedback)
+    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
 
 
 @kernel
