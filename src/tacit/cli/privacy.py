@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -247,6 +248,8 @@ def _audited(target: str, environment: str | None, horizon: int | None, claim: A
             seed=claim["seed"],
         )
     policy, place = policy_and_environment(target, environment, horizon)
+    if not policy.compiled:
+        print(f"tacit: {policy.name} is plain Python, played one game at a time", file=sys.stderr)
     return audit_policy(policy, place, horizon=horizon, **claim)
 
 
