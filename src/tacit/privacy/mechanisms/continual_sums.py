@@ -29,7 +29,18 @@ from tacit.privacy.mechanisms.gaussian import DiscreteGaussianRelease, whole_sig
 from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import Tape
 
-__all__ = ["BALL", "GAUSSIAN", "LAPLACE", "NO_NOISE", "ContinualSum", "Grid", "LocalSum", "Stream"]
+__all__ = [
+    "BALL",
+    "GAUSSIAN",
+    "LAPLACE",
+    "LONGEST",
+    "NO_NOISE",
+    "ContinualSum",
+    "Grid",
+    "LocalSum",
+    "ReleasesSums",
+    "Stream",
+]
 
 NO_NOISE, LAPLACE, GAUSSIAN, BALL = range(4)
 """What a stream adds to a node of a tree, or to a step."""
@@ -133,7 +144,7 @@ class ContinualSum(Mechanism, ReleasesSums):
         return self.variance / self.sensitivity**2
 
     @property
-    def bits(self) -> str:
+    def out_of_reach(self) -> str:
         """Why whole numbers would not reach far enough, or nothing."""
         grid = self.grid
         if self.sensitivity < _LEAST * grid.step:

@@ -111,7 +111,7 @@ class SquareRootToeplitz(ContinualSum):
     @property
     def insecure_because(self) -> str:
         """Only where whole numbers would not reach far enough."""
-        return self.bits
+        return self.out_of_reach
 
     @cached_property
     def grid(self) -> Grid:
@@ -136,11 +136,11 @@ class SquareRootToeplitz(ContinualSum):
         return Stream(GAUSSIAN, 0, self.horizon, reversed_factor, whole, parts)
 
     @property
-    def bits(self) -> str:
+    def out_of_reach(self) -> str:
         """Why whole numbers would not reach far enough, or nothing."""
         if self.stream.parts < 2.0**20:
             return "its factored sums are longer than 2^52 steps of its grid"
-        return super().bits
+        return super().out_of_reach
 
     @property
     def depth(self) -> int:
