@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -99,6 +100,14 @@ class ContinualSum(Mechanism, ReleasesSums):
     `reach` is the largest absolute value of a coordinate, by default the sensitivity; on a secure
     tape items are clipped to it.
     """
+
+    scope: ClassVar[Mapping[str, Any]] = {
+        "unit": "reward",
+        "trust": "central",
+        "span": "run",
+        "pooled": True,
+        "not_protected": ("sending", "others", "server", "sums"),
+    }
 
     horizon: Count
     sensitivity: Positive = 1.0

@@ -36,7 +36,7 @@ from tacit.privacy.mechanisms.gaussian import (
     gaussian_scale,
     standard_normal,
 )
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.mechanisms.release import Array
 from tacit.tapes import NOISE, SECURE, Tape
 from tacit.vectors import dot
 
@@ -96,11 +96,6 @@ class SquareRootToeplitz(ContinualSum):
     def release(self) -> GaussianRelease:
         """One Gaussian release of the whole factored sequence."""
         return GaussianRelease(sensitivity=self.factored_sensitivity, scale=self.scale)
-
-    @property
-    def releases(self) -> tuple[tuple[Release, int], ...]:
-        """That release."""
-        return ((self.release, 1),)
 
     @property
     def secure_release(self) -> DiscreteGaussianRelease:
