@@ -80,7 +80,8 @@ PUBLIC = {
         CellResult Comparison Result Study StudyResult compare read run_study simulate
     """,
     "tacit.papers": """
-        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings papers
+        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings pages
+        papers
         reproduce reproductions
     """,
     "tacit.users": """
