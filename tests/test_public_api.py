@@ -80,7 +80,8 @@ PUBLIC = {
         CellResult Comparison Identified Result Study StudyResult compare identify read run_study simulate
     """,
     "tacit.papers": """
-        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings pages papers
+        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings pages
+        papers
         reproduce reproductions
     """,
     "tacit.users": """
