@@ -2,7 +2,8 @@
 
     python benchmarks/cost.py model         # seconds and bytes for an agent, a weight, a border, a round
     python benchmarks/cost.py predict       # from those: 10^9 agents on 100 machines, round by round
-    python benchmarks/cost.py crowd [LOG N] # crowd beside mixed in pieces at 10^7, then the map to 10^9
+    python benchmarks/cost.py crowd [LOG N] # crowd beside mixed in pieces at 10^7 agents
+    python benchmarks/cost.py map           # regret over epsilon up to 10^10 agents, by crowd
 
 Seconds are processor time of one thread of this machine.
 """
@@ -208,17 +209,20 @@ def crowd(log: int = 7, rounds: int = 40) -> None:
                 f"  after {t:3d} rounds, {name}: mixed {value:.5f}, crowd {mean:.5f} +- {sd:.5f} "
                 f"({(value - mean) / sd:+.1f} standard deviations)"
             )
+
+
+def regrets() -> None:
     print("regret after 2,000 rounds at the recommended beta (the paper's 0.505), by crowd")
     epsilons = (0.5, 1.0, 2.0, 4.0, math.inf)
-    for agents in (10**7, 10**8, 10**9):
-        found = regret_map(n_agents=(agents,), epsilons=epsilons, betas=(0.505,), repetitions=4)
+    for agents in (10**7, 10**8, 10**9, 10**10):
+        found = regret_map(n_agents=(agents,), epsilons=epsilons, betas=(0.505,), repetitions=20)
         cells = [f"{new:.4f} ({old:.4f})" for old, new in found.regret[0]]
         print(f"  {agents:13,}: " + "  ".join(cells), flush=True)
 
 
 def main() -> None:
     word, *rest = sys.argv[1:] or ["model"]
-    {"model": model, "predict": predict, "crowd": crowd}[word](*map(int, rest))
+    {"model": model, "predict": predict, "crowd": crowd, "map": regrets}[word](*map(int, rest))
 
 
 if __name__ == "__main__":

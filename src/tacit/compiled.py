@@ -45,9 +45,9 @@ from numba.core.registry import CPUDispatcher
 __all__ = [
     "INTERPRETED",
     "address_of",
-    "bound",
     "call",
     "evaluate",
+    "for_types",
     "interpreted",
     "kernel",
     "tell_compiling",
@@ -106,7 +106,7 @@ def kernel(
     return _compile(function, nogil=True, _nrt=False, forceinline=inlined)
 
 
-def bound(function: F, *examples: Any) -> F:
+def for_types(function: F, *examples: Any) -> F:
     """Return the machine code of a kernel for arguments of the types of `examples`.
 
     It skips the look-up of types, which costs more than a step of a policy; the caller must never

@@ -46,7 +46,7 @@ def test_p_imed_cf_is_its_box(epsilon, seed, environment):
     tape = seeded_tape(seed)
 
     def bit(t, a, r):
-        return r if epsilon is None else corrupted(policy.rule.ends, tape, t, a, r)
+        return r if epsilon is None else corrupted(policy.rule.feedback.ends, tape, t, a, r)
 
     decisions, restarts = oracle.p_imed_cf(
         3, T, lambda t, a: reward(table, t, a), bit, p=policy.rule.keep

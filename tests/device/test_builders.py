@@ -8,7 +8,7 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from tacit.device import MAX_EPSILON, Channel, facts, instructions
+from tacit.device import MAX_EPSILON, Channel, instructions, probabilities
 from tacit.device.instructions import MIN_EPSILON
 
 BUILDERS = {
@@ -107,17 +107,17 @@ def test_keeping_is_rounded_against_the_spender(keep):
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 3.0, 12.0])
 def test_probabilities_are_those_of_the_textbook(epsilon):
     grown = math.exp(epsilon)
-    told = facts.probabilities(instructions.k_ary(epsilon, 5), 3)
+    told = probabilities.probabilities(instructions.k_ary(epsilon, 5), 3)
     assert float(told[3]) == pytest.approx(grown / (grown + 4), rel=1e-9)
     assert float(told[0]) == pytest.approx(1 / (grown + 4), rel=1e-9)
-    p, q = facts.bit_probabilities(instructions.unary(epsilon, 5, optimised=True))
+    p, q = probabilities.bit_probabilities(instructions.unary(epsilon, 5, optimised=True))
     assert p == Fraction(1, 2)
     assert float(q) == pytest.approx(1 / (grown + 1), rel=1e-9)
-    p, q = facts.bit_probabilities(instructions.unary(epsilon, 5))
+    p, q = probabilities.bit_probabilities(instructions.unary(epsilon, 5))
     assert float(p) == pytest.approx(1 / (1 + math.exp(-epsilon / 2)), rel=1e-9)
     assert q == 1 - p
     asked = instructions.subset(epsilon, 12, size=3)
-    p, q = facts.bit_probabilities(asked)
+    p, q = probabilities.bit_probabilities(asked)
     # Ye and Barg: w e^eps / (w e^eps + k - w), and the rest of the w places is shared.
     assert float(p) == pytest.approx(3 * grown / (3 * grown + 9), rel=1e-9)
     assert float(q) == pytest.approx((3 - float(p)) / 11, rel=1e-9)
@@ -126,10 +126,10 @@ def test_probabilities_are_those_of_the_textbook(epsilon):
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_the_grid_of_the_piecewise_mechanism_has_its_variance(epsilon):
     asked = instructions.piecewise(epsilon, low=-1, high=1, default=0, cells=4096)
-    slope, intercept = map(float, facts.estimator(asked))
+    slope, intercept = map(float, probabilities.estimator(asked))
     h = math.exp(epsilon / 2)
     for reward in (-1.0, 0.0, 0.5):
-        told = facts.probabilities(asked, reward)
+        told = probabilities.probabilities(asked, reward)
         variance = sum(
             float(p) * (slope * value + intercept - reward) ** 2 for value, p in told.items()
         )
@@ -200,23 +200,23 @@ def test_defaults_of_the_reward():
         ),
         (lambda: instructions.identity(low=0, high=math.inf), r"identity: expected question.high"),
         (
-            lambda: facts.probabilities(instructions.discrete_laplace(1.0), 0),
+            lambda: probabilities.probabilities(instructions.discrete_laplace(1.0), 0),
             r"probabilities: expected an answer of finitely many values, got 'noise'",
         ),
         (
-            lambda: facts.probabilities(instructions.unary(1.0, 30), 0),
+            lambda: probabilities.probabilities(instructions.unary(1.0, 30), 0),
             r"probabilities: expected at most 65536 values, got 1073741824",
         ),
         (
-            lambda: facts.estimator(instructions.cuts(1.0, [0.5])),
+            lambda: probabilities.estimator(instructions.cuts(1.0, [0.5])),
             r"estimator: expected a question of levels and an answer linear in them, got 'window'",
         ),
         (
-            lambda: facts.estimator(instructions.asymmetric_response(0.5, 0.5)),
+            lambda: probabilities.estimator(instructions.asymmetric_response(0.5, 0.5)),
             r"estimator: expected an answer that depends on the reward",
         ),
         (
-            lambda: facts.bit_probabilities(instructions.k_ary(1.0, 3)),
+            lambda: probabilities.bit_probabilities(instructions.k_ary(1.0, 3)),
             r"bit_probabilities: expected an answer of bits, got 'window'",
         ),
     ],

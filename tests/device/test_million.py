@@ -8,7 +8,7 @@ from math import sqrt
 import pytest
 
 from tacit.device import Channel, instructions
-from tacit.device.facts import probabilities
+from tacit.device.probabilities import probabilities
 
 N = 1_000_000
 ASKED = instructions.randomized_response(1.0)

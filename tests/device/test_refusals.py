@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device.exactness import CHANNELS, seeded, stored_vectors
-from tacit.device import MAX_EPSILON, Channel, Reporter, facts, instructions
+from tacit.device import MAX_EPSILON, Channel, Reporter, instructions, probabilities
 
 REFUSED = stored_vectors()["refused.json"]
 ALL = CHANNELS | {"identity": instructions.identity()}
@@ -61,7 +61,9 @@ def test_a_whole_number_may_be_written_with_a_point():
         one, other = (Channel(each).draw(1, seeded(seed)) for each in (asked, CHANNELS["k-ary"]))
         assert one == other
         assert type(one) is int
-    assert facts.probabilities(asked, 1) == facts.probabilities(CHANNELS["k-ary"], 1)
+    assert probabilities.probabilities(asked, 1) == probabilities.probabilities(
+        CHANNELS["k-ary"], 1
+    )
 
 
 @settings(deadline=None)

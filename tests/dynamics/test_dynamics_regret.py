@@ -159,3 +159,11 @@ def test_a_crowd_of_any_size_has_no_members_in_memory():
     policy = LearningDynamics(n_options=2, n_agents=10**12, epsilon=1.0, engine="crowd")
     state = policy.start(environment.table(0, 0, 1))
     assert (state.adoption.size, int(state.counts.sum())) == (0, 10**12)
+
+
+def test_a_crowd_whose_tokens_no_integer_counts_learns_all_the_same():
+    policy = LearningDynamics(
+        n_options=3, n_agents=10**9, epsilon=1.0, tokens=10**10, engine="crowd"
+    )
+    regret = regret_of(policy, (0.9, 0.5, 0.1), horizon=200, repetitions=1)
+    assert regret[0] < 0.1  # without hearing anything 0.4

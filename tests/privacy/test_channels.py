@@ -18,8 +18,8 @@ from scipy import stats
 from tacit.compiled import INTERPRETED, kernel
 from tacit.device import MAX_EPSILON
 from tacit.device import Channel as Device
-from tacit.device.facts import bit_probabilities, estimator, probabilities
 from tacit.device.instructions import MIN_EPSILON
+from tacit.device.probabilities import bit_probabilities, estimator, probabilities
 from tacit.privacy import (
     AsymmetricResponse,
     KAryResponse,

@@ -26,10 +26,36 @@ from tacit.privacy import ledger as module
 from tacit.privacy.ledger import BudgetExceededError, Charge, Ledger, LedgerError
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def book(request, tmp_path):
+    """Where a ledger is kept; the test runs on each kind."""
+    if request.param == "sqlite":
+        return tmp_path / "ledger.sqlite"
+    server = request.getfixturevalue("postgres")
+    return server.address(server.fresh())
+
+
 @pytest.fixture
-def ledger(tmp_path):
+def ledger(book):
+    with Ledger(book) as opened:
+        yield opened
+
+
+@pytest.fixture
+def in_a_file(tmp_path):
     with Ledger(tmp_path / "ledger.sqlite") as opened:
         yield opened
+
+
+def run(book, statement):
+    """Carry out a statement behind the ledger's back."""
+    if isinstance(book, Path):
+        with sqlite3.connect(book) as other:
+            return other.execute(statement)
+    import psycopg
+
+    with psycopg.connect(book) as other:
+        return other.execute(statement)
 
 
 def test_ten_tenths_are_exactly_one(ledger):
@@ -123,29 +149,29 @@ def test_bad_names_raise(ledger, subject, key):
         ledger.spend(subject, 0.1, key=key)
 
 
-def test_rows_stay(ledger):
+def test_rows_stay(ledger, book):
     ledger.allow(1.0)
     ledger.spend("ada", 0.5, key="a")
-    with sqlite3.connect(ledger.path) as other:
-        for statement in (
-            "DELETE FROM entries",
-            "UPDATE entries SET epsilon_units = 0",
-            "DELETE FROM caps",
-            "UPDATE caps SET epsilon_units = 9000000",
-        ):
-            with pytest.raises(sqlite3.IntegrityError, match="append-only"):
-                other.execute(statement)
+    for statement in (
+        "DELETE FROM entries",
+        "UPDATE entries SET epsilon_units = 0",
+        "DELETE FROM caps",
+        "UPDATE caps SET epsilon_units = 9000000",
+    ):
+        with pytest.raises(Exception, match="append-only"):
+            run(book, statement)
+    assert ledger.spent("ada").epsilon == 0.5
 
 
-def test_verify_notices_a_forged_total(ledger):
+def test_verify_notices_a_forged_total(ledger, book):
     ledger.allow(1.0)
     ledger.spend("ada", 0.5, key="a")
     ledger.verify()
-    with sqlite3.connect(ledger.path) as other:
-        other.execute(
-            "INSERT INTO entries (subject, key, epsilon_units, delta_units, total_epsilon_units,"
-            " total_delta_units, note, time) VALUES ('ada', 'b', 0, 0, 1, 0, '', '9999')"
-        )
+    run(
+        book,
+        "INSERT INTO entries (id, subject, key, epsilon_units, delta_units, total_epsilon_units,"
+        " total_delta_units, note, time) VALUES (2, 'ada', 'b', 0, 0, 1, 0, '', '9999')",
+    )
     with pytest.raises(LedgerError, match="add up to"):
         ledger.verify()
 
@@ -166,8 +192,8 @@ def test_other_files_are_refused(tmp_path):
         Ledger(tmp_path / "missing" / "ledger.sqlite")
 
 
-def test_survives_reopening(tmp_path):
-    path = tmp_path / "ledger.sqlite"
+def test_survives_reopening(book):
+    path = book
     with Ledger(path) as ledger:
         ledger.allow(1.0)
         ledger.spend("ada", 0.4, key="a", note="first")
@@ -204,8 +230,8 @@ def _spender(path: Path, who: int, tries: int, results) -> None:
     results.put(accepted)
 
 
-def test_concurrent_writers_cannot_overspend(tmp_path):
-    path = tmp_path / "ledger.sqlite"
+def test_concurrent_writers_cannot_overspend(book):
+    path = book
     with Ledger(path) as ledger:
         ledger.allow(1.0)
     context = multiprocessing.get_context("fork")
@@ -222,8 +248,8 @@ def test_concurrent_writers_cannot_overspend(tmp_path):
         assert ledger.remaining("ada") == Amount(0)
 
 
-def test_concurrent_creation(tmp_path):
-    path = tmp_path / "ledger.sqlite"
+def test_concurrent_creation(book):
+    path = book
     context = multiprocessing.get_context("fork")
     workers = [context.Process(target=_open_and_allow, args=(path, i)) for i in range(8)]
     for worker in workers:
@@ -333,10 +359,11 @@ def test_many_charges_share_a_commit_and_fail_each_for_itself(ledger):
     ledger.verify()
 
 
-def test_threads_share_commits(ledger):
+def test_threads_share_commits(in_a_file):
+    ledger = in_a_file
     ledger.allow(1000.0)
     commits = []
-    ledger._connection.set_trace_callback(
+    ledger._book.connection.set_trace_callback(
         lambda statement: commits.append(1) if statement == "COMMIT" else None
     )
     outcomes = []
@@ -380,8 +407,9 @@ def test_an_error_of_one_is_not_that_of_another(ledger):
         assert isinstance(results[str(i)], wanted)
 
 
-def test_a_copy_has_everything_that_was_spent(ledger, tmp_path):
+def test_a_copy_has_everything_that_was_spent(in_a_file, tmp_path):
     """0.1 kept the last charges in a write-ahead log, which a copy of the file leaves behind."""
+    ledger = in_a_file
     ledger.allow(1.0)
     ledger.spend("ada", 0.9, key="a")
     copy = tmp_path / "copy.sqlite"
@@ -393,7 +421,8 @@ def test_a_copy_has_everything_that_was_spent(ledger, tmp_path):
             other.spend("ada", 0.2, key="b")
 
 
-def test_a_deleted_or_replaced_file_is_noticed(ledger, tmp_path):
+def test_a_deleted_or_replaced_file_is_noticed(in_a_file, tmp_path):
+    ledger = in_a_file
     ledger.allow(1.0)
     ledger.spend("ada", 0.1, key="a")
     with Ledger(tmp_path / "other.sqlite") as other:
@@ -442,6 +471,40 @@ def test_a_ledger_of_version_1_is_taken_over(tmp_path):
             assert ledger.remaining("ada").epsilon == 0.6
     with sqlite3.connect(path) as other, pytest.raises(sqlite3.IntegrityError, match="append-only"):
         other.execute("DELETE FROM entries")
+
+
+def test_a_later_version_is_refused(book):
+    Ledger(book).close()
+    file = isinstance(book, Path)
+    run(book, "PRAGMA user_version = 9" if file else "UPDATE tacit_ledger SET version = 9")
+    with pytest.raises(LedgerError, match=r"made by a later version \(schema 9\)"):
+        Ledger(book)
+
+
+def test_a_database_that_is_no_ledger_is_refused_and_no_password_is_repeated(postgres):
+    book = postgres.address(postgres.fresh())
+    run(book, "CREATE TABLE entries (x INTEGER)")
+    with pytest.raises(LedgerError, match="not a ledger"):
+        Ledger(book)
+    for wrong in ("postgresql://me:secret@[::1", "postgresql://me:secret@127.0.0.1:1/x"):
+        with pytest.raises(LedgerError) as refused:
+            Ledger(wrong)
+        assert "secret" not in str(refused.value)
+
+
+def test_a_database_that_goes_away_is_used_again_when_it_is_back(postgres):
+    with Ledger(postgres.address(postgres.fresh())) as ledger:
+        ledger.allow(1.0)
+        ledger.spend("ada", 0.4, key="a")
+        postgres.stop()
+        for _ in range(2):
+            with pytest.raises(LedgerError, match="postgresql://"):
+                ledger.spend("ada", 0.4, key="b")
+        postgres.start()
+        assert ledger.spend("ada", 0.4, key="b").outcome is Outcome.CHARGED
+        assert ledger.spend("ada", 0.4, key="a").outcome is Outcome.REPEATED
+        assert ledger.remaining("ada").epsilon == 0.2
+        ledger.verify()
 
 
 def test_the_command_line_shows_sets_checks_and_writes(tmp_path):

@@ -75,6 +75,14 @@ def test_nothing_acknowledged_is_lost(tmp_path):
     assert unused <= KILLS  # at most the one charge in flight at each kill
 
 
+def test_nothing_acknowledged_is_lost_in_a_database(postgres):
+    book = postgres.address(postgres.fresh())
+    lost, unused, released = _lost_and_unused(book, release_first=False, kills=KILLS // 3)
+    assert released >= KILLS // 3
+    assert lost == 0
+    assert unused <= KILLS // 3
+
+
 def test_the_test_catches_a_writer_that_releases_first(tmp_path):
     lost, _, _ = _lost_and_unused(tmp_path / "ledger.sqlite", release_first=True, kills=KILLS // 3)
     assert lost > 0

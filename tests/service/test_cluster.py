@@ -88,6 +88,17 @@ def test_whoever_is_asked_passes_it_on(cluster):
         assert call(each, "POST", f"{NEWS}/decisions", large).status_code == 413
         assert call(each, "GET", "/readyz").status_code == 200
 
+    # One session for the pages of all processes.
+    session = httpx.post(f"{one.url}/login", data={"token": one.token}).cookies["tacit_session"]
+    for each in (one, two):
+        with httpx.Client(base_url=each.url, cookies={"tacit_session": session}) as browser:
+            assert "another process" in browser.get("/").text
+            for name in ("news", "other"):
+                assert "What is protected" in browser.get(f"/experiments/{name}").text
+            browser.cookies.set("tacit_session", session[:-1] + "x")
+            assert "Sign in" in browser.get("/").text
+            assert browser.get("/experiments/news").status_code == 303
+
     command = [sys.executable, "-m", "tacit", "token", "create", "--store", cluster.address, "shop"]
     made = subprocess.run(command, capture_output=True, text=True, check=True)
     shop = f"Bearer {made.stdout.strip()}"

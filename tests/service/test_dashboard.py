@@ -63,6 +63,19 @@ def test_a_session_sees_the_experiment_and_ends_with_its_token(service):
     assert "Sign in" in service.http.get("/").text
 
 
+def test_a_session_that_was_ended_or_is_old_is_worth_nothing(service, monkeypatch):
+    signed_in(service)
+    session = service.http.cookies["tacit_session"]
+    with monkeypatch.context() as later:
+        until = int(session.split(".")[0])
+        later.setattr("tacit.service.dashboard.time.time", lambda: until + 1.0)
+        assert "Sign in" in service.http.get("/").text
+    assert "Sign in" not in service.http.get("/").text
+    service.http.post("/logout")
+    service.http.cookies.set("tacit_session", session)
+    assert "Sign in" in service.http.get("/").text
+
+
 def test_forms_steer_and_other_sites_cannot(service):
     service.create(LOCAL)
     signed_in(service)

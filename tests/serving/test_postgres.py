@@ -125,3 +125,23 @@ def test_a_decision_that_the_database_cannot_name_is_unknown(database):
         with pytest.raises(ValueError, match="made here"):
             learner.learn({"v": 1, "id": "a\0b", "value": 1.0})
         some(learner, 1)
+
+
+def test_a_role_that_may_only_read_and_write_rows_is_enough(database):
+    database.open().close()
+    role, schema = f"writer_{database.schema}", database.schema
+    database.run(f"CREATE ROLE {role} LOGIN")
+    database.run(f"GRANT USAGE ON SCHEMA {schema} TO {role}")
+    rights = "SELECT, INSERT, UPDATE, DELETE"
+    database.run(f"GRANT {rights} ON ALL TABLES IN SCHEMA {schema} TO {role}")
+    database.address = database.address.replace("postgres@", f"{role}@", 1)
+    with database.learner(POLICY) as learner:
+        store = learner._experiment._store
+        store.announce("nowhere")
+        store.require_key(bytes(32))
+        with pytest.raises(StoreError, match="key of pseudonyms"):
+            store.require_key(bytes(31) + b"1")
+        store.check()
+        some(learner, 2)
+        learner.prune()
+        assert store.orphans() == []

@@ -202,7 +202,7 @@ def test_with_one_bit_the_width_counts_half_the_range_of_reports():
     assert policy.rule.reach == pytest.approx((ends[1] - ends[0]) / 2)
 
 
-LEARNED = ("mean", "energy", "log_volume", "rounds", "reports", "deviation", "gram", "told")
+LEARNED = ("mean", "energy", "log_volume", "rounds", "reports", "deviation", "gram", "response")
 
 
 @pytest.mark.parametrize("parameters", [{"epsilon": 2.0}, {"epsilon": 2.0, "reward": "binary"}])

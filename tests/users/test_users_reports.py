@@ -11,7 +11,7 @@ import pytest
 from oracles import collaborative as oracle
 from tacit.compiled import INTERPRETED
 from tacit.device import Channel, Reporter
-from tacit.device.facts import estimator, probabilities
+from tacit.device.probabilities import estimator, probabilities
 from tacit.simulation.audits import audit_policy
 from tacit.tapes import NOISE, recorded_tape, seeded_tape
 from tacit.users import (
@@ -116,7 +116,7 @@ def test_what_a_device_sends_of_a_value_is_understood(mechanism):
     policy.take(state, 0, [0.5, 0.1], question, report)
     assert state.rounds.tolist() == [1, 1]
     told = float(slope * report + intercept)
-    assert state.told[0].tolist() == pytest.approx([0.5 * told, 0.1 * told])
+    assert state.response[0].tolist() == pytest.approx([0.5 * told, 0.1 * told])
 
 
 @pytest.mark.parametrize("epsilon", [1.5, 2.5])

@@ -65,7 +65,7 @@ def test_predictions_are_made_of_released_sums_and_nothing_else(how):
     np.testing.assert_array_equal(*coefficients)
     assert picks[0] == picks[1]
     assert not np.any(one.mean)
-    assert not np.any(one.told)
+    assert not np.any(one.response)
 
 
 def test_sums_of_neighbours_stay_as_far_apart_as_declared():

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tacit.arms.elimination import Elimination
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.compiled import kernel
 
 __all__ = ["AAE"]
@@ -45,7 +45,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AAE(Elimination, PlainPolicy):
+class AAE(Elimination[State], PlainPolicy[State]):
     """Pull all active arms in turn and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every reward without noise.
@@ -82,7 +82,7 @@ class AAE(Elimination, PlainPolicy):
         """The numbers the kernels need."""
         return Rule(self.confidence_loss, np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(np.ones(K, np.bool_), np.zeros(K, np.int64), np.zeros(K), np.zeros(1, int))

@@ -26,10 +26,10 @@ from tacit.arms.growing_blocks import (
     note_pull,
     play_stretch,
     release_full,
-    take_in,
 )
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.kl import upper_root
+from tacit.arms.tables import Table
 from tacit.checks import Positive
 from tacit.compiled import kernel
 
@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AdaPKLUCB(BlockPolicy):
+class AdaPKLUCB(BlockPolicy[State]):
     """Play the arm of largest private index for an episode, which doubles from time to time.
 
     Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
@@ -93,10 +93,16 @@ class AdaPKLUCB(BlockPolicy):
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), float(self.exploration), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        blocks = self._blocks(closed_rows(self.n_arms), first=1)
+        blocks = self._blocks(closed_rows(self.n_arms))
         return State(blocks, np.zeros(self.n_arms, np.int64))
+
+
+@kernel
+def next_size(released: Any) -> Any:
+    """Return the length of an episode: that of all earlier ones of its arm together."""
+    return released
 
 
 @kernel(inlined=False)
@@ -129,19 +135,13 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         for a in range(blocks.counts.size):
             if blocks.fresh[a]:
                 state.totals[a] += blocks.counts[a]
-                blocks.due[a] = state.totals[a]
+                blocks.due[a] = next_size(state.totals[a])
         blocks.now[CHOICE] = choose(rule, state, t, rule.all_arms)
     arm = blocks.now[CHOICE]
     if eligible.size < blocks.counts.size:
         arm = choose(rule, state, t, eligible)
     note_pull(blocks, t, arm)
     return arm
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in a reward."""
-    take_in(state.blocks, tape, t, arm, reward)
 
 
 @kernel
@@ -153,4 +153,4 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         t = play_stretch(state.blocks, table, tape, trace, t, last)
 
 
-AdaPKLUCB.act, AdaPKLUCB.learn, AdaPKLUCB.run = act, learn, run
+AdaPKLUCB.act, AdaPKLUCB.run, AdaPKLUCB.next_size = act, run, next_size

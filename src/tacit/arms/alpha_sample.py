@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from tacit.arms.elimination import Elimination
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import observe, piece_of, reward, row_of
+from tacit.arms.tables import Table, observe, piece_of, reward, row_of
 from tacit.compiled import kernel
 from tacit.tapes import CHOICE, uniform
 
@@ -63,7 +63,7 @@ FIRST = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlphaSample(Elimination, PlainPolicy):
+class AlphaSample(Elimination[State], PlainPolicy[State]):
     """Cover the active arms at random, again and again, and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every observed reward without noise.
@@ -105,7 +105,7 @@ class AlphaSample(Elimination, PlainPolicy):
         """The numbers the kernels need."""
         return Rule(self.confidence_loss, np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(

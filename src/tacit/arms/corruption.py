@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from tacit.privacy import RandomizedResponseRelease, Release, keep_probability, 
 from tacit.privacy.mechanisms import release_bit
 from tacit.tapes import NOISE, ROUNDING, uniform
 
-__all__ = ["Corruption", "check_privacy", "corrupted", "corruption_of"]
+__all__ = ["Corruption", "Feedback", "check_privacy", "corrupted", "corruption_of", "feedback_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,6 +123,23 @@ def check_privacy(owner: Any, epsilon: float | None, corruption: Corruption | No
     require(owner, "epsilon or corruption", "given, not both", one, epsilon)
     if corruption is not None:
         corruption.ends(owner.n_arms)
+
+
+class Feedback(NamedTuple):
+    """What a kernel needs to turn a reward into feedback."""
+
+    private: int
+    """1 if feedback is a corrupted bit, 0 if it is the reward."""
+    ends: NDArray[np.float64]
+    """Shape (1, 2) for all arms alike, or (K, 2): g(0) and g(1)."""
+
+
+@kernel
+def feedback_of(feedback: Any, tape: Any, t: Any, arm: Any, reward: Any) -> Any:
+    """Return what is learned of a reward: a corrupted bit, or the reward itself."""
+    if feedback.private == 1:
+        return corrupted(feedback.ends, tape, t, arm, reward)
+    return reward
 
 
 @kernel

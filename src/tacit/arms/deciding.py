@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.arms.policy import ArmsPolicy
 from tacit.checks import require
-from tacit.compiled import bound
+from tacit.compiled import for_types
 from tacit.deciding import Choice, Decider, Estimate, mean_of_bits
 from tacit.device.channel import Channel
 from tacit.device.instructions import asymmetric_response, identity, randomized_response
@@ -25,13 +25,13 @@ class ArmsDecider(Decider):
 
     Parameters
     ----------
-    policy : ArmsPolicy
+    policy : ArmsPolicy[Any]
     explore : float
         The share of decisions that are drawn evenly from the eligible arms.
     """
 
-    def __init__(self, policy: ArmsPolicy, *, explore: float = 0.0) -> None:
-        self.policy: ArmsPolicy = policy
+    def __init__(self, policy: ArmsPolicy[Any], *, explore: float = 0.0) -> None:
+        self.policy: ArmsPolicy[Any] = policy
         self.n_options = policy.n_arms
         self.horizon = getattr(policy, "horizon", None)
         self.patience = getattr(policy, "max_delay", None)
@@ -54,17 +54,17 @@ class ArmsDecider(Decider):
         self._out = np.zeros(policy.n_arms)
         tape = secure_tape(log=1)
         common = (self._rule, self._state, tape, 0)
-        self._act = bound(kind.act, *common, self._all)
-        self._learn = bound(kind.learn, *common, 0, 0.0)
+        self._act = for_types(kind.act, *common, self._all)
+        self._learn = for_types(kind.learn, *common, 0, 0.0)
         self._take: Any = None
         if ends is not None:
             take: Any = kind.take
-            self._take = bound(take, *_without_tape(common), 0, 0.0)
+            self._take = for_types(take, *_without_tape(common), 0, 0.0)
         self._chances: Any = None
         if kind.chances is not None:
             chances: Any = kind.chances
-            self._chances = bound(chances, *_without_tape(common), self._all, self._out)
-        self._uniform: Any = bound(uniform, tape, 0, 0, FLOOR) if explore else None
+            self._chances = for_types(chances, *_without_tape(common), self._all, self._out)
+        self._uniform: Any = for_types(uniform, tape, 0, 0, FLOOR) if explore else None
         self._default: dict[tuple[int, float | None], tuple[dict[str, Any], Channel]] = {}
 
     @property
@@ -173,10 +173,17 @@ class ArmsDecider(Decider):
             for tally, (zero, one) in zip(tallies, ends, strict=True)
         ]
 
+    @property
+    def leverage(self) -> float | None:
+        """Return 1 where rewards are reported, and what debiasing makes of it where bits are."""
+        if self._ends is None:
+            return 1.0
+        return max(1.0 / abs(float(one) - float(zero)) for zero, one in self._ends)
+
     def grown(self) -> ArmsDecider:
         """Return a decider with one arm more; old arms keep what was learned."""
         smaller: Any = self.policy
-        policy: ArmsPolicy = replace(smaller, n_arms=smaller.n_arms + 1)
+        policy: ArmsPolicy[Any] = replace(smaller, n_arms=smaller.n_arms + 1)
         larger = ArmsDecider(policy, explore=self._explore)
         self.policy.carry_over(self._state, larger._state)
         return larger

@@ -31,10 +31,10 @@ from tacit.arms.growing_blocks import (
     play_stretch,
     release_full,
     shows_most_unknown,
-    take_in,
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
 from tacit.arms.private_divergence import private_divergence
+from tacit.arms.tables import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPIMED"]
@@ -64,7 +64,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPIMED(GraphBlockPolicy):
+class DPIMED(GraphBlockPolicy[State]):
     """Pull what shows the arm with the least evidence of being worse, judged by noised block sums.
 
     Guarantee: pure differential privacy with `epsilon` for one reward (one arm, one round), or with
@@ -112,9 +112,15 @@ class DPIMED(GraphBlockPolicy):
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
         return State(self._start(table), np.full(self.n_arms, np.inf), np.full(1, -1.0))
+
+
+@kernel
+def next_size(released: Any) -> Any:
+    """Return the length of a block: half of what is released already."""
+    return max(1, math.ceil(GROWTH * released))
 
 
 @kernel(inlined=False)
@@ -124,7 +130,7 @@ def release(rule: Any, state: Any, tape: Any, t: Any) -> None:
     release_full(blocks, tape, t, rule.epsilon, rule.per_round, 0)
     for a in range(blocks.counts.size):
         if blocks.fresh[a]:
-            blocks.due[a] = max(1, math.ceil(GROWTH * blocks.counts[a]))
+            blocks.due[a] = next_size(blocks.counts[a])
 
 
 @kernel(inlined=False)
@@ -179,12 +185,6 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in one observed reward, of the pulled arm or of a neighbour."""
-    take_in(state.blocks, tape, t, arm, reward)
-
-
-@kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     t = first
@@ -193,4 +193,4 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         t = play_stretch(state.blocks, table, tape, trace, t, last)
 
 
-DPIMED.act, DPIMED.learn, DPIMED.run = act, learn, run
+DPIMED.act, DPIMED.run, DPIMED.next_size = act, run, next_size

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.arms.dp_imed import Rule, learn, release
+from tacit.arms.dp_imed import Rule, next_size, release
 from tacit.arms.growing_blocks import (
     CHOICE,
     FULL,
@@ -30,6 +30,7 @@ from tacit.arms.growing_blocks import (
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
 from tacit.arms.private_divergence import private_upper_root
+from tacit.arms.tables import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPKLUCB"]
@@ -42,7 +43,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPKLUCB(GraphBlockPolicy):
+class DPKLUCB(GraphBlockPolicy[State]):
     """Pull what shows the arm with the largest private upper confidence bound.
 
     Guarantee: as for :class:`~tacit.arms.DPIMED`.
@@ -73,7 +74,7 @@ class DPKLUCB(GraphBlockPolicy):
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
         return State(self._start(table))
 
@@ -124,4 +125,4 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         t = play_stretch(state.blocks, table, tape, trace, t, last)
 
 
-DPKLUCB.act, DPKLUCB.learn, DPKLUCB.run = act, learn, run
+DPKLUCB.act, DPKLUCB.run, DPKLUCB.next_size = act, run, next_size

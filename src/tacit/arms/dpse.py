@@ -19,6 +19,7 @@ import numpy as np
 from tacit.arms.elimination import WANTED, PrivateElimination, Rule, State
 from tacit.arms.gap import begin, learn, n_active, pick, play_phase, turn
 from tacit.arms.graph_environments import closed_rows
+from tacit.arms.tables import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPSE"]
@@ -72,7 +73,7 @@ class DPSE(PrivateElimination):
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), self.confidence_loss, 0, 0, 1, np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return self._empty(closed_rows(self.n_arms))
 

@@ -6,13 +6,14 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import Feedback, check_graph, closed_rows, undirected
 from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import Table
 from tacit.checks import Count, Positive, Share, check, one_of, require
 from tacit.deciding import Estimate
 from tacit.networks import Graph
@@ -22,8 +23,19 @@ from tacit.privacy.block_sums import TrustedServer
 __all__ = ["Elimination", "GraphElimination", "PrivateElimination", "Rule", "State"]
 
 
+class HasActive(Protocol):
+    """A state of a policy that drops arms."""
+
+    @property
+    def active(self) -> NDArray[np.bool_]:
+        """Shape (K,): arms not dropped."""
+
+
+A = TypeVar("A", bound=HasActive)
+
+
 @dataclass(frozen=True, kw_only=True)
-class Elimination(ArmsPolicy):
+class Elimination(ArmsPolicy[A]):
     """What every policy that drops arms shares: when a confidence bound may fail."""
 
     learns_from_any: ClassVar[bool] = False
@@ -40,7 +52,7 @@ class Elimination(ArmsPolicy):
         """The failure probability in force: 1/T unless given."""
         return 1.0 / self.horizon if self.failure_prob is None else float(self.failure_prob)
 
-    def retire(self, state: Any, arm: int) -> None:
+    def retire(self, state: A, arm: int) -> None:
         """Drop the arm."""
         others = state.active.sum() - state.active[arm]
         require(self, "arms", "left that are not dropped", bool(others > 0), others)
@@ -111,7 +123,7 @@ LACKING = 7
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateElimination(Elimination):
+class PrivateElimination(Elimination["State"]):
     """What GAP, GAPU and DP-SE share: phases of elimination by noised means.
 
     The block of an arm is a phase: a reward enters the noised mean of one arm in one phase only.
@@ -243,10 +255,11 @@ class GraphElimination(PrivateElimination):
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
-        if table is None:
-            table = closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
-        state = self._empty(Feedback(table.graph_starts, table.indptr, table.indices))
-        require(self, "graph", "undirected", undirected(self.n_arms, table), "a directed one")
+        shown: Table | Feedback | None = table
+        if shown is None:
+            shown = closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
+        state = self._empty(Feedback(shown.graph_starts, shown.indptr, shown.indices))
+        require(self, "graph", "undirected", undirected(self.n_arms, shown), "a directed one")
         return state

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, check
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
@@ -47,7 +47,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EXP3(PlainPolicy):
+class EXP3(PlainPolicy[State]):
     """Exponential weights with importance-weighted rewards.
 
     Guarantee: none is stated; the weights depend on every reward without added noise.
@@ -96,7 +96,7 @@ class EXP3(PlainPolicy):
             gamma = min(1.0, math.sqrt(K * math.log(max(K, 2)) / ((math.e - 1) * self.horizon)))
         return Rule(gamma, self.max_delay, np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return equal weights."""
         K = self.n_arms
         return State(np.zeros(K), np.zeros(K), np.ones(self.max_delay))

@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.arms.elimination import GRAPH, GraphElimination, State
 from tacit.arms.gap import begin, learn, pick, play_phase, turn
+from tacit.arms.tables import Table
 from tacit.compiled import kernel
 from tacit.networks.independent import uniform_independent_set, work_size
 from tacit.tapes import SUBSET, uniform
@@ -51,7 +52,7 @@ class GAPU(GraphElimination):
     summary: ClassVar[str] = "GAP with uniformly drawn independent sets, to compare"
     paper: ClassVar[str] = "002, Section 5.2"
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, with room to enumerate sets in."""
         room = np.zeros(work_size(self.n_arms), np.int64)
         return super().start(table)._replace(work=room)

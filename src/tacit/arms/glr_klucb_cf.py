@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.change_test import History, forget_all, largest_ratio, new_history, remember
-from tacit.arms.corruption import Corruption, corrupted, corruption_of
+from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 
@@ -41,10 +41,7 @@ class Rule(NamedTuple):
 
     horizon: float
     exploration: Exploration
-    private: int
-    """1 if feedback is corrupted, 0 if it is the reward."""
-    ends: NDArray[np.float64]
-    """Shape (1, 2): g(0) and g(1)."""
+    feedback: Feedback
     all_arms: NDArray[np.int64]
     """Shape (K,)."""
 
@@ -66,7 +63,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class GLRKLUCBCF(LocalPolicy):
+class GLRKLUCBCF(LocalPolicy[State]):
     """kl-UCB on corrupted feedback with change detection and restarts.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
@@ -101,7 +98,6 @@ class GLRKLUCBCF(LocalPolicy):
         "kl-UCB on locally private feedback with restarts, changing environment"
     )
     paper: ClassVar[str] = "Besson et al. 2022, Algorithm 1, on bits"
-    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 
     n_arms: Count
     horizon: Count
@@ -112,24 +108,17 @@ class GLRKLUCBCF(LocalPolicy):
         check(self)
         _ = self.rule
 
-    @property
-    def corruption_in_force(self) -> Corruption | None:
-        """The corruption, or None if the reward itself is observed."""
-        return corruption_of(self.epsilon, None)
-
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        corruption = self.corruption_in_force
         return Rule(
             horizon=float(max(self.horizon, 2)),
             exploration=exploration_of(self, self.exploration),
-            private=int(corruption is not None),
-            ends=np.array([[0.0, 1.0]]) if corruption is None else corruption.ends(1),
+            feedback=self.feedback,
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(
@@ -150,7 +139,9 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         arm = only(state.lazy, arm)
     else:
         f = level(rule.exploration, float(t - state.now[0]))
-        arm = largest_index(rule.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+        arm = largest_index(
+            rule.feedback.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f
+        )
     state.pulls[arm] += 1
     return arm
 
@@ -192,10 +183,7 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward, if private, and take the feedback in."""
-    feedback = reward
-    if rule.private == 1:
-        feedback = corrupted(rule.ends, tape, t, arm, reward)
-    take(rule, state, t, arm, feedback)
+    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
 
 
 @kernel

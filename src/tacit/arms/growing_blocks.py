@@ -27,6 +27,7 @@ from tacit.privacy.block_sums import on_grid, release_sum
 
 __all__ = [
     "Blocks",
+    "learn",
     "new_blocks",
     "note_pull",
     "play_stretch",
@@ -179,6 +180,12 @@ def take_in(blocks: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     blocks.open_most[arm] = max(blocks.open_most[arm], b)
     if blocks.open_counts[arm] == blocks.due[arm]:
         blocks.now[FULL] += 1
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take in one observed reward, of the pulled arm or of a neighbour."""
+    take_in(state.blocks, tape, t, arm, reward)
 
 
 @kernel(inlined=False)

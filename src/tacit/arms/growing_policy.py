@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 from tacit.arms.graph_environments import Feedback, check_graph, closed_rows
-from tacit.arms.growing_blocks import Blocks, forget_open, new_blocks
+from tacit.arms.growing_blocks import Blocks, forget_open, learn, new_blocks
 from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import Table
 from tacit.checks import Count, Positive, check, one_of, require
 from tacit.networks import Graph
 from tacit.privacy import Guarantee, Mechanism
@@ -16,17 +18,29 @@ from tacit.privacy.block_sums import TrustedServer
 
 __all__ = ["BlockPolicy", "GraphBlockPolicy"]
 
-_FIRST = 2.0  # rewards of a first block, times epsilon: noise is then half of what it can hide
+_FIRST = 2.0  # rewards of a first block, times epsilon
+
+
+class HasBlocks(Protocol):
+    """A state of such a policy."""
+
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks of all arms."""
+
+
+B = TypeVar("B", bound=HasBlocks)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BlockPolicy(ArmsPolicy):
-    """A policy that decides by noised sums of blocks, each reward in one of them.
-
-    The state has the blocks in ``state.blocks``.
-    """
+class BlockPolicy(ArmsPolicy[B]):
+    """A policy that decides by noised sums of blocks, each reward in one of them."""
 
     protects: ClassVar[str] = "each reward; trusts the server"
+    next_size: ClassVar[Callable[[Any], Any]]
+    """A kernel: how many rewards end the next block of an arm of which so many are released."""
+    latest_only: ClassVar[bool] = False
+    """Whether that counts the rewards of the latest block only."""
 
     n_arms: Count
     epsilon: Positive
@@ -53,21 +67,42 @@ class BlockPolicy(ArmsPolicy):
         """Return epsilon for the unit over the whole run."""
         return self.sums.guarantee()
 
-    def forget_unreleased(self, state: Any) -> None:
+    @property
+    def first_size(self) -> int:
+        """How many rewards end the first block of an arm."""
+        return 1
+
+    def block_sizes(self) -> Iterator[int]:
+        """Yield how many rewards end each block of an arm, in order: when it releases.
+
+        Examples
+        --------
+        >>> from itertools import islice
+        >>> from tacit.arms import DPIMED
+        >>> list(islice(DPIMED(n_arms=2, epsilon=0.5).block_sizes(), 6))
+        [4, 2, 3, 5, 7, 11]
+        """
+        size, known = self.first_size, 0
+        while True:
+            yield size
+            known = size if self.latest_only else known + size
+            size = int(type(self).next_size(known))
+
+    def forget_unreleased(self, state: B) -> None:
         """Empty the open blocks."""
         forget_open(state.blocks)
 
-    def _blocks(self, feedback: Any, *, first: int) -> Blocks:
+    def _blocks(self, feedback: Table | Feedback) -> Blocks:
         fits = feedback.indptr.size == feedback.graph_starts.size * (self.n_arms + 1)
         require(self, "n_arms", "the number of arms of the table", fits, self.n_arms)
         rows = Feedback(feedback.graph_starts, feedback.indptr, feedback.indices)
         shared = rows.indices.size > rows.graph_starts.size * self.n_arms
         per_round = self.unit == "round" and shared
-        return new_blocks(self.n_arms, rows, first=first, per_round=per_round)
+        return new_blocks(self.n_arms, rows, first=self.first_size, per_round=per_round)
 
 
 @dataclass(frozen=True, kw_only=True)
-class GraphBlockPolicy(BlockPolicy):
+class GraphBlockPolicy(BlockPolicy[B]):
     """The same on a feedback graph, which may be directed and may change."""
 
     protects: ClassVar[str] = "each reward, or each round; trusts the server"
@@ -85,7 +120,17 @@ class GraphBlockPolicy(BlockPolicy):
         """The largest number of rewards one pull shows: a degree and one, at most K."""
         return self.n_arms if self.graph is None else int(self.graph.degrees.max()) + 1
 
-    def _start(self, table: Any) -> Blocks:
+    @property
+    def first_size(self) -> int:
+        """As many as make the noise half of what it can hide."""
+        return math.ceil(_FIRST / self.epsilon)
+
+    def _start(self, table: Table | None) -> Blocks:
         if table is None:
-            table = closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
-        return self._blocks(table, first=math.ceil(_FIRST / self.epsilon))
+            return self._blocks(
+                closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
+            )
+        return self._blocks(table)
+
+
+BlockPolicy.learn = learn

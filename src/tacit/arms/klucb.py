@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 
@@ -61,7 +61,7 @@ def new_state(n_arms: int) -> State:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KLUCB(PlainPolicy):
+class KLUCB(PlainPolicy[State]):
     """Pull the arm with the largest Kullback-Leibler upper confidence bound.
 
     Guarantee: none; the decisions depend on every reward without noise.
@@ -103,7 +103,7 @@ class KLUCB(PlainPolicy):
         f = exploration_of(self, self.exploration)
         return Rule(f, np.array([[0.0, 1.0]]), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return new_state(self.n_arms)
 

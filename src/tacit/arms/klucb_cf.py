@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arms.corruption import Corruption, check_privacy, corrupted, corruption_of
+from tacit.arms.corruption import Corruption, check_privacy, corrupted
 from tacit.arms.exploration import ExplorationFunction, exploration_of
 from tacit.arms.klucb import Rule, State, act, new_state, take
 from tacit.arms.lazy_argmax import chances
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 
@@ -27,7 +27,7 @@ __all__ = ["KLUCBCF"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class KLUCBCF(LocalPolicy):
+class KLUCBCF(LocalPolicy[State]):
     """kl-UCB on corrupted feedback.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward.
@@ -71,20 +71,13 @@ class KLUCBCF(LocalPolicy):
         check_privacy(self, self.epsilon, self.corruption)
         _ = self.rule
 
-    @property
-    def corruption_in_force(self) -> Corruption | None:
-        """The corruption."""
-        return corruption_of(self.epsilon, self.corruption)
-
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        corruption = self.corruption_in_force
-        assert corruption is not None
-        ends = corruption.ends(self.n_arms if len(corruption.values) > 1 else 1)
-        return Rule(exploration_of(self, self.exploration), ends, np.arange(self.n_arms))
+        f = exploration_of(self, self.exploration)
+        return Rule(f, self.feedback.ends, np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return new_state(self.n_arms)
 

@@ -22,13 +22,13 @@ from tacit.arms.growing_blocks import (
     FULL,
     UNKNOWN,
     Blocks,
+    learn,
     moves_on,
     note_pull,
     release_full,
-    take_in,
 )
 from tacit.arms.growing_policy import BlockPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
 from tacit.tapes import CHOICE, uniform
@@ -54,7 +54,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LazyDPTS(BlockPolicy):
+class LazyDPTS(BlockPolicy[State]):
     """Draw a plausible mean of every arm from its private, optimistic posterior; pull the largest.
 
     Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
@@ -82,15 +82,22 @@ class LazyDPTS(BlockPolicy):
     name: ClassVar[str] = "lazy-dp-ts"
     summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
     paper: ClassVar[str] = "after Hu and Hegde 2022"
+    latest_only: ClassVar[bool] = True
 
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
         return Rule(float(self.epsilon), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        return State(self._blocks(closed_rows(self.n_arms), first=1))
+        return State(self._blocks(closed_rows(self.n_arms)))
+
+
+@kernel
+def next_size(latest: Any) -> Any:
+    """Return the length of an epoch: twice that of the latest one of its arm."""
+    return 2 * latest
 
 
 @kernel
@@ -127,7 +134,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         release_full(blocks, tape, t, rule.epsilon, 0, 1)
         for a in range(K):
             if blocks.fresh[a]:
-                blocks.due[a] = 2 * blocks.counts[a]
+                blocks.due[a] = next_size(blocks.counts[a])
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
@@ -147,12 +154,6 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in a reward."""
-    take_in(state.blocks, tape, t, arm, reward)
-
-
-@kernel
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
@@ -160,4 +161,4 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
         learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 
-LazyDPTS.act, LazyDPTS.learn, LazyDPTS.run = act, learn, run
+LazyDPTS.act, LazyDPTS.run, LazyDPTS.next_size = act, run, next_size

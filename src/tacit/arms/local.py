@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from tacit.arms.corruption import Corruption
-from tacit.arms.policy import ArmsPolicy
+from typing import ClassVar
+
+import numpy as np
+
+from tacit.arms.corruption import Corruption, Feedback, corruption_of
+from tacit.arms.policy import ArmsPolicy, S
 from tacit.privacy import (
     AsymmetricResponse,
     Claim,
@@ -16,20 +20,30 @@ from tacit.privacy import (
 __all__ = ["LocalPolicy"]
 
 
-class LocalPolicy(ArmsPolicy):
+class LocalPolicy(ArmsPolicy[S]):
     """A policy whose feedback is corrupted before it leaves its owner, or not at all.
 
     The device's half is `corruption_in_force`; the server's half is the kernel ``take``, which learns
     from the corrupted feedback alone. In a simulation ``learn`` does both.
     """
 
+    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
     n_arms: int
     epsilon: float | None
+    corruption: Corruption | None = None
 
     @property
     def corruption_in_force(self) -> Corruption | None:
         """The corruption, or None if the reward itself is observed."""
-        return None
+        return corruption_of(self.epsilon, self.corruption)
+
+    @property
+    def feedback(self) -> Feedback:
+        """What the kernels need of it."""
+        corruption = self.corruption_in_force
+        if corruption is None:
+            return Feedback(0, np.array([[0.0, 1.0]]))
+        return Feedback(1, corruption.ends(self.n_arms if len(corruption.values) > 1 else 1))
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:

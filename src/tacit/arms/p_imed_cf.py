@@ -29,10 +29,10 @@ from tacit.arms.change_test import (
     remember,
     two_sample_ratio,
 )
-from tacit.arms.corruption import Corruption, corrupted, corruption_of
+from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.kl import negative_entropy
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 
@@ -52,9 +52,8 @@ class Rule(NamedTuple):
     """p, the probability that a bit is told as it is."""
     expected_changes: float
     """k0."""
-    private: int
-    ends: NDArray[np.float64]
-    """Shape (1, 2): 1 - p and p."""
+    feedback: Feedback
+    """How a reward becomes a bit."""
     all_arms: NDArray[np.int64]
     """Shape (K,)."""
 
@@ -94,7 +93,7 @@ LEADER = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class PIMEDCF(LocalPolicy):
+class PIMEDCF(LocalPolicy[State]):
     """IMED on randomized bits, restarted when something changes, with probes of trailing arms.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
@@ -125,7 +124,6 @@ class PIMEDCF(LocalPolicy):
     name: ClassVar[str] = "p-imed-cf"
     summary: ClassVar[str] = "IMED on locally private bits, changing environment, told nothing"
     paper: ClassVar[str] = "Tacit's own, for question 5 of 003"
-    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 
     n_arms: Count
     epsilon: Positive | None = None
@@ -134,25 +132,18 @@ class PIMEDCF(LocalPolicy):
     def __post_init__(self) -> None:
         check(self)
 
-    @property
-    def corruption_in_force(self) -> Corruption | None:
-        """The corruption, or None if the reward itself is observed."""
-        return corruption_of(self.epsilon, None)
-
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        corruption = self.corruption_in_force
-        ends = np.array([[0.0, 1.0]]) if corruption is None else corruption.ends(1)
+        feedback = self.feedback
         return Rule(
-            keep=float(ends[0, 1]),
+            keep=float(feedback.ends[0, 1]),
             expected_changes=float(self.expected_changes),
-            private=int(corruption is not None),
-            ends=ends,
+            feedback=feedback,
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(
@@ -326,10 +317,7 @@ def restart(state: Any, t: Any, arm: Any) -> None:
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward, if private, and take the bit in."""
-    bit = reward
-    if rule.private == 1:
-        bit = corrupted(rule.ends, tape, t, arm, reward)
-    take(rule, state, t, arm, bit)
+    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
 
 
 @kernel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,10 +19,13 @@ from tacit.tapes import SECURE, Tape
 if TYPE_CHECKING:
     from tacit.deciding import Decider, Estimate
 
-__all__ = ["ArmsPolicy", "PlainPolicy"]
+__all__ = ["ArmsPolicy", "PlainPolicy", "S"]
+
+S = TypeVar("S")
+"""The state of a policy."""
 
 
-class ArmsPolicy(Policy[Table, Any, Trace]):
+class ArmsPolicy(Policy[Table, S, Trace]):
     """A policy that picks one of `n_arms` arms.
 
     A subclass gives three kernels: ``act(rule, state, tape, t, eligible)`` returns an arm,
@@ -48,7 +51,7 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
     chances: ClassVar[Callable[..., Any] | None] = None
 
     @abstractmethod
-    def start(self, table: Table | None = None) -> Any:
+    def start(self, table: Table | None = None) -> S:
         """Return a state that has seen nothing; without a table for one step at a time."""
 
     @property
@@ -56,31 +59,31 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
     def rule(self) -> Any:
         """The numbers the kernels need, as a ``NamedTuple``."""
 
-    def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
+    def program(self, state: S, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return ``run`` and its arguments."""
         if tape.kind == SECURE:
             require_secure(self)
         return type(self).run, (self.rule, state, table, tape, trace)
 
-    def select(self, state: Any, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
+    def select(self, state: S, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
         """Return the arm to pull in round `t` among `eligible` (indices, increasing)."""
         return int(type(self).act(self.rule, state, tape, t, eligible))
 
-    def update(self, state: Any, tape: Tape, t: int, arm: int, reward: float) -> None:
+    def update(self, state: S, tape: Tape, t: int, arm: int, reward: float) -> None:
         """Take in the reward of the arm pulled in round `t`, at once or later."""
         type(self).learn(self.rule, state, tape, t, arm, reward)
 
-    def forget_unreleased(self, state: Any) -> None:
+    def forget_unreleased(self, state: S) -> None:
         """Drop rewards that no release has told of yet, so that they never enter one."""
 
-    def released_means(self, state: Any) -> list[Estimate | None] | None:
+    def released_means(self, state: S) -> list[Estimate | None] | None:
         """Return what its releases say of each arm's mean reward; None if it releases nothing."""
         return None
 
-    def retire(self, state: Any, arm: int) -> None:
+    def retire(self, state: S, arm: int) -> None:
         """Prepare for never pulling an arm again."""
 
-    def carry_over(self, state: Any, larger: Any) -> None:
+    def carry_over(self, state: S, larger: S) -> None:
         """Copy what was learned into the state of a policy with more arms: the leading slices."""
         for old, new in zip(_arrays(state), _arrays(larger), strict=True):
             new[tuple(slice(n) for n in old.shape)] = old
@@ -118,7 +121,7 @@ class ArmsPolicy(Policy[Table, Any, Trace]):
         require(self, "seen", rule, set(others) <= set(allowed), sorted(others))
 
 
-class PlainPolicy(ArmsPolicy):
+class PlainPolicy(ArmsPolicy[S]):
     """A policy that adds no noise and protects nothing."""
 
     @property

@@ -39,7 +39,7 @@ _LARGEST = 200_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class PythonPolicy(ArmsPolicy):
+class PythonPolicy(ArmsPolicy[Any]):
     """A policy that a plain Python class plays; made by `python_policy`.
 
     Guarantee: what the class says in ``guarantee(horizon)``; none if it says nothing.

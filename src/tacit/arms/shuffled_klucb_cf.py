@@ -26,7 +26,7 @@ from tacit.arms.exploration import Exploration, ExplorationFunction, exploration
 from tacit.arms.growing_blocks import among
 from tacit.arms.lazy_argmax import solved_index
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Share, check
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee, Mechanism
@@ -74,7 +74,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShuffledKLUCBCF(ArmsPolicy):
+class ShuffledKLUCBCF(ArmsPolicy[State]):
     """kl-UCB on shuffled blocks of locally randomised bits.
 
     Guarantee: (`epsilon`, `delta`) differential privacy for each single reward, over the whole run,
@@ -160,7 +160,7 @@ class ShuffledKLUCBCF(ArmsPolicy):
             np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(
@@ -173,7 +173,7 @@ class ShuffledKLUCBCF(ArmsPolicy):
             now=np.array([0, 1]),
         )
 
-    def forget_unreleased(self, state: Any) -> None:
+    def forget_unreleased(self, state: State) -> None:
         """Empty the open blocks."""
         state.open_ones[:] = 0
         state.open_counts[:] = 0

@@ -19,12 +19,12 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import Corruption, check_privacy, corrupted, corruption_of
+from tacit.arms.corruption import Corruption, Feedback, check_privacy, feedback_of
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level, level_at
 from tacit.arms.klucb import first_untried
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.arms.window import Window, new_window, next_leaving, remembered
 from tacit.checks import Count, Positive, check
 from tacit.checks import Rule as CheckRule
@@ -42,10 +42,7 @@ class Rule(NamedTuple):
     exploration: Exploration
     level: float
     """f(w)."""
-    private: int
-    """1 if feedback is corrupted, 0 if it is the reward."""
-    ends: NDArray[np.float64]
-    """Shape (1, 2) or (K, 2): g(0) and g(1)."""
+    feedback: Feedback
     all_arms: NDArray[np.int64]
     """Shape (K,)."""
 
@@ -68,7 +65,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWKLUCBCF(LocalPolicy):
+class SWKLUCBCF(LocalPolicy[State]):
     """Sliding-window kl-UCB on corrupted feedback.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
@@ -111,7 +108,6 @@ class SWKLUCBCF(LocalPolicy):
         "sliding-window kl-UCB on locally private feedback, changing environment"
     )
     paper: ClassVar[str] = "003 Alg. 1"
-    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 
     n_arms: Count
     horizon: Count
@@ -141,11 +137,6 @@ class SWKLUCBCF(LocalPolicy):
             scale *= math.log(max(self.horizon, math.e))
         return max(1, math.floor(math.sqrt(scale)))
 
-    @property
-    def corruption_in_force(self) -> Corruption | None:
-        """The corruption, or None if the reward itself is observed."""
-        return corruption_of(self.epsilon, self.corruption)
-
     def guarantee(self, horizon: int) -> Guarantee:
         """Return epsilon for each reward, and that the paper's wording claims more."""
         if self.epsilon is None:
@@ -164,18 +155,16 @@ class SWKLUCBCF(LocalPolicy):
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        corruption, f = self.corruption_in_force, exploration_of(self, self.exploration)
-        held = Corruption(values=((0.0, 1.0),)) if corruption is None else corruption
+        f = exploration_of(self, self.exploration)
         return Rule(
             window=self.window_rounds,
             exploration=f,
             level=float(level_at(f, float(self.window_rounds))),
-            private=int(corruption is not None),
-            ends=held.ends(self.n_arms if len(held.values) > 1 else 1),
+            feedback=self.feedback,
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return State(
             counts=np.zeros(self.n_arms, np.int64),
@@ -195,7 +184,8 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     if arm >= 0:
         return only(state.lazy, arm)
     f = rule.level if rule.window <= t else level(rule.exploration, float(t))  # f(t ^ w)
-    return largest_index(rule.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+    ends = rule.feedback.ends
+    return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
 
 
 @kernel
@@ -221,10 +211,7 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward, if private, and take the feedback in."""
-    feedback = reward
-    if rule.private == 1:
-        feedback = corrupted(rule.ends, tape, t, arm, reward)
-    take(rule, state, t, arm, feedback)
+    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
 
 
 @kernel

@@ -15,9 +15,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import Corruption, corrupted, corruption_of
+from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.arms.window import Window, new_window, next_leaving, remembered
 from tacit.checks import Count, NonNegative, Positive, check
 from tacit.checks import Rule as CheckRule
@@ -31,10 +31,7 @@ class Rule(NamedTuple):
 
     window: int
     exploration: float
-    private: int
-    """1 if feedback is randomized response on the reward, 0 if it is the reward."""
-    ends: NDArray[np.float64]
-    """Shape (1, 2): g(0) and g(1) of the corruption, the same for every arm."""
+    feedback: Feedback
     all_arms: NDArray[np.int64]
     """Shape (K,)."""
 
@@ -51,7 +48,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SWUCB(LocalPolicy):
+class SWUCB(LocalPolicy[State]):
     """UCB over a sliding window.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward; without it
@@ -87,7 +84,6 @@ class SWUCB(LocalPolicy):
     name: ClassVar[str] = "sw-ucb"
     summary: ClassVar[str] = "UCB over a sliding window, changing environment"
     paper: ClassVar[str] = "Garivier and Moulines 2011"
-    protects: ClassVar[str] = "each reward, locally, if epsilon is given"
 
     n_arms: Count
     horizon: Count
@@ -110,24 +106,17 @@ class SWUCB(LocalPolicy):
         T = self.horizon
         return max(1, math.floor(2 * math.sqrt(T * math.log(max(T, 2)) / self.n_segments)))
 
-    @property
-    def corruption_in_force(self) -> Corruption | None:
-        """The corruption, or None if the reward itself is observed."""
-        return corruption_of(self.epsilon, None)
-
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        corruption = self.corruption_in_force
         return Rule(
             window=self.window_rounds,
             exploration=float(self.exploration),
-            private=int(corruption is not None),
-            ends=np.array([[0.0, 1.0]]) if corruption is None else corruption.ends(1),
+            feedback=self.feedback,
             all_arms=np.arange(self.n_arms),
         )
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         window = new_window(self.window_rounds)
         return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms), window)
@@ -165,10 +154,7 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
 @kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward, if private, and take the feedback in."""
-    feedback = reward
-    if rule.private == 1:
-        feedback = corrupted(rule.ends, tape, t, arm, reward)
-    take(rule, state, t, arm, feedback)
+    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
 
 
 @kernel

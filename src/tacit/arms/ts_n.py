@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tacit.arms.graph_environments import check_graph
 from tacit.arms.largest_normal import largest_chances
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import observe, piece_of, reward, row_of
+from tacit.arms.tables import Table, observe, piece_of, reward, row_of
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
@@ -52,7 +52,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TSN(PlainPolicy):
+class TSN(PlainPolicy[State]):
     """Thompson sampling with side observations.
 
     Guarantee: none; the decisions depend on every observed reward without calibrated noise.
@@ -99,7 +99,7 @@ class TSN(PlainPolicy):
         """The numbers the kernels need."""
         return Rule(float(self.spread), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms))
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, NonNegative, check
 from tacit.compiled import kernel
 
@@ -45,7 +45,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class UCB1(PlainPolicy):
+class UCB1(PlainPolicy[State]):
     """Pull the arm with the largest upper confidence bound.
 
     Guarantee: none; the decisions depend on every reward without noise.
@@ -85,7 +85,7 @@ class UCB1(PlainPolicy):
         """The numbers the kernels need."""
         return Rule(float(self.exploration), np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(np.zeros(K, np.int64), np.zeros(K), np.full(K, np.inf), np.zeros(K))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import observe
+from tacit.arms.tables import Table, observe
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee, Mechanism, compose
@@ -38,7 +38,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Uniform(ArmsPolicy):
+class Uniform(ArmsPolicy[State]):
     """Pull an arm uniformly at random.
 
     Guarantee: epsilon = 0 for everything; rewards are never used.
@@ -81,7 +81,7 @@ class Uniform(ArmsPolicy):
         """The numbers the kernels need."""
         return Rule(np.arange(self.n_arms))
 
-    def start(self, table: Any = None) -> State:
+    def start(self, table: Table | None = None) -> State:
         """Return an empty state."""
         return State(np.zeros(self.n_arms, np.int64))
 

@@ -16,7 +16,7 @@ app = typer.Typer()
 ledger = typer.Typer(help="Show, set, check and export what is spent on people.")
 app.add_typer(ledger, name="ledger")
 
-File = Annotated[Path, typer.Argument(help="The ledger's file.")]
+File = Annotated[str, typer.Argument(help="The ledger's file, or postgresql://...")]
 Subject = Annotated[str | None, typer.Option(help="One person; by default all.")]
 
 
@@ -85,8 +85,8 @@ def verify(file: File, as_json: Json = False) -> None:
     """
     with _opened(file) as opened:
         opened.verify()
-        count = len(opened.entries())
-    show([{"file": str(file), "entries": count, "verdict": "every total is right"}], as_json)
+        count, place = len(opened.entries()), opened.path
+    show([{"file": str(place), "entries": count, "verdict": "every total is right"}], as_json)
 
 
 @ledger.command("export")
@@ -107,11 +107,11 @@ def export(
     show([{"file": str(target), "entries": count}], as_json)
 
 
-def _opened(file: Path) -> Any:
-    """Open a ledger that exists; none is created by looking at it."""
+def _opened(file: str) -> Any:
+    """Open a ledger that exists; no file is created by looking at it."""
     from tacit.privacy import Ledger
 
-    if not file.exists():
+    if "://" not in file and not Path(file).exists():
         raise ValueError(f"{file}: no such ledger; tacit ledger allow creates one")
     return Ledger(file)
 

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tacit.jsonable import plain
+from tacit.jsonable import dumps
 
-__all__ = ["as_text", "finite", "progress_bar", "show"]
-
-
-def finite(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row as JSON can say it: infinity is a string."""
-    return dict(plain(row))
+__all__ = ["as_text", "progress_bar", "show"]
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     """Print rows: a table on a terminal, aligned text in a pipe, or JSON."""
     if as_json:
-        print(json.dumps([finite(row) for row in rows]))
+        print(dumps(rows))
         return
     columns = list(rows[0])
     cells = [[as_text(row[column]) for column in columns] for row in rows]

@@ -108,11 +108,9 @@ class _Sent:
         from tacit.privacy import compose
 
         return compose(
-            [(self.mechanism.release, 1)],
+            self.mechanism.releases,
             delta=getattr(self.mechanism, "delta", 0.0),
-            unit="message",
-            trust="local",
-            span="message",
+            **self.mechanism.scope,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 
 from tacit.cli.arguments import Address, EngineName, Json, Out, Workers
 from tacit.cli.output import progress_bar, show
+from tacit.jsonable import dumps
 
 __all__ = ["app"]
 
@@ -70,7 +70,7 @@ def reproduce(
     report = _write_report(out, table)
     if as_json:
         print(
-            json.dumps(
+            dumps(
                 {
                     "report": str(report),
                     "studies": {f.reproduction.name: f.findings.to_dict() for f in finished},

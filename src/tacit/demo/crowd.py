@@ -26,10 +26,11 @@ HEADLINES = {
 class Visit:
     """What one device knew, and what it sent."""
 
-    person: str
     option: str
     clicked: bool
     sent: int | None = None
+    """The report, once it has left the device."""
+    where: str = "Python"
 
 
 @dataclass
@@ -54,8 +55,11 @@ class Crowd:
     visitors: int
     rate: float
     max_epsilon: float
-    latest: deque[Visit] = field(default_factory=lambda: deque(maxlen=12))
+    latest: deque[Visit] = field(default_factory=lambda: deque(maxlen=6))
+    """Whose report has just left the device; those of browsers, who are fewer, on their own."""
+    latest_in_browsers: deque[Visit] = field(default_factory=lambda: deque(maxlen=4))
     came: int = 0
+    in_browsers: int = 0
     clicks: int = 0
     spent: float = 0.0
 
@@ -92,20 +96,25 @@ class Crowd:
         except ServiceError:
             return
         clicked = rng.random() < HEADLINES.get(decision.option, 0.0)
-        visit = Visit(person, decision.option, clicked)
-        self.came += 1
-        self.clicks += clicked
         if not await device.shown(decision) or decision.report_at is None:
             return
-        self.spent += decision.epsilon
+        visit = Visit(decision.option, clicked)
+        self.count(visit, decision.epsilon)
         if clicked:
-            await asyncio.sleep(rng.random())
+            await asyncio.sleep(rng.random() / 2)
             device.reward(decision, 1.0)
         report = device.outbox.fix(device.place, decision.id)
-        visit.sent = None if report is None else int(report["value"])
-        self.latest.append(visit)
         again = await device.flush()
         while again is not None:
             await asyncio.sleep(max(0.0, again - device.clock()) + 0.01)
             again = await device.flush()
+        if report is not None:
+            visit.sent = int(report["value"])
+            self.latest.append(visit)
         device.outbox.close()
+
+    def count(self, visit: Visit, epsilon: float) -> None:
+        """Count a visitor, who tells this demonstration and nobody else what happened."""
+        self.came += 1
+        self.clicks += visit.clicked
+        self.spent += epsilon

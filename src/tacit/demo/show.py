@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
+import signal
 import socket
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 
-from tacit.demo.crowd import HEADLINES, Crowd
+from tacit.demo.browsers import Browsers, chromium
+from tacit.demo.crowd import HEADLINES, Crowd, Visit
 from tacit.service import open_service
 from tacit.service.hosting import Hosted
 from tacit.service.messages import ExperimentRequest, Reward
@@ -27,6 +30,7 @@ __all__ = ["run"]
 _PAGES = Path(__file__).parent / "pages"
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 _NAME = "front-page"
+_BROWSERS = 2
 
 
 def run(
@@ -79,34 +83,52 @@ async def _show(
     page_token = opened.tokens.create("page", ["decide", "report"], [url])
     crowd_token = opened.tokens.create("crowd", ["decide", "report"])
     crowd = Crowd(url, crowd_token, _NAME, visitors, rate, max_epsilon=epsilon)
-    app = _app(opened.app, hosted, crowd, page_token, opened.first_token or "")
-    server = uvicorn.Server(
+    word = secrets.token_hex(8)
+    app = _app(opened.app, hosted, crowd, page_token, word)
+    server = _Server(
         uvicorn.Config(app, port=port, log_level="error", access_log=False, lifespan="on")
     )
     serving = asyncio.create_task(server.serve())
     while not server.started:
         await asyncio.sleep(0.05)
     tell(f"watch      {url}/demo")
+    tell(f"visit      {url}/demo/news")
     tell(f"dashboard  {url}  (token {opened.first_token})")
-    coming = asyncio.create_task(crowd.run())
+    program = chromium()
+    if program is None:
+        tell("there is no Chromium here: every visitor has a Python client")
+    pages = [f"{url}/demo/news?crowd={word}"] * _BROWSERS
     try:
-        while not coming.done() and not server.should_exit:
-            await asyncio.wait([coming], timeout=2.0)
-            tell(_line(hosted, crowd))
+        async with Browsers(program, folder, pages):
+            coming = asyncio.create_task(crowd.run())
+            try:
+                while not coming.done() and not server.should_exit:
+                    either = asyncio.FIRST_COMPLETED
+                    await asyncio.wait([coming, serving], timeout=2.0, return_when=either)
+                    tell(_line(hosted, crowd))
+            finally:
+                coming.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await coming
     finally:
-        coming.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await coming
         server.should_exit = True
         await serving
     tell(_end(hosted, crowd))
 
 
-def _app(
-    service: Starlette, hosted: Hosted, crowd: Crowd, page_token: str, admin: str
-) -> Starlette:
+class _Server(uvicorn.Server):
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        # Uvicorn would raise the signal once more at its end, before the browsers are gone.
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, self.handle_exit)
+        yield
+
+
+def _app(service: Starlette, hosted: Hosted, crowd: Crowd, page_token: str, word: str) -> Starlette:
     async def file(request: Request) -> Response:
-        path = _PAGES / request.path_params.get("file", "watch.html")
+        path = _PAGES / request.path_params.get("file", "watch")
+        path = path if path.suffix else path.with_suffix(".html")
         if path.parent != _PAGES or not path.is_file():
             return Response(status_code=404)
         return Response(path.read_bytes(), media_type=_KINDS[path.suffix])
@@ -114,10 +136,28 @@ def _app(
     async def data(request: Request) -> Response:
         return JSONResponse(_panel(hosted, crowd, page_token))
 
+    visits: dict[str, Visit] = {}
+
+    async def noted(request: Request) -> Response:
+        """Hear from a browser of the crowd what its visitor did, and later what it sent."""
+        said = await request.json()
+        if said["word"] != word:
+            return Response(status_code=403)
+        if "value" not in said:
+            visit = visits[said["id"]] = Visit(said["option"], said["clicked"], where="browser")
+            crowd.count(visit, said["epsilon"])
+            crowd.in_browsers += 1
+        elif said["id"] in visits:
+            visit = visits.pop(said["id"])
+            visit.sent = said["value"]
+            crowd.latest_in_browsers.append(visit)
+        return Response(status_code=204)
+
     return Starlette(
         routes=[
             Route("/demo", file),
             Route("/demo/data", data),
+            Route("/demo/noted", noted, methods=["POST"]),
             Route("/demo/{file}", file),
             Mount("/", app=service),
         ],
@@ -132,7 +172,7 @@ def _panel(hosted: Hosted, crowd: Crowd, page_token: str) -> dict[str, Any]:
         "token": page_token,
         "experiment": _NAME,
         "came": crowd.came,
-        "visitors": crowd.visitors,
+        "in_browsers": crowd.in_browsers,
         "spent": crowd.spent,
         "epsilon": crowd.max_epsilon,
         "sentence": hosted.sentence(),
@@ -148,7 +188,8 @@ def _panel(hosted: Hosted, crowd: Crowd, page_token: str) -> dict[str, Any]:
             for row in found.options
         ],
         "latest": [
-            {"option": v.option, "clicked": v.clicked, "sent": v.sent} for v in crowd.latest
+            {"option": v.option, "clicked": v.clicked, "sent": v.sent, "where": v.where}
+            for v in (*crowd.latest, *crowd.latest_in_browsers)
         ],
     }
 
@@ -163,7 +204,8 @@ def _line(hosted: Hosted, crowd: Crowd) -> str:
 
 def _end(hosted: Hosted, crowd: Crowd) -> str:
     lines = [
-        f"{crowd.came:,} visitors clicked {crowd.clicks:,} times. The service saw none of the clicks: each "
+        f"{crowd.came:,} visitors, {crowd.in_browsers:,} of them in a real browser, clicked "
+        f"{crowd.clicks:,} times. The service saw none of the clicks: each "
         f"device sent one private bit (epsilon {crowd.max_epsilon:g}).",
         "What it learned, beside the truth that only this demonstration knows:",
     ]

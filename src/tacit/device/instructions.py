@@ -3,7 +3,7 @@
 Every function returns a plain dict for JSON. What is rounded is rounded against the spender: the
 epsilon that a device computes from the integers is at most the one asked for, which must lie
 between 1e-9 and 30. What the integers do exactly, so that a server can debias what it receives,
-is in `tacit.device.facts`.
+is in `tacit.device.probabilities`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def randomized_response(
     0.731058579
     """
     answer = _window("randomized_response", epsilon, 2, 1)
-    return _made("randomized_response", _levels(low, high, 2), answer, default)
+    return made_for("randomized_response", levels_of(low, high, 2), answer, default)
 
 
 def asymmetric_response(
@@ -83,7 +83,7 @@ def asymmetric_response(
     total = 2**52
     zero, one = rounded(keep_zero * total), rounded(keep_one * total)
     answer = {"kind": "table", "rows": [[zero, total - zero], [total - one, one]]}
-    return _made("asymmetric_response", _levels(low, high, 2), answer, default)
+    return made_for("asymmetric_response", levels_of(low, high, 2), answer, default)
 
 
 def k_ary(epsilon: float, symbols: int, *, default: int = 0) -> Instructions:
@@ -93,7 +93,7 @@ def k_ary(epsilon: float, symbols: int, *, default: int = 0) -> Instructions:
     """
     symbols = _count("k_ary", "symbols", symbols, 2)
     answer = _window("k_ary", epsilon, symbols, 1)
-    return _made("k_ary", _levels(0, symbols - 1, symbols), answer, default)
+    return made_for("k_ary", levels_of(0, symbols - 1, symbols), answer, default)
 
 
 def cuts(
@@ -126,7 +126,7 @@ def cuts(
     bins = list(range(len(cuts) + 1)) if labels is None else [int(label) for label in labels]
     question = {"cuts": [float(cut) for cut in cuts], "labels": bins}
     answer = _window("cuts", epsilon, max(2, len(set(bins))), 1)
-    return _made("cuts", question, answer, default)
+    return made_for("cuts", question, answer, default)
 
 
 def unary(
@@ -164,7 +164,7 @@ def unary(
         a, b = weights(epsilon if options == 1 else epsilon / 2, 1, 1)
         rows = [[a, b], [b, a]]
     answer = {"kind": "unary", "bits": options, "rows": rows}
-    return _made("unary", _levels(0, symbols - 1, symbols), answer, default)
+    return made_for("unary", levels_of(0, symbols - 1, symbols), answer, default)
 
 
 def subset(
@@ -188,11 +188,11 @@ def subset(
     """
     _epsilon("subset", epsilon)
     symbols = _count("subset", "symbols", symbols, 2)
-    best = max(1, round(symbols / (math.exp(epsilon) + 1)))
+    best = subset_size(epsilon, symbols)
     width = best if size is None else _count("subset", "size", size, 1, symbols - 1)
     answer = _window("subset", epsilon, symbols, width)
     answer["kind"] = "subset"
-    return _made("subset", _levels(0, symbols - 1, symbols), answer, default)
+    return made_for("subset", levels_of(0, symbols - 1, symbols), answer, default)
 
 
 def discrete_laplace(
@@ -209,9 +209,8 @@ def discrete_laplace(
     """
     _epsilon("discrete_laplace", epsilon)
     steps = _count("discrete_laplace", "steps", steps, 1)
-    scale = math.floor(steps / (epsilon * _DOWN)) + 1
-    answer = {"kind": "noise", "scale": scale}
-    return _made("discrete_laplace", _levels(low, high, steps + 1), answer, default)
+    answer = {"kind": "noise", "scale": noise_scale(epsilon, steps)}
+    return made_for("discrete_laplace", levels_of(low, high, steps + 1), answer, default)
 
 
 def piecewise(
@@ -229,15 +228,15 @@ def piecewise(
     """
     _epsilon("piecewise", epsilon)
     cells = _count("piecewise", "cells", cells, 2)
-    width = max(1, round(cells / (math.exp(epsilon / 2) + 1)))
+    width = window_width(epsilon, cells)
     answer = _window("piecewise", epsilon, cells, width)
-    return _made("piecewise", _levels(low, high, cells - width + 1), answer, default)
+    return made_for("piecewise", levels_of(low, high, cells - width + 1), answer, default)
 
 
 def identity(*, low: float = 0.0, high: float = 1.0, default: float | None = None) -> Instructions:
     """Ask for the reward itself, clipped: only for a server that is trusted with it."""
     question = {"low": float(low), "high": float(high)}
-    return _made("identity", question, {"kind": "identity"}, default, trust="central")
+    return made_for("identity", question, {"kind": "identity"}, default, trust="central")
 
 
 def _window(owner: str, epsilon: float, cells: int, width: int) -> dict[str, Any]:
@@ -257,17 +256,34 @@ def weights(epsilon: float, inside: int, outside: int) -> tuple[int, int]:
     return b + int(b * growth), b
 
 
-def _levels(low: float, high: float, levels: int) -> dict[str, Any]:
+def subset_size(epsilon: float, symbols: int) -> int:
+    """Return how many of several symbols a subset holds at the least variance."""
+    return max(1, round(symbols / (math.exp(epsilon) + 1)))
+
+
+def window_width(epsilon: float, cells: int) -> int:
+    """Return how many cells of the piecewise mechanism are likely ones."""
+    return max(1, round(cells / (math.exp(epsilon / 2) + 1)))
+
+
+def noise_scale(epsilon: float, steps: int) -> int:
+    """Return the scale of Laplace noise in whole steps of which a value has `steps`, rounded up."""
+    return math.floor(steps / (epsilon * _DOWN)) + 1
+
+
+def levels_of(low: float, high: float, levels: int) -> dict[str, Any]:
+    """Return the question for one of several levels of a range."""
     return {"low": float(low), "high": float(high), "levels": levels}
 
 
-def _made(
+def made_for(
     owner: str,
     question: dict[str, Any],
     answer: dict[str, Any],
     default: float | None,
     trust: str = "local",
 ) -> Instructions:
+    """Return instructions, checked, with errors in the name of `owner`."""
     chosen = question["low"] if default is None else float(default)
     made = {"v": 1, "trust": trust, "question": question, "answer": answer, "default": chosen}
     try:

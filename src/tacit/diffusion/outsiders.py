@@ -17,15 +17,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.compiled import kernel
-from tacit.diffusion.bandit import tell as tell_openly
-from tacit.diffusion.policy import Half
-from tacit.diffusion.private import PrivateBanditPolicy
-from tacit.diffusion.steps import consensus, draw, reweigh
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note
-from tacit.policy import Program, require_secure
-from tacit.privacy import Guarantee, compose
-from tacit.privacy.mechanisms import release_bounded
-from tacit.tapes import CHOICE, NOISE, SECURE, Tape, uniform
+from tacit.diffusion.bandit import tell
+from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
+from tacit.diffusion.steps import consensus, draw, noised, reweigh
+from tacit.diffusion.tables import charge, loss_at, note
+from tacit.privacy import Guarantee, Release
+from tacit.tapes import CHOICE, NOISE, uniform
 
 __all__ = ["OutsiderPrivateDiffusion"]
 
@@ -86,81 +83,27 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         """Return what is protected: one loss of one agent."""
         return self.loss_guarantee
 
-    def history_guarantee(self, horizon: int, *, delta: float = 0.0) -> Guarantee:
-        """Return what is guaranteed to all losses of one agent together."""
-        reports = horizon // self.rounds_per_report
-        return compose(
-            [(self.block_release, reports)],
-            delta=delta,
-            unit="agent",
-            trust="local",
-            span="run",
-            not_protected=("sending", *self.open_to_all),
-        )
-
-    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        if self.corrected:
-            return super().program(state, table, tape, trace)
-        if tape.kind == SECURE:
-            require_secure(self)
-        numbers = (*self.published_rates, self.epsilon, self.bound)
-        return run, (*numbers, state, table, tape, trace)
+    def history_releases(self, horizon: int) -> list[tuple[Release, int]]:
+        """Return all reports of one agent."""
+        return [(self.block_release, horizon // self.rounds_per_report)]
 
     @property
-    def halves(self) -> tuple[Half, Half]:
-        """The kernels of a round."""
-        return super().halves if self.corrected else (tell, hear)
+    def published_box(self) -> PublishedBox:
+        """The kernels of Algorithm 1, in which agents tell what they do without privacy."""
+        return PublishedBox(run, tell, hear)
 
 
 @kernel
-def run(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    b: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    first: Any,
-    last: Any,
-) -> None:
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1 of the published box."""
     for t in range(first, last):
-        tell(eta, gamma, epsilon, b, state, table, tape, trace, t)
-        hear(eta, gamma, epsilon, b, state, table, tape, trace, t)
+        tell(rule, state, table, tape, trace, t)
+        hear(rule, state, table, tape, trace, t)
         note(table, trace, t, state.mu)
 
 
 @kernel
-def tell(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    b: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    t: Any,
-) -> None:
-    """Write p, what every agent sends, as without privacy (step 1)."""
-    tell_openly(eta, gamma, state, table, tape, trace, t)
-
-
-@kernel
-def hear(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    b: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    t: Any,
-) -> None:
+def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
     truth = trace.truth
@@ -173,6 +116,5 @@ def hear(
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         who = table.first + k
-        noisy = release_bounded(tape, t, who, NOISE, loss, 1.0, epsilon, b)  # steps 4, 5
-        scaled = (noisy + b) / (2.0 * b + 1.0)  # step 6
-        reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
+        scaled = noised(tape, t, who, NOISE, loss, rule.epsilon, rule.b)  # steps 4 to 6
+        reweigh(mu, log_mu, k, theta, rule.eta * scaled / P[k, theta])  # steps 7, 8

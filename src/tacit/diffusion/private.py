@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import Count, Positive, one_of, require
 from tacit.diffusion import sound
-from tacit.diffusion.bandit import State
+from tacit.diffusion.bandit import Rule, State
 from tacit.diffusion.policy import BanditPolicy, Half
 from tacit.diffusion.tables import Table, Trace
-from tacit.policy import Program
+from tacit.policy import Program, require_secure
 from tacit.privacy import (
     BoundedNoise,
     Claim,
@@ -28,9 +30,9 @@ from tacit.privacy import (
     compose,
 )
 from tacit.privacy.mechanisms import Epsilon
-from tacit.tapes import Tape
+from tacit.tapes import SECURE, Tape
 
-__all__ = ["PrivateBanditPolicy"]
+__all__ = ["PrivateBanditPolicy", "PublishedBox"]
 
 # Asking for this much less keeps the loss of one record below epsilon whatever is rounded.
 _BELOW = 1 - 1e-12
@@ -38,6 +40,14 @@ _WHY = (
     "noise outside [-b, b] is replaced by the constant b/2, which betrays the loss, and near the "
     "ends only one loss is possible"
 )
+
+
+class PublishedBox(NamedTuple):
+    """The kernels of a published algorithm."""
+
+    run: Callable[..., None]
+    tell: Half
+    hear: Half
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,14 +193,45 @@ class PrivateBanditPolicy(BanditPolicy):
             return sound.start(mu, table.signal_std, self.rule, table.ghosts)
         return State.of(mu, table)
 
+    @property
+    @abstractmethod
+    def published_box(self) -> PublishedBox:
+        """The kernels of the published variant."""
+
+    @property
+    def published_rule(self) -> Rule:
+        """The numbers of the published variant."""
+        return Rule(*self.published_rates, self.epsilon, self.bound)
+
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel of the corrected variant and its arguments."""
-        return sound.run, (self.rule, state, table, tape, trace)
+        """Return the kernel of the variant and its arguments."""
+        if self.corrected:
+            return sound.run, (self.rule, state, table, tape, trace)
+        if tape.kind == SECURE:
+            require_secure(self)
+        return self.published_box.run, (self.published_rule, state, table, tape, trace)
 
     @property
     def halves(self) -> tuple[Half, Half]:
-        """The kernels of a round of the corrected variant."""
-        return sound.tell, sound.hear
+        """The kernels of a round of the variant."""
+        if self.corrected:
+            return sound.tell, sound.hear
+        return self.published_box.tell, self.published_box.hear
+
+    @abstractmethod
+    def history_releases(self, horizon: int) -> list[tuple[Release, int]]:
+        """Return all that is released of one agent in `horizon` rounds."""
+
+    def history_guarantee(self, horizon: int, *, delta: float = 0.0) -> Guarantee:
+        """Return what is guaranteed to everything about one agent together."""
+        return compose(
+            self.history_releases(horizon),
+            delta=delta,
+            unit="agent",
+            trust="local",
+            span="run",
+            not_protected=("sending", *self.open_to_all),
+        )
 
     def told(self, state: Any) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""

@@ -8,7 +8,7 @@ drawing.
 ``published`` follows the box. With b' = 1 and epsilon = 0.1, 90% of the draws on the M probabilities
 are replaced by the same constant, and a message is as good as open. ``corrected`` noises what the
 message really depends on: the agent shares one state, the nearest to its signal, through randomized
-response with M answers, and everyone, the agent included, applies Bayes' rule with the likelihood of
+response with M answers, and all agents, itself included, apply Bayes' rule with the likelihood of
 that answer. Signals and losses are told once a block: longer blocks share less and spend less.
 """
 
@@ -20,12 +20,11 @@ from typing import Any, ClassVar
 
 from tacit.checks import NonNegative, Positive
 from tacit.compiled import kernel
+from tacit.diffusion.bandit import Rule
 from tacit.diffusion.bandit import tell as tell_openly
-from tacit.diffusion.policy import Half
-from tacit.diffusion.private import PrivateBanditPolicy
-from tacit.diffusion.steps import consensus, draw, reweigh
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note
-from tacit.policy import Program, require_secure
+from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
+from tacit.diffusion.steps import consensus, draw, noised, reweigh
+from tacit.diffusion.tables import charge, loss_at, note
 from tacit.privacy import (
     BoundedNoise,
     BoundedNoiseRelease,
@@ -36,8 +35,8 @@ from tacit.privacy import (
     Release,
     compose,
 )
-from tacit.privacy.mechanisms import KAryResponse, release_bounded
-from tacit.tapes import CHOICE, MESSAGE, NOISE, SECURE, Tape, uniform
+from tacit.privacy.mechanisms import KAryResponse
+from tacit.tapes import CHOICE, MESSAGE, NOISE, uniform
 
 __all__ = ["SpyPrivateDiffusion"]
 
@@ -160,21 +159,13 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
             **scope,
         )
 
-    def history_guarantee(self, horizon: int, *, delta: float = 0.0) -> Guarantee:
-        """Return what is guaranteed to all losses and signals of one agent together."""
+    def history_releases(self, horizon: int) -> list[tuple[Release, int]]:
+        """Return all reports and signals of one agent."""
         shares = math.ceil(horizon / self.rounds_per_report)
-        signals = shares if self.corrected else shares * self.n_states
-        return compose(
-            [
-                (self.block_release, horizon // self.rounds_per_report),
-                (self.signal_release, signals),
-            ],
-            delta=delta,
-            unit="agent",
-            trust="local",
-            span="run",
-            not_protected=("sending", *self.open_to_all),
-        )
+        return [
+            (self.block_release, horizon // self.rounds_per_report),
+            (self.signal_release, shares if self.corrected else shares * self.n_states),
+        ]
 
     @property
     def keep_signal(self) -> float:
@@ -182,79 +173,43 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         told = self.signal_mechanism
         return 1 / self.n_states if told is None else told.keep
 
-    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        if self.corrected:
-            return super().program(state, table, tape, trace)
-        if tape.kind == SECURE:
-            require_secure(self)
-        numbers = (*self.published_rates, self.epsilon, (self.bound, self.message_bound))
-        return run, (*numbers, state, table, tape, trace)
+    @property
+    def published_box(self) -> PublishedBox:
+        """The kernels of Algorithm 2."""
+        return PublishedBox(run, tell, hear)
 
     @property
-    def halves(self) -> tuple[Half, Half]:
-        """The kernels of a round."""
-        return super().halves if self.corrected else (tell, hear)
+    def published_rule(self) -> Rule:
+        """The same numbers, and b'."""
+        return super().published_rule._replace(message_bound=self.message_bound)
 
 
 @kernel
-def run(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    bounds: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    first: Any,
-    last: Any,
-) -> None:
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1 of the published box."""
     for t in range(first, last):
-        tell(eta, gamma, epsilon, bounds, state, table, tape, trace, t)
-        hear(eta, gamma, epsilon, bounds, state, table, tape, trace, t)
+        tell(rule, state, table, tape, trace, t)
+        hear(rule, state, table, tape, trace, t)
         note(table, trace, t, state.mu)
 
 
 @kernel
-def tell(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    bounds: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    t: Any,
-) -> None:
+def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write the noisy p that every agent sends."""
-    p, b = state.p, bounds[1]
+    p, b = state.p, rule.message_bound
     N, M = state.mu.shape
-    tell_openly(eta, gamma, state, table, tape, trace, t)
+    tell_openly(rule, state, table, tape, trace, t)
     for k in range(N):
         for theta in range(M):  # steps 2 to 4
             at = (table.first + k) * M + theta
-            noisy = release_bounded(tape, t, at, MESSAGE, p[k, theta], 1.0, epsilon, b)
-            p[k, theta] = (noisy + b) / (2.0 * b + 1.0)
+            p[k, theta] = noised(tape, t, at, MESSAGE, p[k, theta], rule.epsilon, b)
 
 
 @kernel
-def hear(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    bounds: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    t: Any,
-) -> None:
+def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
-    truth, b = trace.truth, bounds[0]
+    truth = trace.truth
     N, M = mu.shape
     for k in range(N):
         consensus(table.indptr, table.senders, table.weights, p, k, P[k])
@@ -269,6 +224,5 @@ def hear(
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         who = table.first + k
-        noisy = release_bounded(tape, t, who, NOISE, loss, 1.0, epsilon, b)  # steps 7, 8
-        scaled = (noisy + b) / (2.0 * b + 1.0)  # step 9
-        reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
+        scaled = noised(tape, t, who, NOISE, loss, rule.epsilon, rule.b)  # steps 7 to 9
+        reweigh(mu, log_mu, k, theta, rule.eta * scaled / P[k, theta])  # steps 10, 11

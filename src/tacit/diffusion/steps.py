@@ -10,6 +10,7 @@ import math
 from typing import Any
 
 from tacit.compiled import kernel
+from tacit.privacy.mechanisms import release_bounded
 
 __all__ = [
     "centre",
@@ -19,6 +20,7 @@ __all__ = [
     "log_consensus",
     "log_intermediate",
     "mix",
+    "noised",
     "normalise",
     "reweigh",
     "shares",
@@ -138,3 +140,10 @@ def reweigh(mu: Any, log_mu: Any, k: Any, theta: Any, exponent: Any) -> None:
     log_mu[k, theta] -= exponent
     centre(log_mu, k)
     shares(log_mu, k, mu)
+
+
+@kernel
+def noised(tape: Any, t: Any, index: Any, purpose: Any, value: Any, epsilon: Any, b: Any) -> Any:
+    """Return a value of [0, 1] with the published noise, squeezed from [-b, b + 1] into [0, 1]."""
+    noisy = release_bounded(tape, t, index, purpose, value, 1.0, epsilon, b)
+    return (noisy + b) / (2.0 * b + 1.0)

@@ -124,8 +124,9 @@ def code_stamp(modules: tuple[str, ...] = ()) -> str:
 
 
 def file_stamp(file: Path) -> str:
-    """Return a hash of what a file holds."""
-    return hashlib.sha256(file.read_bytes()).hexdigest()
+    """Return a hash of what a file holds, which need not fit into memory."""
+    with file.open("rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def _sources(modules: Iterable[str]) -> Iterator[Path]:

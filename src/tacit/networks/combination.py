@@ -137,11 +137,11 @@ class Combination:
     @classmethod
     def _build(cls, k: Any, j: Any, weights: Any, own: Any) -> Combination:
         n = own.size
-        everyone = np.arange(n)
+        agents = np.arange(n)
         return cls._sorted(
             n,
-            np.concatenate((k, everyone)),
-            np.concatenate((j, everyone)),
+            np.concatenate((k, agents)),
+            np.concatenate((j, agents)),
             np.concatenate((weights, own)),
         )
 

@@ -1,7 +1,7 @@
 """The papers' tables and figures: settings, what the paper reports, how the verdict is decided.
 
-Each paper has a folder, found by itself: a package here that has a ``PAPER``. A package with ``STUDIES``
-alone belongs to no paper.
+Each paper has a folder, found by itself: a package here that has a ``PAPER``, which may be a page of our own
+studies instead. A package with ``STUDIES`` alone belongs to no page.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ __all__ = [
     "Row",
     "Series",
     "last_findings",
+    "pages",
     "papers",
     "reproduce",
     "reproductions",
@@ -33,16 +34,22 @@ __all__ = [
 
 
 @cache
+def pages() -> tuple[Paper, ...]:
+    """Return every paper, by its number, and then the pages of our own."""
+    found = [folder.PAPER for folder in _folders() if hasattr(folder, "PAPER")]
+    return tuple(sorted(found, key=lambda paper: paper.own))
+
+
 def papers() -> tuple[Paper, ...]:
     """Return every paper, by its number."""
-    return tuple(folder.PAPER for folder in _folders() if hasattr(folder, "PAPER"))
+    return tuple(paper for paper in pages() if not paper.own)
 
 
 @cache
 def reproductions() -> dict[str, Reproduction]:
     """Return every study by its name: those of no paper first, then in the papers' order."""
     alone = [s for folder in _folders() for s in getattr(folder, "STUDIES", ())]
-    of_papers = [study for paper in papers() for study in paper.studies]
+    of_papers = [study for paper in pages() for study in paper.studies]
     return {study.name: study for study in [*alone, *of_papers]}
 
 

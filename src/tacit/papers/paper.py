@@ -25,6 +25,8 @@ class Paper:
         What it proposes and claims.
     studies : tuple of Reproduction
         What measures it again, in the order in which the report shows it.
+    own : bool
+        Whether it is no paper but a page of our own studies, which the report shows after the papers.
     """
 
     number: str
@@ -34,3 +36,4 @@ class Paper:
     question: str
     method: str
     studies: tuple[Reproduction, ...] = ()
+    own: bool = False

@@ -140,7 +140,7 @@ def _work(job: Job) -> dict[str, Any]:
 
 
 def _encoded(record: Any) -> bytes:
-    return json.dumps(record).encode()
+    return jsonable.dumps(record).encode()
 
 
 _RECORDS = Codec(".json", _encoded, json.loads)

@@ -1,12 +1,9 @@
 """A durable record of the privacy spent on each person.
 
 Spend first, release afterwards: once :meth:`Ledger.spend` returns, the charge is on disk and no
-crash can forget it. The file is SQLite and its rows are only ever added. What fits is decided by
-:mod:`tacit.privacy.budgets`; here it is kept.
-
-A rollback journal, emptied after each commit, holds what a crash interrupted; everything that was
-committed lies in the one file. A copy of it is therefore never short of what was spent, as a copy without
-its write-ahead log would be. Callers that come at once share one commit.
+crash can forget it. Rows are only ever added, to a SQLite file or to a PostgreSQL database
+(:mod:`tacit.privacy.books`). What fits is decided by :mod:`tacit.privacy.budgets`; here it is kept.
+Callers that come at once share one commit.
 """
 
 from __future__ import annotations
@@ -15,10 +12,8 @@ import contextlib
 import csv
 import json
 import os
-import sqlite3
 import tempfile
 import threading
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,66 +23,18 @@ from types import TracebackType
 from typing import IO, Any, Self
 
 from tacit.privacy import budgets
+from tacit.privacy.books import Book, Connection, LedgerError, open_book
 from tacit.privacy.budgets import Amount, Cap, Number, Outcome, Period, decide, left_of
 
 __all__ = ["BudgetExceededError", "Charge", "Entry", "Ledger", "LedgerError"]
 
 _EVERYBODY = ""
-_APPLICATION, _VERSION = 0x7AC17, 2
 _MOST_TOGETHER = 4096
 
-_SCHEMA = """
-CREATE TABLE caps (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    subject TEXT NOT NULL,
-    period TEXT NOT NULL CHECK (period IN ('day', 'month', 'year', 'lifetime')),
-    epsilon_units INTEGER CHECK (epsilon_units >= 0),
-    delta_units INTEGER CHECK (delta_units >= 0),
-    time TEXT NOT NULL
-) STRICT;
-CREATE INDEX caps_by_subject ON caps (subject, period, id);
-CREATE TABLE entries (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
-    subject TEXT NOT NULL,
-    key TEXT NOT NULL,
-    epsilon_units INTEGER NOT NULL CHECK (epsilon_units >= 0),
-    delta_units INTEGER NOT NULL CHECK (delta_units >= 0),
-    total_epsilon_units INTEGER NOT NULL CHECK (total_epsilon_units >= epsilon_units),
-    total_delta_units INTEGER NOT NULL CHECK (total_delta_units >= delta_units),
-    note TEXT NOT NULL,
-    time TEXT NOT NULL,
-    UNIQUE (subject, key)
-) STRICT;
-CREATE INDEX entries_by_subject ON entries (subject, id);
-CREATE INDEX entries_by_time ON entries (subject, time, id);
-CREATE TRIGGER caps_stay BEFORE DELETE ON caps
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER caps_keep BEFORE UPDATE ON caps
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER entries_stay BEFORE DELETE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-CREATE TRIGGER entries_keep BEFORE UPDATE ON entries
-    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
-"""
-_FROM_VERSION_1 = """
-INSERT INTO caps (subject, period, epsilon_units, delta_units, time)
-    SELECT subject, 'lifetime', micro_epsilon * 1000000, femto_delta * 1000, time
-    FROM budgets ORDER BY id;
-INSERT INTO entries
-    SELECT id, subject, key, micro_epsilon * 1000000, femto_delta * 1000,
-    total_micro_epsilon * 1000000, total_femto_delta * 1000, note, time
-    FROM old_entries ORDER BY id;
-DROP TABLE old_entries;
-DROP TABLE budgets;
-"""
 _COLUMNS = (
     "id, subject, key, epsilon_units, delta_units, total_epsilon_units, total_delta_units, "
     "note, time"
 )
-
-
-class LedgerError(ValueError):
-    """A charge, a budget or a file that the ledger does not accept."""
 
 
 class BudgetExceededError(LedgerError, budgets.BudgetExceededError):
@@ -128,18 +75,19 @@ class Entry:
 
 
 class Ledger:
-    """An append-only ledger in one SQLite file, shared by any number of threads and processes.
+    """An append-only ledger in one SQLite file or PostgreSQL database, for any number of processes.
 
     Parameters
     ----------
     path : str or path
-        The file; created if missing. It must lie on a local disk.
+        The file; created if missing. It must lie on a local disk. Or the address of a database,
+        ``postgresql://...``, where any number of machines may spend.
     timeout : float
         How many seconds to wait for other writers before giving up.
 
     Notes
     -----
-    *Nothing lost*: a commit is forced to disk (``synchronous=FULL``) before `spend` returns.
+    *Nothing lost*: a commit is forced to disk before `spend` returns.
     *Nothing under-counted*: a crash between `spend` and the release leaves the charge standing.
     *Never overspent*: check and charge are one write transaction, so writers cannot interleave.
     *Nothing spent on a file that is gone*: a ledger whose file was deleted or replaced refuses.
@@ -163,97 +111,29 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
-        self.path = Path(path)
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._queue = threading.Lock()
         self._waiting: deque[_Waiting] = deque()
         self._leading = False
-        if str(path) == ":memory:":
-            raise LedgerError(f"Ledger: expected a file on a local disk, got {path}")
-        try:
-            self._connection = sqlite3.connect(
-                self.path, timeout=timeout, isolation_level=None, check_same_thread=False
-            )
-        except sqlite3.Error as error:
-            raise LedgerError(f"Ledger: cannot open {self.path}: {error}") from error
-        try:
-            self._prepare(timeout)
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def _prepare(self, timeout: float) -> None:
-        deadline = time.monotonic() + timeout
-        while True:  # leaving the write-ahead log of version 1 ignores SQLite's own waiting
-            try:
-                mode = self._connection.execute("PRAGMA journal_mode = TRUNCATE").fetchone()[0]
-                break
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise LedgerError(f"Ledger: cannot open {self.path}: {error}") from error
-                time.sleep(0.005)
-            except sqlite3.DatabaseError as error:
-                raise LedgerError(f"Ledger: {self.path} is not a ledger: {error}") from error
-        if mode != "truncate":
-            raise LedgerError(f"Ledger: expected a file on a local disk, got {self.path}")
-        self._connection.execute("PRAGMA synchronous = FULL")
-        self._file = self._identity()
-        with self._writing() as connection:
-            application = connection.execute("PRAGMA application_id").fetchone()[0]
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            empty = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0] == 0
-            if not empty and application == _APPLICATION and version == 1:
-                _move_aside(connection)
-            elif not empty and (application, version) != (_APPLICATION, _VERSION):
-                raise LedgerError(f"Ledger: {self.path} is a database but not a ledger")
-            if empty or version == 1:
-                for statement in _statements(_SCHEMA + (_FROM_VERSION_1 if version == 1 else "")):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA application_id = {_APPLICATION}")
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
-
-    def _identity(self) -> tuple[int, int]:
-        try:
-            status = self.path.stat()
-        except FileNotFoundError:
-            raise LedgerError(f"Ledger: {self.path} was deleted; nothing may be released") from None
-        return status.st_dev, status.st_ino
-
-    def _require_file(self) -> None:
-        if self._identity() != self._file:
-            raise LedgerError(
-                f"Ledger: {self.path} was replaced since it was opened; open it again"
-            )
+        self._book: Book = open_book(path, timeout)
+        self.path = self._book.path
 
     def _require_process(self) -> None:
         if os.getpid() != self._process:
-            raise LedgerError("Ledger: opened before a fork; open the file again in this process")
+            raise LedgerError("Ledger: opened before a fork; open it again in this process")
 
     @contextlib.contextmanager
-    def _using(self) -> Iterator[sqlite3.Connection]:
+    def _using(self) -> Iterator[Connection]:
         self._require_process()
-        with self._lock:
-            try:
-                yield self._connection
-            except sqlite3.ProgrammingError as error:
-                raise LedgerError(f"Ledger: {self.path} is closed") from error
-            except sqlite3.OperationalError as error:
-                raise LedgerError(f"Ledger: {self.path}: {error}") from error
+        with self._lock, self._book.reading() as connection:
+            yield connection
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
-        with self._using() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._require_file()
-                yield connection
-                self._require_file()
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-                raise
+    def _writing(self) -> Iterator[Connection]:
+        self._require_process()
+        with self._lock, self._book.writing() as connection:
+            yield connection
 
     def allow(
         self,
@@ -293,8 +173,8 @@ class Ledger:
         name = _EVERYBODY if subject is None else _text("subject", subject)
         with self._writing() as connection:
             connection.execute(
-                "INSERT INTO caps (subject, period, epsilon_units, delta_units, time)"
-                " VALUES (?, ?, ?, ?, ?)",
+                "INSERT INTO caps (id, subject, period, epsilon_units, delta_units, time)"
+                " VALUES ((SELECT coalesce(max(id), 0) + 1 FROM caps), ?, ?, ?, ?, ?)",
                 (name, period, epsilon, delta, _stamp(_now())),
             )
 
@@ -395,14 +275,10 @@ class Ledger:
     def remaining(self, subject: str) -> Amount:
         """Return what may still be spent on `subject` now, under every cap."""
         with self._using() as connection:
-            connection.execute("BEGIN")
-            try:
-                name, now = _text("subject", subject), _now()
-                caps = _caps(connection, name)
-                spent = {cap.period: _spent(connection, name, cap.period, now) for cap in caps}
-                return left_of(caps, spent)
-            finally:
-                connection.execute("COMMIT")
+            name, now = _text("subject", subject), _now()
+            caps = _caps(connection, name)
+            spent = {cap.period: _spent(connection, name, cap.period, now) for cap in caps}
+            return left_of(caps, spent)
 
     def caps(self, subject: str | None = None) -> tuple[Cap, ...]:
         """Return the caps that hold for `subject`, or everybody's; empty if there are none."""
@@ -426,14 +302,11 @@ class Ledger:
 
     def verify(self) -> None:
         """Check the file and recompute every running total; raise `LedgerError` if one is wrong."""
-        with self._using() as connection:
-            self._require_file()
-            try:
-                verdict = connection.execute("PRAGMA integrity_check").fetchone()[0]
-            except sqlite3.DatabaseError as error:
-                verdict = str(error)
-        if verdict != "ok":
-            raise LedgerError(f"Ledger: {self.path} is damaged: {verdict}")
+        self._require_process()
+        with self._lock:
+            damage = self._book.damage()
+        if damage:
+            raise LedgerError(f"Ledger: {self.path} is damaged: {damage}")
         totals: dict[str, Amount] = {}
         latest: dict[str, str] = {}
         for number, entry in enumerate(self.entries(), start=1):
@@ -472,7 +345,7 @@ class Ledger:
     def close(self) -> None:
         """Close the file; what was spent is safe without it."""
         with self._lock:
-            self._connection.close()
+            self._book.close()
 
     def __enter__(self) -> Self:
         return self
@@ -516,7 +389,7 @@ def _row(charge: Charge) -> _Row:
 
 
 def _charged(
-    connection: sqlite3.Connection, rows: Sequence[_Row], together: bool
+    connection: Connection, rows: Sequence[_Row], together: bool
 ) -> list[Entry | LedgerError]:
     """Make charges inside a transaction: each that fits, or all or none."""
     found: list[Entry | LedgerError] = []
@@ -534,7 +407,7 @@ def _charged(
     return found
 
 
-def _charge(connection: sqlite3.Connection, row: _Row) -> Entry:
+def _charge(connection: Connection, row: _Row) -> Entry:
     known = connection.execute(
         f"SELECT {_COLUMNS} FROM entries WHERE subject = ? AND key = ?", (row.subject, row.key)
     ).fetchone()
@@ -562,14 +435,15 @@ def _charge(connection: sqlite3.Connection, row: _Row) -> Entry:
     total = Amount(last[0], last[1]) + row.amount
     values = (row.subject, row.key, *_pair(row.amount), *_pair(total), row.note, _stamp(now))
     made = connection.execute(
-        "INSERT INTO entries (subject, key, epsilon_units, delta_units, total_epsilon_units,"
-        f" total_delta_units, note, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}",
+        "INSERT INTO entries (id, subject, key, epsilon_units, delta_units, total_epsilon_units,"
+        " total_delta_units, note, time) VALUES ((SELECT coalesce(max(id), 0) + 1 FROM entries),"
+        f" ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}",
         values,
     ).fetchone()
     return _entry(made, Outcome.CHARGED)
 
 
-def _spent(connection: sqlite3.Connection, subject: str, period: Period, now: datetime) -> Amount:
+def _spent(connection: Connection, subject: str, period: Period, now: datetime) -> Amount:
     """Return the total now less the total when the window began."""
     totals = "SELECT total_epsilon_units, total_delta_units FROM entries WHERE subject = ? "
     whole = connection.execute(f"{totals} ORDER BY id DESC LIMIT 1", (subject,)).fetchone()
@@ -584,17 +458,17 @@ def _spent(connection: sqlite3.Connection, subject: str, period: Period, now: da
     return Amount(whole[0] - before[0], whole[1] - before[1])
 
 
-def _caps(connection: sqlite3.Connection, subject: str) -> tuple[Cap, ...]:
+def _caps(connection: Connection, subject: str) -> tuple[Cap, ...]:
     caps = _own_caps(connection, subject) or _own_caps(connection, _EVERYBODY)
     if not caps:
         raise LedgerError(f"Ledger: {subject!r} has no budget; set one with allow(...)")
     return caps
 
 
-def _own_caps(connection: sqlite3.Connection, subject: str) -> tuple[Cap, ...]:
+def _own_caps(connection: Connection, subject: str) -> tuple[Cap, ...]:
     rows = connection.execute(
-        "SELECT period, epsilon_units, delta_units, max(id) FROM caps WHERE subject = ?"
-        " GROUP BY period",
+        "SELECT period, epsilon_units, delta_units FROM caps WHERE id IN"
+        " (SELECT max(id) FROM caps WHERE subject = ? GROUP BY period)",
         (subject,),
     )
     held = {row[0]: row for row in rows}
@@ -643,23 +517,6 @@ def _stamp(at: datetime) -> str:
 def _now() -> datetime:
     now = datetime.now(UTC)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
-
-
-def _move_aside(connection: sqlite3.Connection) -> None:
-    """Make room for the tables of version 2, keeping the rows of version 1."""
-    for name in ("budgets_stay", "budgets_keep", "entries_stay", "entries_keep"):
-        connection.execute(f"DROP TRIGGER IF EXISTS {name}")
-    connection.execute("DROP INDEX IF EXISTS entries_by_subject")
-    connection.execute("ALTER TABLE entries RENAME TO old_entries")
-
-
-def _statements(script: str) -> Iterator[str]:
-    statement = ""
-    for line in script.splitlines(keepends=True):
-        statement += line
-        if sqlite3.complete_statement(statement):
-            yield statement
-            statement = ""
 
 
 @contextlib.contextmanager

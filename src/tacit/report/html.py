@@ -18,7 +18,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tacit.papers import Finished, Paper, Row, papers
+from tacit.papers import Finished, Paper, Row, pages
 from tacit.papers.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED
 from tacit.report.chart_data import chart_data, described, has_keys, number_table
 from tacit.report.figures import draw_figure
@@ -129,8 +129,8 @@ def _palette() -> str:
 
 
 def _shown(finished: Sequence[Finished]) -> list[tuple[Paper, list[Finished]]]:
-    """Return every paper with its studies, those of papers without a folder last."""
-    known = list(papers())
+    """Return every page with its studies, those of papers without a folder last."""
+    known = list(pages())
     others = {done.reproduction.paper for done in finished} - {p.number for p in known} - {""}
     known += [
         Paper(number=n, short="", title=f"Studies of {n}", cited="", question="", method="")

@@ -133,6 +133,10 @@ class ClusterHost(Host):
         self._refused: set[str] = set()
         store.announce(f"{name}:{self._socket.getsockname()[1]}")
 
+    def names(self) -> list[str]:
+        """Return the experiments of the service, those of other processes included."""
+        return self.store.names()
+
     def create(self, request: ExperimentRequest) -> Hosted:
         """Make a new experiment, or say what is wrong with its description."""
         if self.store.load(request.name) is not None:

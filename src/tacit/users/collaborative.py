@@ -140,7 +140,7 @@ class State(NamedTuple):
     """Flat: K / lambda of each component, (size, size)."""
     gram: NDArray[np.float64]
     """Shape (N, d, d): what each user's reports say, the sum of xx' / v: the blocks of Phi."""
-    told: NDArray[np.float64]
+    response: NDArray[np.float64]
     """Shape (N, d): the sum of x y / v."""
     scales: NDArray[np.float64]
     """Shape (streams, 4): scale of a stream's noise; step, noise and reach on a secure tape."""
@@ -235,7 +235,7 @@ def new_state(
         basis=basis,
         kernel=np.concatenate([inner.ravel() for inner in kernels]),
         gram=np.zeros((n_users, d, d)),
-        told=np.zeros((n_users, d)),
+        response=np.zeros((n_users, d)),
         scales=scales[order] if streams and channel.own else scales.copy(),
         rounds=np.zeros(2, np.int64),
         reports=np.zeros(3 + d),
@@ -505,7 +505,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
 
 
 @kernel
-def take(rule: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> None:
+def take(rule: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -> None:
     """Take in an answer about context x: the server's half, which never sees a reward."""
     channel = rule.channel
     state.rounds[1] += 1
@@ -515,30 +515,30 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> 
         state.deviation[1] += 1.0
         step = 2.0 * (state.deviation[1] + 9.0) ** -0.6
         p = channel.near_keep
-        state.deviation[0] += step * ((2.0 * p - 1.0) * WITHIN_ONE - (told - (1.0 - p)))
+        state.deviation[0] += step * ((2.0 * p - 1.0) * WITHIN_ONE - (answer - (1.0 - p)))
         return
     if question.kind == BIN:
-        y = question.mean + channel.gains[int(told)] * question.scale / channel.information
+        y = question.mean + channel.gains[int(answer)] * question.scale / channel.information
         _observe(state, user, x, y, question.variance)
         return
     if channel.centred == 0:
-        _observe(state, user, x, told, 1.0)
+        _observe(state, user, x, answer, 1.0)
         return
     reports, apart = state.reports, state.work[: x.size]
     reports[0] += 1.0
-    reports[1] += told
+    reports[1] += answer
     for a in range(x.size):
         apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
-    _observe(state, user, apart, told - reports[1] / reports[0], 1.0)
+    _observe(state, user, apart, answer - reports[1] / reports[0], 1.0)
 
 
 @kernel(inlined=False)
 def _fade(rule: Any, state: Any) -> None:
     """Let all earlier answers count less, and begin anew with what is left of them."""
-    n_users, d = state.told.shape
+    n_users, d = state.response.shape
     for i in range(n_users):
         for a in range(d):
-            state.told[i, a] *= rule.fade_to
+            state.response[i, a] *= rule.fade_to
             for b in range(d):
                 state.gram[i, a, b] *= rule.fade_to
     rebuild(state)
@@ -546,8 +546,8 @@ def _fade(rule: Any, state: Any) -> None:
 
 @kernel(inlined=False)
 def rebuild(state: Any) -> None:
-    """Set S and the predictions to what the users' sums say: S = (I + K Phi)^-1 K, mean = S told."""
-    n_users, d = state.told.shape
+    """Set S and the predictions to what the users' sums say: S = (I + K Phi)^-1 K, mean = S b."""
+    n_users, d = state.response.shape
     i = 0
     while i < n_users:
         first, size, _, _, at, _ = state.layout[i]
@@ -555,14 +555,14 @@ def rebuild(state: Any) -> None:
         K = state.kernel[begin : begin + size * size].reshape(size, size)
         S = state.covariance[at : at + n * n].reshape(n, n)
         mean = state.mean.reshape(-1)[first * d : first * d + n]
-        told = state.told.reshape(-1)[first * d : first * d + n]
-        _posterior(K, state.gram[first : first + size], told, S, mean)
+        b = state.response.reshape(-1)[first * d : first * d + n]
+        _posterior(K, state.gram[first : first + size], b, S, mean)
         state.pending[first] = 0
         i += size
 
 
 @kernel(allocates=True)
-def _posterior(K: Any, gram: Any, told: Any, S: Any, mean: Any) -> None:
+def _posterior(K: Any, gram: Any, response: Any, S: Any, mean: Any) -> None:
     size, d = gram.shape[0], gram.shape[1]
     n = size * d
     prior, system = np.zeros((n, n)), np.eye(n)
@@ -573,7 +573,7 @@ def _posterior(K: Any, gram: Any, told: Any, S: Any, mean: Any) -> None:
                 for b in range(d):
                     system[u * d + a, v * d + b] += K[u, v] * gram[v, a, b]
     S[:, :] = np.linalg.solve(system, prior)
-    mean[:] = np.dot(S, told)
+    mean[:] = np.dot(S, response)
 
 
 @kernel(inlined=False)
@@ -593,10 +593,10 @@ def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
         square += x[a] * g[mine + a]
         guess += x[a] * state.mean[i, a]
         energy += x[a] * x[a]
-    told, gram = state.told[i], state.gram[i]
+    response, gram = state.response[i], state.gram[i]
     for a in range(d):
         weighted = x[a] / v
-        told[a] += weighted * y
+        response[a] += weighted * y
         row = gram[a]
         for b in range(d):
             row[b] += weighted * x[b]

@@ -447,8 +447,8 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         """
         self._check_local()
         shape = (self.n_users, self.dimension)
-        fits = statistics.told.shape == shape
-        require(self, "statistics", f"of shape {shape}", fits, statistics.told.shape)
+        fits = statistics.response.shape == shape
+        require(self, "statistics", f"of shape {shape}", fits, statistics.response.shape)
         return restored(self.open(weights=weights, graph=graph), statistics)
 
     def save(self, path: str | Path, state: State) -> None:

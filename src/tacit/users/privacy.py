@@ -194,9 +194,8 @@ class PerReward(Privacy):
 
     def reach(self, sizes: Sizes) -> float:
         """Return half the range of reports, by Hoeffding's lemma; infinite for Laplace noise."""
-        half = {"laplace": 0.0, "bit": self.epsilon / 2, "piecewise": self.epsilon / 4}
-        spread = math.tanh(half[self.chosen])
-        return (sizes.high - sizes.low) / 2 / spread if spread > 0 else math.inf
+        (mechanism,) = self.mechanisms(sizes)
+        return (sizes.high - sizes.low) * mechanism.half_range
 
     def guarantee(self, sizes: Sizes) -> Guarantee:
         """Return the guarantee of the mechanism: one use a reward."""
@@ -540,7 +539,9 @@ class Published(_Streams):
 
     def mechanisms(self, sizes: Sizes) -> tuple[Mechanism, ...]:
         """Return what is added to a node."""
-        return (L2CalibratedLaplace(epsilon=self.epsilon, dimension=sizes.spread_over),)
+        width, scale = sizes.high - sizes.low, self.numbers(sizes, 1.0)[0]
+        d = sizes.spread_over
+        return (L2CalibratedLaplace(epsilon=width / scale, sensitivity=width, dimension=d),)
 
     def guarantee(self, sizes: Sizes) -> Guarantee:
         """Return what holds, beside what the paper claims."""

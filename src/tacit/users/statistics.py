@@ -25,7 +25,7 @@ class Statistics(NamedTuple):
 
     gram: NDArray[np.float64]
     """Shape (N, d, d): of xx' / v."""
-    told: NDArray[np.float64]
+    response: NDArray[np.float64]
     """Shape (N, d): of x y / v, where y is the estimate that a report gave and v its variance."""
     rounds: NDArray[np.int64]
     """Shape (2,): questions asked, and answers taken in."""
@@ -39,14 +39,14 @@ class Statistics(NamedTuple):
         old = np.asarray(users, np.int64)
         known = (old >= 0)[:, None]
         gram = np.where(known[:, :, None], self.gram[old], 0.0)
-        return self._replace(gram=gram, told=np.where(known, self.told[old], 0.0))
+        return self._replace(gram=gram, response=np.where(known, self.response[old], 0.0))
 
 
 def statistics_of(state: State) -> Statistics:
     """Return what the reports taken in by a state add up to."""
     return Statistics(
         state.gram[state.place],
-        state.told[state.place],
+        state.response[state.place],
         state.rounds.copy(),
         state.reports.copy(),
         state.deviation.copy(),
@@ -56,7 +56,7 @@ def statistics_of(state: State) -> Statistics:
 def restored(fresh: State, statistics: Statistics) -> State:
     """Return a fresh state that has taken in what the statistics say."""
     fresh.gram[fresh.place] = statistics.gram
-    fresh.told[fresh.place] = statistics.told
+    fresh.response[fresh.place] = statistics.response
     fresh.rounds[:] = statistics.rounds
     fresh.reports[:] = statistics.reports
     fresh.deviation[:] = statistics.deviation
@@ -70,7 +70,7 @@ def restored(fresh: State, statistics: Statistics) -> State:
 
 def _log_volume(state: State) -> float:
     """Return the logarithm of |I + K Phi| over all components."""
-    n_users, d = state.told.shape
+    n_users, d = state.response.shape
     i, total = 0, 0.0
     while i < n_users:
         size, at = int(state.layout[i, 1]), int(state.layout[i, 4]) // (d * d)

@@ -64,10 +64,11 @@ def crowd_of(rule: Any, pool: Any, N: Any, crowd: Any) -> None:
     for s in range(pool.shape[0]):
         S += pool[s, 0]
     arrive = (1.0 - rule.loss) / (N * (rule.delay + 1.0))
-    mean = S * rule.tokens * arrive
+    under_way = float(S) * rule.tokens  # of 10^9 agents more than an integer holds
+    mean = under_way * arrive
     crowd.numbers[0] = mean
     crowd.numbers[1] = math.sqrt(mean * (1.0 - arrive))
-    crowd.numbers[3] = S * rule.tokens
+    crowd.numbers[3] = under_way
     if S == 0:
         return
     first, both, second = 0.0, 0.0, 0.0

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from os import cpu_count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,7 @@ class TwinRuns:
 
 
 def twin_runs(
-    policy: ArmsPolicy,
+    policy: ArmsPolicy[Any],
     environment: ArmsEnvironment,
     *,
     horizon: int,
@@ -79,7 +80,7 @@ def twin_runs(
 
     Parameters
     ----------
-    policy : ArmsPolicy
+    policy : ArmsPolicy[Any]
     environment : ArmsEnvironment
     horizon : int
         Number of rounds T.

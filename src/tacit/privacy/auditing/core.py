@@ -8,7 +8,6 @@ epsilon. A claim below the bound is refuted; otherwise it is not refuted, which 
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import require
+from tacit.jsonable import dumps
 from tacit.privacy.auditing.bounds import epsilon_lower_bound
 from tacit.privacy.auditing.events import Event, candidates
 from tacit.privacy.auditing.scores import Rows, Score, scores_for
@@ -109,7 +109,7 @@ class AuditResult:
             "right_hits",
             "overlooked",
         )
-        return json.dumps({name: getattr(self, name) for name in names})
+        return dumps({name: getattr(self, name) for name in names})
 
     def picture(self, path: str | os.PathLike[str]) -> None:
         """Draw both output distributions and the event; the file name says PNG or SVG."""

@@ -9,8 +9,9 @@ knowing the mechanism behind it.
 from __future__ import annotations
 
 import importlib
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -160,6 +161,8 @@ class Mechanism(ABC):
     """What the command line calls it."""
     summary: ClassVar[str]
     """One line for lists of mechanisms."""
+    scope: ClassVar[Mapping[str, Any]] = {"unit": "message", "trust": "local", "span": "message"}
+    """What one use protects, from whom and for how long, as `compose` has it."""
 
     epsilon: Epsilon
 
@@ -182,6 +185,11 @@ class Mechanism(ABC):
         """What one use releases, for real-valued noise."""
 
     @property
+    def releases(self) -> tuple[tuple[Release, int], ...]:
+        """What one use releases, in parts with their numbers, for `compose`."""
+        return ((self.release, 1),)
+
+    @property
     def secure_release(self) -> Release:
         """What one use releases on a secure tape; its epsilon is at most that of `release`."""
         self.require_secure()
@@ -201,6 +209,11 @@ class Mechanism(ABC):
     def channel_variance(self) -> float:
         """The largest variance of what a channel makes of a number in a range of width 1."""
         return self.variance
+
+    @property
+    def half_range(self) -> float:
+        """Half the width of all that a channel may make of a number in a range of width 1."""
+        return math.inf
 
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return what a kernel needs to send numbers of [low, high] through this mechanism.

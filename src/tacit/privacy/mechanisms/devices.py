@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.checks import require
-from tacit.device import MAX_EPSILON, Channel
-from tacit.device.instructions import weights
+from tacit.device import MAX_EPSILON
+from tacit.device.instructions import levels_of, made_for, weights
 
-__all__ = ["BITS", "keep_probability", "told", "weights_of"]
+__all__ = ["BITS", "keep_probability", "weights_of", "written_instructions"]
 
 BITS = 52
 """Probabilities are multiples of 2 to the power -52: exact in a double, on a tape and on a device."""
@@ -35,15 +35,8 @@ def keep_probability(epsilon: float, others: int = 1, *, bits: int = BITS) -> fl
     return float((a << bits) // (a + others * b)) * 2.0**-bits
 
 
-def told(
+def written_instructions(
     owner: Any, low: float, high: float, levels: int, answer: dict[str, Any], default: float | None
 ) -> dict[str, Any]:
     """Return instructions that ask for one of `levels` levels of a range and answer as said."""
-    question = {"low": float(low), "high": float(high), "levels": levels}
-    chosen = float(low if default is None else default)
-    made = {"v": 1, "trust": "local", "question": question, "answer": answer, "default": chosen}
-    try:
-        Channel(made)
-    except ValueError as error:
-        raise ValueError(f"{type(owner).__name__}: {error}") from None
-    return made
+    return made_for(type(owner).__name__, levels_of(low, high, levels), answer, default)

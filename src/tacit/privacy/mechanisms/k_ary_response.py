@@ -17,7 +17,7 @@ from tacit.privacy.mechanisms.base import (
     channel_of,
     round_to_level,
 )
-from tacit.privacy.mechanisms.devices import BITS, keep_probability, told
+from tacit.privacy.mechanisms.devices import BITS, keep_probability, written_instructions
 from tacit.privacy.mechanisms.randomized_response import discrete_delta, largest_log_ratio
 from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
@@ -151,7 +151,7 @@ class KAryResponse(Mechanism):
             "width": 1,
             "weights": [kept * (self.options - 1), scale - kept],
         }
-        return told(self, low, high, self.options, answer, default)
+        return written_instructions(self, low, high, self.options, answer, default)
 
     def worst_pairs(self) -> list[Pair]:
         """Return one option against another."""

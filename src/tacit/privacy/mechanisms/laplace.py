@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from tacit.checks import Count, Rule, require
 from tacit.compiled import kernel
+from tacit.device.instructions import noise_scale
 from tacit.privacy.exact import secure_laplace
 from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of, round_to_level
-from tacit.privacy.mechanisms.devices import told
+from tacit.privacy.mechanisms.devices import written_instructions
 from tacit.privacy.mechanisms.release import Array, Release, require_noise
 from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
 
@@ -33,7 +34,6 @@ __all__ = [
 _LEAST = 2.0**-54
 LEVELS = 2**16
 """Steps of a channel's range on a secure tape and on devices."""
-_MARGIN = 1 - 2.0**-40
 _FARTHEST = 2.0**52
 
 
@@ -193,7 +193,7 @@ class Laplace(VectorNoise):
         self._number_only()
         self._width(low, high)
         answer = {"kind": "noise", "scale": level_scale(self.epsilon)}
-        return told(self, low, high, LEVELS + 1, answer, default)
+        return written_instructions(self, low, high, LEVELS + 1, answer, default)
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
         repeat_laplace(tape, values, self.sensitivity, self.epsilon, out)
@@ -214,7 +214,7 @@ def laplace_cdf(x: ArrayLike) -> Array:
 
 def level_scale(epsilon: float) -> int:
     """Return the scale of a channel's noise in steps, rounded up."""
-    return math.floor(LEVELS / (epsilon * _MARGIN)) + 1
+    return noise_scale(epsilon, LEVELS)
 
 
 def channel_numbers(epsilon: float, low: float, width: float) -> tuple[float, ...]:

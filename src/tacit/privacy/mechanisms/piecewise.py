@@ -17,9 +17,10 @@ import numpy as np
 
 from tacit.checks import require
 from tacit.compiled import kernel
+from tacit.device.instructions import window_width
 from tacit.privacy.exact import whole
 from tacit.privacy.mechanisms.base import Channel, Mechanism, Pair, channel_of, round_to_level
-from tacit.privacy.mechanisms.devices import keep_probability, told, weights_of
+from tacit.privacy.mechanisms.devices import weights_of, written_instructions
 from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import Tape, released
 
@@ -96,7 +97,7 @@ class Piecewise(Mechanism):
 
     @cached_property
     def _window(self) -> _Window:
-        width = max(1, round(CELLS * (1 - keep_probability(self.epsilon / 2))))
+        width = window_width(self.epsilon, CELLS)
         return _Window(width, *weights_of(self.epsilon, width, CELLS - width))
 
     @property
@@ -142,6 +143,11 @@ class Piecewise(Mechanism):
         """At most that at the ends and of rounding to a level."""
         return self.variance / 4 + 0.25 / (CELLS - self._window.width) ** 2
 
+    @property
+    def half_range(self) -> float:
+        """Half the distance of the estimates of the first cell and the last."""
+        return float(self._estimate[1] * (CELLS - 1) / 2)
+
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel: round to a level without bias, then tell a cell."""
         require(self, "high", f"> low = {low:g}", high > low, high)
@@ -154,7 +160,7 @@ class Piecewise(Mechanism):
         """Return a question of as many levels as the window has places, and the window."""
         width, inside, outside = self._window
         answer = {"kind": "window", "cells": CELLS, "width": width, "weights": [inside, outside]}
-        return told(self, low, high, CELLS - width + 1, answer, default)
+        return written_instructions(self, low, high, CELLS - width + 1, answer, default)
 
     def worst_pairs(self) -> list[Pair]:
         """Return the ends, and the middle against an end."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from tacit.privacy.mechanisms.base import (
     channel_of,
     round_to_level,
 )
-from tacit.privacy.mechanisms.devices import BITS, keep_probability, told
+from tacit.privacy.mechanisms.devices import BITS, keep_probability, written_instructions
 from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import NOISE, Tape, released, uniform
 
@@ -36,8 +36,35 @@ __all__ = [
 ]
 
 
+class AnswersOnce:
+    """A release of one of finitely many answers about one record, told by their probabilities."""
+
+    def _pair(self) -> tuple[list[float], list[float]]:
+        """Return the probabilities of all answers for the two worst inputs."""
+        raise NotImplementedError
+
+    @property
+    def spread(self) -> float:
+        """The largest finite loss."""
+        return largest_finite_log_ratio(*self._pair())
+
+    def _largest_loss(self) -> float:
+        return self.spread
+
+    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+        # Repeated answers may change in either direction, so the curve must hold for both.
+        one, other = self._pair()
+        forth, back = discrete_delta(one, other, epsilon), discrete_delta(other, one, epsilon)
+        delta = np.maximum(forth, back)
+        return delta, delta
+
+    def grouped(self, records: int) -> Self:
+        """Return this release: one answer is about one record."""
+        return self
+
+
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponseRelease(Release):
+class RandomizedResponseRelease(AnswersOnce, Release):
     """A bit that is told truly with probability ``keep_one`` or ``keep_zero`` and else flipped.
 
     Parameters
@@ -75,25 +102,6 @@ class RandomizedResponseRelease(Release):
         """The largest log ratio of the probabilities of an answer."""
         return largest_log_ratio(*self._pair())
 
-    @property
-    def spread(self) -> float:
-        """The largest finite loss."""
-        return largest_finite_log_ratio(*self._pair())
-
-    def _largest_loss(self) -> float:
-        return self.spread
-
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
-        # Repeated answers may change in either direction, so the curve must hold for both.
-        one, zero = self._pair()
-        forth, back = discrete_delta(one, zero, epsilon), discrete_delta(zero, one, epsilon)
-        delta = np.maximum(forth, back)
-        return delta, delta
-
-    def grouped(self, records: int) -> Release:
-        """Return this release: a bit answers for one record."""
-        return self
-
 
 class _Response(Mechanism):
     """What both forms share: a bit, and a number as a bit."""
@@ -122,6 +130,11 @@ class _Response(Mechanism):
         nearest = min(max(0.5, min(p, q)), max(p, q))
         return nearest * (1 - nearest) / (p - q) ** 2
 
+    @property
+    def half_range(self) -> float:
+        """Half the distance of the two estimates, 1 / tanh(epsilon / 2) times 1/2 where symmetric."""
+        return float(abs(self.channel().numbers[1]) / 2)
+
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel: round to a bit without bias, then respond."""
         require(self, "high", f"> low = {low:g}", high > low, high)
@@ -135,7 +148,7 @@ class _Response(Mechanism):
         """Return a question of two levels and the table of answers."""
         one, zero = (int(keep * 2**BITS) for keep in self._keeps)
         rows = [[zero, 2**BITS - zero], [2**BITS - one, one]]
-        return told(self, low, high, 2, {"kind": "table", "rows": rows}, default)
+        return written_instructions(self, low, high, 2, {"kind": "table", "rows": rows}, default)
 
     def worst_pairs(self) -> list[Pair]:
         """Return the one there is."""

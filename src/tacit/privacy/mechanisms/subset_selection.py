@@ -17,6 +17,7 @@ import numpy as np
 
 from tacit.checks import Count, Rule, check, require
 from tacit.compiled import kernel
+from tacit.device.instructions import subset_size
 from tacit.generator import _mulhilo
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms.base import Mechanism, Pair
@@ -118,7 +119,7 @@ class SubsetSelection(Mechanism):
         """w, the one given or the best."""
         if self.size is not None:
             return self.size
-        return max(1, round(self.options / (math.exp(self.epsilon) + 1)))
+        return subset_size(self.epsilon, self.options)
 
     @property
     def release(self) -> SubsetRelease:

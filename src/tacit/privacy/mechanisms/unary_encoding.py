@@ -10,10 +10,9 @@ import numpy as np
 
 from tacit.checks import Count, require
 from tacit.privacy.mechanisms.base import Mechanism, Pair
-from tacit.privacy.mechanisms.devices import BITS, keep_probability, told
+from tacit.privacy.mechanisms.devices import BITS, keep_probability, written_instructions
 from tacit.privacy.mechanisms.randomized_response import (
-    discrete_delta,
-    largest_finite_log_ratio,
+    AnswersOnce,
     largest_log_ratio,
     repeat_bits,
 )
@@ -24,7 +23,7 @@ __all__ = ["UnaryEncoding", "UnaryRelease"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryRelease(Release):
+class UnaryRelease(AnswersOnce, Release):
     """A one-hot vector (or zeros) whose bits pass through randomized response independently.
 
     Parameters
@@ -79,25 +78,6 @@ class UnaryRelease(Release):
         # Two options differ in two bits: what a 1 tells at one place and a 0 at the other.
         return sum(largest_log_ratio([a], [b]) for a, b in zip(hot, cold, strict=True))
 
-    @property
-    def spread(self) -> float:
-        """The largest finite loss."""
-        return largest_finite_log_ratio(*self._pair())
-
-    def _largest_loss(self) -> float:
-        return self.spread
-
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
-        # Repeated vectors may change in either direction, so the curve must hold for both.
-        left, right = self._pair()
-        forth, back = discrete_delta(left, right, epsilon), discrete_delta(right, left, epsilon)
-        delta = np.maximum(forth, back)
-        return delta, delta
-
-    def grouped(self, records: int) -> Release:
-        """Return this release: a vector answers for one record."""
-        return self
-
 
 @dataclass(frozen=True, kw_only=True)
 class UnaryEncoding(Mechanism):
@@ -144,7 +124,7 @@ class UnaryEncoding(Mechanism):
         one, zero = (int(k * 2**BITS) for k in (self.release.keep_one, self.release.keep_zero))
         rows = [[zero, 2**BITS - zero], [2**BITS - one, one]]
         answer = {"kind": "unary", "bits": self.options, "rows": rows}
-        return told(self, 0.0, float(top), self.options, answer, default)
+        return written_instructions(self, 0.0, float(top), self.options, answer, default)
 
     def worst_pairs(self) -> list[Pair]:
         """Return an option against another, and against none."""
