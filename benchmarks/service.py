@@ -1,6 +1,6 @@
 """The service beside a null endpoint of the same stack, in one run: throughput, CPU a request, p50 and p99.
 
-    python benchmarks/service.py [--seconds 5] [--connections 64] [--postgres]
+    python benchmarks/service.py [--seconds 5] [--connections 64] [--tabs 20] [--postgres]
 
 Both servers are processes of their own; the load is plain HTTP/1.1 over kept connections. Ratios are what
 counts: the machine may be busy. With --postgres one process with one experiment is held against two
@@ -217,7 +217,38 @@ async def pair_turn(line: Connection) -> None:
     await line.post("/v1/experiments/bench/reports", report)
 
 
-async def measure(connections: int, seconds: float) -> dict[str, Found]:
+async def tab(server: Server, seconds: float) -> None:
+    """Look at the dashboard as a browser does: a session, then the numbers every two seconds."""
+    place = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(place.hostname, place.port)
+    form = f"token={server.token}".encode()
+    head = f"Host: {place.netloc}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+    writer.write(
+        f"POST /login HTTP/1.1\r\n{head}Content-Length: {len(form)}\r\n\r\n".encode() + form
+    )
+    answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+    cookie = answer.lower().split("set-cookie: ")[1].split(";")[0]
+    session = answer[answer.lower().index(cookie) :][: len(cookie)]
+    until = time.perf_counter() + seconds
+    while time.perf_counter() < until:
+        ask = f"GET /experiments/bench/numbers HTTP/1.1\r\nHost: {place.netloc}\r\nCookie: {session}\r\n\r\n"
+        writer.write(ask.encode())
+        answer = (await reader.readuntil(b"\r\n\r\n")).decode()
+        assert answer.startswith("HTTP/1.1 200"), answer
+        length = int(answer.lower().split("content-length: ")[1].split("\r\n")[0])
+        await reader.readexactly(length)
+        await asyncio.sleep(min(2.0, max(0.0, until - time.perf_counter())))
+    writer.close()
+
+
+async def watched(server: Server, connections: int, seconds: float, tabs: int) -> Found:
+    looking = [asyncio.create_task(tab(server, seconds)) for _ in range(tabs)]
+    found = await load(server, connections, seconds, decide_turn)
+    await asyncio.gather(*looking)
+    return found
+
+
+async def measure(connections: int, seconds: float, tabs: int) -> dict[str, Found]:
     null = Server("-c", NULL)
     found = {"null endpoint": await load(null, connections, seconds, null_turn)}
     null.stop()
@@ -228,6 +259,9 @@ async def measure(connections: int, seconds: float) -> dict[str, Found]:
         await line.post("/v1/experiments", json.dumps(EXPERIMENT).encode())
         await load(service, 4, 0.5, pair_turn)
         found["decision"] = await load(service, connections, seconds, decide_turn)
+        if tabs:
+            name = f"decision, {tabs} tabs"
+            found[name] = await watched(service, connections, seconds, tabs)
         found["decision + report"] = await load(service, connections, seconds, pair_turn)
         service.stop()
     return found
@@ -237,13 +271,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument(
+        "--tabs", type=int, default=0, help="dashboards that are looked at meanwhile"
+    )
     parser.add_argument("--postgres", action="store_true", help="two processes on one database")
     given = parser.parse_args()
     if given.postgres:
         print(f"{given.connections} connections, {given.seconds:g} s each")
         asyncio.run(measure_postgres(given.connections, given.seconds))
         return
-    found = asyncio.run(measure(given.connections, given.seconds))
+    found = asyncio.run(measure(given.connections, given.seconds, given.tabs))
     null = found["null endpoint"]
     print(f"{given.connections} connections, {given.seconds:g} s each")
     print(

@@ -125,6 +125,11 @@ class Decider(ABC):
         return None
 
     @property
+    def leverage(self) -> float | None:
+        """How far lying reports move an option's estimate, for each share of them that lies."""
+        return None
+
+    @property
     @abstractmethod
     def state(self) -> Any:
         """The arrays, a ``NamedTuple``; they are changed in place and never replaced."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 
 import pytest
@@ -164,6 +165,26 @@ def test_nobody_learns_from_receipts_whether_or_what_a_central_decision_was_answ
     assert "tacit_events{" not in text
     assert "tacit_reports_total{" not in text
     assert service.call("GET", "/v1/experiments/trusted").json()["version"] == 1
+
+
+def test_the_statistics_say_what_lying_devices_could_do(service):
+    service.create(LOCAL, max_open=1_000_000)
+    decided = [service.decide(eligible=["red"], shown=True)["id"] for _ in range(200)]
+    path = "/v1/experiments/news"
+
+    def report(ids, value):
+        sent = [{"v": 1, "id": id, "value": value} for id in ids]
+        service.call("POST", f"{path}/reports", sent)
+        return service.call("GET", f"{path}/statistics").json()
+
+    report(decided[:100], 0)
+    honest = report(decided[100:198], 1)["options"][0]["estimate"]
+    lied = report(decided[198:], 1)  # both of the last two say yes, whatever is true
+    moved = lied["options"][0]["estimate"] - honest
+    told = [98 / 198, 100 / 200]
+    keep = math.e / (1 + math.e)
+    assert moved == pytest.approx((told[1] - told[0]) / (2 * keep - 1))
+    assert 0 < moved < lied["shift_by_lies"] == pytest.approx(0.01 / (2 * keep - 1), rel=1e-6)
 
 
 def test_what_is_past_its_retention_is_gone_from_the_store(service):

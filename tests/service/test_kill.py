@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -11,12 +12,13 @@ import time
 import httpx
 import pytest
 
-from service.conftest import LOCAL
-from service.processes import Clients, Process
+from service.conftest import LOCAL, Service
+from service.processes import Clients, Nursery, Process
 
 
 def kills(folder, times):
-    process = Process(folder)
+    process = Nursery(folder)
+    process.start()
     clients = Clients(process.token)
     wanted = {**LOCAL, "max_open": 1_000_000}
     made = httpx.post(f"{process.url}/v1/experiments", json=wanted, headers=clients.headers)
@@ -25,21 +27,58 @@ def kills(folder, times):
         clients.urls = [process.url]
         clients.start()
         clients.until_more(random.Random(i).randint(5, 25))
-        process.kill()
+        assert process.kill() == -signal.SIGKILL
         clients.stop()
-        process = Process(folder)
+        process.start()
     assert len(clients.reported) >= 5 * times
     clients.check(process.url)
     assert process.kill(signal.SIGTERM) == 0
+    process.close()
 
 
 def test_kill_9_under_load(tmp_path):
-    kills(tmp_path, 10)
+    kills(tmp_path, 20)
 
 
 @pytest.mark.soak
 def test_kill_9_under_load_for_long(tmp_path):
     kills(tmp_path, 200)
+
+
+def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
+    """A limit on the size of files stands for a disk without space."""
+    service = Service(tmp_path / "s.db")
+    service.create(LOCAL, budget={"ever": 1e5})
+    path, body = "/v1/experiments/news/decisions", {"person": "ann", "shown": True}
+    kept = [service.decide(**body) for _ in range(3)]
+    largest = max(file.stat().st_size for file in tmp_path.iterdir())
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest + 20_000, before[1]))
+    try:
+        for _ in range(200):
+            answer = service.call("POST", path, body)
+            if answer.status_code != 200:
+                break
+            kept.append(answer.json())
+        for _ in range(3):
+            assert service.call("POST", path, body).status_code == 503
+        assert "retry-after" in answer.headers
+        assert answer.json()["detail"] == "the store could not commit; nothing was done"
+        ready = service.call("GET", "/readyz", token=None)
+        report = {"v": 1, "id": kept[0]["id"], "value": 1}
+        refused = service.call("POST", "/v1/experiments/news/reports", report)
+        assert (ready.status_code in (200, 503), refused.status_code) == (True, 503)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    # There is space again: it goes on, with everything that was answered and nothing else.
+    hosted = service.opened.host.experiments["news"]
+    assert hosted.core.decided == len(kept) > 3
+    (spent,) = service.opened.host.store.amounts("news", "ever")
+    assert spent == len(kept) * hosted.core.cost
+    for decision in kept:
+        assert service.report(decision, 1.0).json()["status"] == "learned"
+    hosted.experiment.verify()
+    service.stop()
 
 
 def test_a_second_server_on_one_store_is_refused_clearly(tmp_path):

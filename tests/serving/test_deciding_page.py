@@ -1,4 +1,4 @@
-"""The page about deciding for real people answers as shown."""
+"""The pages about deciding for real people answer as shown."""
 
 from __future__ import annotations
 
@@ -8,17 +8,24 @@ import io
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "deciding.md"
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "deciding.md"
+PAGES = [PAGE, *sorted((DOCS / "applications").glob("*.md"))]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def blocks(kind):
-    return re.findall(rf"^```{kind}\n(.*?)^```$", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+def blocks(kind, page=PAGE):
+    return re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
-def test_the_prompt_answers_as_shown():
-    test = doctest.DocTestParser().get_doctest("".join(blocks("pycon")), {}, "page", "page", 0)
-    assert len(test.examples) > 20
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_prompt_answers_as_shown(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = "".join(blocks("pycon", page))
+    test = doctest.DocTestParser().get_doctest(text, {}, "page", "page", 0)
+    assert len(test.examples) >= 8
     report: list[str] = []
     doctest.DocTestRunner(optionflags=FLAGS).run(test, out=report.append)
     assert not report, "".join(report)

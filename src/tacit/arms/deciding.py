@@ -173,6 +173,13 @@ class ArmsDecider(Decider):
             for tally, (zero, one) in zip(tallies, ends, strict=True)
         ]
 
+    @property
+    def leverage(self) -> float | None:
+        """Return 1 where rewards are reported, and what debiasing makes of it where bits are."""
+        if self._ends is None:
+            return 1.0
+        return max(1.0 / abs(float(one) - float(zero)) for zero, one in self._ends)
+
     def grown(self) -> ArmsDecider:
         """Return a decider with one arm more; old arms keep what was learned."""
         smaller: Any = self.policy

@@ -33,6 +33,7 @@ __all__ = ["routes"]
 _PAGES = Path(__file__).parent / "pages"
 _COOKIE = "tacit_session"
 _LASTS = 12 * 3600
+_FRESH = 1.0
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -138,10 +139,16 @@ async def experiment(request: Request) -> Response:
 
 
 async def numbers(request: Request) -> Response:
-    """Return the part of the page that changes."""
+    """Return the part of the page that changes, made at most once a second for all who look."""
     if not _signed_in(request):
         return Response(status_code=401)
-    return _page("numbers.html", **_numbers(hosted_of(request)))
+    hosted, now = hosted_of(request), time.monotonic()
+    made: dict[str, tuple[float, Hosted, Response]] = request.app.state.pages
+    until, of, page = made.get(hosted.name, (0.0, None, None))
+    if page is None or of is not hosted or until < now:
+        page = _page("numbers.html", **_numbers(hosted))
+        made[hosted.name] = (now + _FRESH, hosted, page)
+    return page
 
 
 async def set_mode(request: Request) -> Response:
@@ -250,6 +257,7 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "open": found.open,
         "late": found.late,
         "missing": found.missing_share,
+        "lies": found.shift_by_lies,
         "budgets": _budgets(hosted),
         "events": None if core.hides_silence else hosted.experiment.seq,
         "horizon": core.decider.horizon,

@@ -193,6 +193,8 @@ class Statistics(Struct):
     late: int | None
     missing_share: float | None
     """Of the reports that were due, how many did not come in time; null where that is protected."""
+    shift_by_lies: float | None
+    """How far an estimate may be off if one in a hundred of its reports lies; null where none is made."""
     confidence: float
     options: list[Statistic]
 

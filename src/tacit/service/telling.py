@@ -23,6 +23,8 @@ from tacit.serving.core import Core, Open, RefusedError
 
 __all__ = ["answer", "apply", "decided", "describe", "statistics_of", "tallied"]
 
+_LIARS = 0.01
+
 
 async def decided(hosted: Hosted, wanted: DecisionRequest) -> tuple[Open, Any]:
     """Carry out a decision; return it with the names of what could be chosen."""
@@ -115,13 +117,14 @@ def statistics_of(hosted: Hosted) -> Statistics:
                 high=high,
             )
         )
-    due = core.learned + core.silent
+    due, leverage = core.learned + core.silent, core.decider.leverage
     return Statistics(
         experiment=hosted.name,
         rounds=core.rounds,
         open=len(core.open),
         late=None if hidden else core.late,
         missing_share=None if hidden or not due else core.silent / due,
+        shift_by_lies=None if leverage is None else min(1.0, _LIARS * leverage),
         confidence=0.95,
         options=rows,
     )

@@ -41,6 +41,7 @@ DECIDED, SHOWN, LEARNED, SILENT, TOTAL = range(5)
 """Places in a tally."""
 _DAY = 86_400_000
 _CROWDED = 100_000
+_SPARE = 1_000
 
 
 class RefusedError(ValueError):
@@ -282,8 +283,7 @@ class Core:
             decision.close_at = decision.report_at + self.terms.grace
         expires = self._enter(decision)
         if self._logs:
-            body = decision.row()
-            del body["id"], body["at"]
+            body = self._body(decision)
             if query:
                 body["query"] = dict(query)
             if released:
@@ -713,9 +713,16 @@ class Core:
             self.open[decision.id] = decision
             if decision.close_at is not None:
                 heapq.heappush(self._due, (decision.close_at, decision.round, decision.id))
+                if len(self._due) > 2 * len(self.open) + _SPARE:
+                    self._forget_answered()
             return None
         self._note(decision)
         return self._expiry(decision)
+
+    def _forget_answered(self) -> None:
+        """Drop from what is due the decisions that were closed before their time."""
+        self._due = [due for due in self._due if due[2] in self.open]
+        heapq.heapify(self._due)
 
     def _close(self, decision: Open, status: str) -> None:
         decision.status = status
@@ -747,7 +754,7 @@ class Core:
         decision = None
         for event in self.journal.find(id):
             if event.kind == "decide":
-                decision = _logged(event)
+                decision = self._logged(event)
             elif decision is not None:
                 _fold(decision, event)
         if decision is not None and decision.status == "open":
@@ -813,9 +820,30 @@ class Core:
             # What came in after the copy was made may have been released already.
             self.decider.discard()
 
+    def _body(self, decision: Open) -> dict[str, Any]:
+        """Return what the log has of a decision: not what follows from its time and the terms."""
+        body = decision.row()
+        del body["id"], body["at"]
+        after = self.terms.report_after
+        if after is not None and decision.report_at == decision.at + after:
+            del body["report_at"]
+        body.pop("close_at", None)
+        return body
+
+    def _logged(self, event: Event) -> Open:
+        left_out = ("query", "released")
+        body = {name: value for name, value in event.body.items() if name not in left_out}
+        decision = Open.of({**body, "id": event.id, "at": event.at})
+        after = self.terms.report_after
+        if decision.report_at is None and after is not None:
+            decision.report_at = event.at + after
+        if decision.report_at is not None and not decision.reason:
+            decision.close_at = decision.report_at + self.terms.grace
+        return decision
+
     def _replay_decide(self, event: Event) -> None:
         query, released = event.body.get("query"), event.body.get("released", ())
-        logged = _logged(event)
+        logged = self._logged(event)
         if event.state is not None:
             self.decider.unpack(event.state)
             self.rounds = logged.round + 1
@@ -923,11 +951,6 @@ _COUNTERS = (
 )
 _CHANGES = frozenset({"mode", "option", "retire", "person", "edges", "allowances", "epoch"})
 _LAST = {"learn": "answered", "cancel": "cancelled", "lose": "lost"}
-
-
-def _logged(event: Event) -> Open:
-    body = {name: value for name, value in event.body.items() if name not in ("query", "released")}
-    return Open.of({**body, "id": event.id, "at": event.at})
 
 
 def _fold(decision: Open, event: Event) -> None:
