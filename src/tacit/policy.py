@@ -63,6 +63,8 @@ class Policy(ABC, Generic[Table, State, Trace]):
     """One line for ``tacit policies``."""
     paper: ClassVar[str] = ""
     """The paper's number and algorithm, or a reference."""
+    compiled: ClassVar[bool] = True
+    """False if its program is plain Python, some microseconds a round."""
     protects: ClassVar[str] = "nothing"
     """What is private, in a few words; `guarantee` says it exactly."""
     example_environment: ClassVar[str]
