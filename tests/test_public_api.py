@@ -11,13 +11,13 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Comparison Learner Result __version__ compare register simulate
+        Comparison Identified Learner Result __version__ compare identify register simulate
     """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample Bernoulli Beta Corruption DPIMED DPKLUCB DPSE
-        Drifting EXP3 GAP GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF
+        DPTopTwo Drifting EXP3 GAP GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF
         PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB ShuffledKLUCBCF
-        Switching TSN
+        Switching TSN TopTwoCF
         TruncatedNormal UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
     """,
     "tacit.client": """
@@ -77,10 +77,11 @@ PUBLIC = {
         Host Tokens make_app open_service serve
     """,
     "tacit.simulation": """
-        CellResult Comparison Result Study StudyResult compare read run_study simulate
+        CellResult Comparison Identified Result Study StudyResult compare identify read run_study simulate
     """,
     "tacit.papers": """
-        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings papers
+        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings pages
+        papers
         reproduce reproductions
     """,
     "tacit.users": """

@@ -8,16 +8,26 @@ if TYPE_CHECKING:
 
     from tacit.registry import register
     from tacit.serving import Learner
-    from tacit.simulation import Comparison, Result, compare, simulate
+    from tacit.simulation import Comparison, Identified, Result, compare, identify, simulate
 
-__all__ = ["Comparison", "Learner", "Result", "__version__", "compare", "register", "simulate"]
+__all__ = [
+    "Comparison",
+    "Identified",
+    "Learner",
+    "Result",
+    "__version__",
+    "compare",
+    "identify",
+    "register",
+    "simulate",
+]
 
 __version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
     """Import the simulator when it is asked for: the command line's help needs no compiler."""
-    if name in ("Comparison", "Result", "compare", "simulate"):
+    if name in ("Comparison", "Identified", "Result", "compare", "identify", "simulate"):
         from tacit import simulation
 
         return getattr(simulation, name)

@@ -63,6 +63,8 @@ class Policy(ABC, Generic[Table, State, Trace]):
     """One line for ``tacit policies``."""
     paper: ClassVar[str] = ""
     """The paper's number and algorithm, or a reference."""
+    compiled: ClassVar[bool] = True
+    """False if its program is plain Python, some microseconds a round."""
     protects: ClassVar[str] = "nothing"
     """What is private, in a few words; `guarantee` says it exactly."""
     example_environment: ClassVar[str]
@@ -190,6 +192,7 @@ def require_secure(policy: AnyPolicy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
     held = policy.mechanisms
     reasons = [each.insecure_because for each in held or () if not each.secure]
-    why = reasons[0] if reasons else "nobody knows its mechanisms"
+    unsaid = "nobody knows its mechanisms" if held is None else "it is not drawn value by value"
+    why = reasons[0] if reasons else unsaid
     rule = f"seeded, because its noise is not exact on a secure tape: {why}"
     require(policy, "tape", rule, policy.secure, "secure")

@@ -10,7 +10,7 @@ import pytest
 
 from oracles.privacy import discrete_gaussian_delta
 from tacit.compiled import INTERPRETED
-from tacit.privacy import BinaryTree, SquareRootToeplitz, audit
+from tacit.privacy import BinaryTree, SquareRootToeplitz, audit, compose
 from tacit.privacy.mechanisms.streams import run_sums
 from tacit.tapes import secure_tape
 
@@ -171,3 +171,16 @@ def test_an_audit_refutes_half_the_noise_only(kind: Any) -> None:
     terms = {"epsilon": 1.0, "delta": 0.05, "runs": 20_000, "alpha": 1e-6}
     assert not audit(lambda v, n, seed: sums.run(v, n), left, right, **terms).refuted
     assert audit(half, left, right, **terms).refuted
+
+
+def test_what_sums_protect_is_one_item_and_not_from_the_server() -> None:
+    scope = TREE.scope
+    stated = compose(TREE.releases, delta=TREE.delta, **scope)
+    assert (stated.unit, stated.trust, stated.span) == ("reward", "central", "run")
+    assert stated.epsilon == pytest.approx(1.0, rel=1e-6)
+    assert "the server, which sees true values" in stated.sentence()
+    # Many items of one person meet in the nodes; no moment is too large or too small to be counted.
+    pure = compose(PURE.releases, **scope)
+    for items in (3, 1000, 10_000):
+        many = pure.for_user(items, delta=1e-6).epsilon
+        assert 0.99 * items < many <= items

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import pickle
@@ -338,6 +339,18 @@ def test_a_budget_needs_a_guarantee():
         tacit.Learner(UCB1(n_arms=2), budget={"day": 1.0})
     with pytest.raises(ValueError, match="one of day, month, year, ever"):
         tacit.Learner(LOCAL, budget={"week": 1.0})
+
+
+def test_a_budget_of_epsilon_refuses_a_guarantee_with_delta(monkeypatch):
+    whole = KLUCBCF.guarantee
+
+    def approximate(self, horizon):
+        return dataclasses.replace(whole(self, horizon), delta=1e-6)
+
+    monkeypatch.setattr(KLUCBCF, "guarantee", approximate)
+    with pytest.raises(ValueError, match="delta is 0"):
+        tacit.Learner(KLUCBCF(n_arms=2, epsilon=1.0), budget={"day": 5.0})
+    tacit.Learner(KLUCBCF(n_arms=2, epsilon=1.0))
 
 
 def test_a_clock_that_is_set_back_opens_nothing_again():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import math
+
+from tacit.privacy import RandomizedResponseRelease, compose
+
 
 class Greedy:
     """The best mean so far, now and then any arm."""
@@ -36,3 +40,24 @@ def tide(t, arm, rng):
 
 def beyond(t, arm, rng):
     return 1.5
+
+
+class Coy:
+    """Greedy on bits that are flipped now and then; says what it let out, and what that costs."""
+
+    def __init__(self, n_arms, rng, epsilon: float = 1.0, spent: float = 1.0):
+        self.rng, self.epsilon = rng, epsilon
+        self.keep = 1 / (1 + math.exp(-epsilon * spent))
+        self.sums, self.released = [0.0] * n_arms, []
+
+    def select(self):
+        return self.sums.index(max(self.sums))
+
+    def update(self, arm, reward):
+        bit = reward if self.rng.random() < self.keep else 1 - reward
+        self.released.append(bit)
+        self.sums[arm] += 2 * bit - 1
+
+    def guarantee(self, horizon):
+        release = RandomizedResponseRelease.symmetric(self.epsilon)
+        return compose([(release, 1)], unit="reward", trust="local", span="run")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Uniform
 from tacit.arms.tables import edit_rewards
+from tacit.cli import app
 from tacit.compiled import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.privacy import Neighbours
 from tacit.privacy.auditing.mechanisms import audit_mechanism
+from tacit.simulation import audits
 from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of, releasing_horizon
 from tacit.tapes import secure_tape, seeded_tape
 from tacit.users import CoLin, Fitted, Synthetic
@@ -91,7 +96,9 @@ def test_a_private_policy_stands_and_its_twin_with_half_the_noise_falls():
 @slow_if_interpreted
 def test_paper_000_falls_as_published_by_its_point_mass_and_stands_corrected():
     environment = ChangingTruth(dominance=0.8)
-    question = {"horizon": 1, "runs": 20_000, "released": 1, "decisions": False}
+    # The atom has mass e^-(epsilon b) = 1/500: of 50,000 tested runs 100 are expected under one input
+    # and none under the other, so that the bound, at least 2, fails once in more than 10^9 seeds.
+    question = {"horizon": 1, "runs": 100_000, "released": 1, "decisions": False, "alpha": 1e-4}
     question["neighbours"] = environment.neighbours("loss", 1, limit=1)
     published = OutsiderPrivateDiffusion(n_states=5, epsilon=0.1, variant="published", horizon=500)
     found = audit_policy(published, environment, epsilon=0.1, **question)
@@ -241,3 +248,45 @@ def test_an_audit_without_end_is_refused_before_it_begins():
         audit_policy(KLUCBCF(n_arms=2, epsilon=1.0), ENVIRONMENT, horizon=12, runs=99_999_999_999)
     with pytest.raises(ValueError, match=r"expected runs in \[8, 1,000,000,000\]"):
         audit_mechanism("laplace", {"epsilon": 1.0}, runs=99_999_999_999)
+
+
+OWN = [
+    "--environment",
+    "own_things:tide:n_arms=2",
+    "--horizon",
+    "4",
+    "--runs",
+    "4000",
+    "--alpha",
+    "0.0001",
+]
+
+
+@slow_if_interpreted
+@pytest.mark.parametrize(
+    ("policy", "code"),
+    [("own_things:Coy", 0), ("own_things:Coy:spent=2", 1), ("own_things:Coy:epsilon=2", 0)],
+)
+def test_a_policy_and_an_environment_in_plain_python_are_audited(policy, code, monkeypatch):
+    """alpha = 1e-4; the second spends twice what it says."""
+    monkeypatch.chdir(Path(__file__).parent)
+    done = CliRunner().invoke(app, ["audit", policy, *OWN])
+    assert done.exit_code == code, done.output
+    assert "plain Python" in done.output
+
+
+def test_an_own_policy_is_checked_and_its_audit_with_it(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parent)
+    done = CliRunner().invoke(app, ["check", "own_things:Coy:spent=2", "--horizon", "8"])
+    assert done.exit_code == 1, done.output
+    assert "is refuted" in " ".join(done.output.split())
+
+
+def test_values_beyond_those_looked_at_are_counted(monkeypatch):
+    monkeypatch.setattr(audits, "_COLUMNS", 8)
+    policy = KLUCBCF(n_arms=2, epsilon=1.0)
+    found = audit_policy(policy, ENVIRONMENT, horizon=12, runs=100)
+    assert found.result.overlooked == 4
+    assert "The last 4 released values of a run were not looked at." in found.sentence()
+    whole = audit_policy(policy, ENVIRONMENT, horizon=8, runs=100)
+    assert "not looked at" not in whole.sentence()

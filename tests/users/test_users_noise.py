@@ -9,10 +9,21 @@ import numpy as np
 import pytest
 
 from oracles import collaborative as oracle
-from tacit.privacy import GaussianRelease
+from tacit.privacy import GaussianRelease, composed_epsilon
 from tacit.privacy.mechanisms import privatised
 from tacit.tapes import NOISE, secure_tape, seeded_tape
-from tacit.users import CoLin, Fitted, GOBLin, LinUCB, NoisySums, PerReward, Published, Theory
+from tacit.users import (
+    CoLin,
+    Fitted,
+    GOBLin,
+    LinUCB,
+    NoisySums,
+    PerReward,
+    Published,
+    Residual,
+    Theory,
+)
+from tacit.users.privacy import Sizes
 
 SIZES = {"n_users": 4, "dimension": 9}
 LONG = {"horizon": 1000, "visits": 250}
@@ -301,3 +312,12 @@ def test_scalar_mechanisms_run_on_a_secure_tape(mechanism):
 def test_what_means_nothing_is_refused_when_it_is_made(wrong, message):
     with pytest.raises(ValueError, match=message):
         wrong()
+
+
+def test_a_residual_costs_what_the_less_private_of_its_two_questions_costs():
+    """Many rewards may all be asked whether they are near, which composes worse than the bins."""
+    hidden, sizes = Residual(epsilon=2.5), Sizes(1, 1, 1, 0.0, 1.0)
+    whole = hidden.guarantee(sizes).for_user(rounds=50, delta=1e-6).epsilon
+    each = [composed_epsilon([(m.release, 50)], 1e-6) for m in hidden.mechanisms(sizes)]
+    assert len(each) == 2
+    assert whole >= max(each) - 1e-6

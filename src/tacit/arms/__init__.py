@@ -7,6 +7,7 @@ from tacit.arms.changing import Adversarial, Drifting, Riser, Rotating, Switchin
 from tacit.arms.corruption import Corruption
 from tacit.arms.dp_imed import DPIMED
 from tacit.arms.dp_klucb import DPKLUCB
+from tacit.arms.dp_top_two import DPTopTwo
 from tacit.arms.dpse import DPSE
 from tacit.arms.exp3 import EXP3
 from tacit.arms.gap import GAP
@@ -25,6 +26,7 @@ from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
 from tacit.arms.tables import edit_rewards
+from tacit.arms.top_two_cf import TopTwoCF
 from tacit.arms.ts_n import TSN
 from tacit.arms.ucb1 import UCB1
 from tacit.arms.ucb_n import UCBN
@@ -53,6 +55,7 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Corruption",
+    "DPTopTwo",
     "Drifting",
     "GraphFeedback",
     "LazyDPTS",
@@ -63,6 +66,7 @@ __all__ = [
     "Rotating",
     "ShuffledKLUCBCF",
     "Switching",
+    "TopTwoCF",
     "TruncatedNormal",
     "Uniform",
     "adopted",

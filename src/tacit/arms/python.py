@@ -6,7 +6,8 @@ its own in every repetition), and parameters of its own. An environment is any f
 ``reward(t, arm, rng)``.
 
 A round costs some microseconds instead of some nanoseconds, and nothing is known about privacy unless the
-class has a ``guarantee(horizon)``.
+class has a ``guarantee(horizon)``. Whatever such a class lets out besides its decisions it appends to a
+list ``released``, numbers which the audit then looks at.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tacit.checks import Count, check, require
 from tacit.generator import key_of
 from tacit.policy import Program, require_secure
 from tacit.privacy import Guarantee
-from tacit.tapes import SECURE, Tape
+from tacit.tapes import NOISE, SECURE, Tape, drawn, released
 
 __all__ = ["PythonPolicy", "RewardFunction", "adopted", "from_river"]
 
@@ -64,6 +65,7 @@ class PythonPolicy(ArmsPolicy[Any]):
     """
 
     summary: ClassVar[str] = "a policy in plain Python"
+    compiled: ClassVar[bool] = False
     player: ClassVar[type[Any]]
     """The plain class."""
 
@@ -103,7 +105,7 @@ class PythonPolicy(ArmsPolicy[Any]):
         return self.player(**{name: known[name] for name in wanted if name in known})
 
     def start(self, table: Any = None) -> list[Any]:
-        """Return an empty list; the object is made when its tape is known."""
+        """Return an empty list, for the object, made when its tape is known, and what it released."""
         return []
 
     def program(self, state: Any, table: Any, tape: Tape, trace: Any) -> Program:
@@ -122,10 +124,11 @@ class PythonPolicy(ArmsPolicy[Any]):
     def update(self, state: Any, tape: Tape, t: int, arm: int, reward: float) -> None:
         """Hand the reward to the object."""
         self._player(state, tape).update(arm, reward)
+        _note_released(state, tape, t)
 
     def _player(self, state: list[Any], tape: Tape) -> Any:
         if not state:
-            state.append(self.play_with(np.random.default_rng([int(word) for word in tape.key])))
+            state[:] = self.play_with(np.random.default_rng([int(word) for word in tape.key])), 0
         return state[0]
 
 
@@ -138,6 +141,16 @@ def _play(
         arm = int(player.select())
         require(policy, "select to return", f"an arm in 0..{K - 1}", 0 <= arm < K, arm)
         player.update(arm, float(observe(table, trace, t, arm)))
+        _note_released(state, tape, t)
+
+
+def _note_released(state: Any, tape: Tape, t: int) -> None:
+    """Log on the tape what the object let out since the last time."""
+    told = getattr(state[0], "released", ())
+    for index, value in enumerate(told[state[1] :]):
+        drawn(tape, t, index, NOISE, 1)
+        released(tape, float(value))
+    state[1] = len(told)
 
 
 def _rebuilt(player: Any, values: Mapping[str, Any]) -> PythonPolicy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -107,11 +108,9 @@ class _Sent:
         from tacit.privacy import compose
 
         return compose(
-            [(self.mechanism.release, 1)],
+            self.mechanism.releases,
             delta=getattr(self.mechanism, "delta", 0.0),
-            unit="message",
-            trust="local",
-            span="message",
+            **self.mechanism.scope,
         )
 
 
@@ -247,6 +246,8 @@ def _audited(target: str, environment: str | None, horizon: int | None, claim: A
             seed=claim["seed"],
         )
     policy, place = policy_and_environment(target, environment, horizon)
+    if not policy.compiled:
+        print(f"tacit: {policy.name} is plain Python, played one game at a time", file=sys.stderr)
     return audit_policy(policy, place, horizon=horizon, **claim)
 
 

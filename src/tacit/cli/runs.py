@@ -102,6 +102,51 @@ def compare(
 
 
 @app.command()
+def identify(
+    policy: Annotated[str, typer.Argument(help="One that names arms, NAME:parameter=value,...")],
+    environment: Annotated[
+        str | None, typer.Option(help="NAME or NAME:parameter=value,...")
+    ] = None,
+    confidence: Annotated[float, typer.Option(help="How sure it has to be.")] = 0.95,
+    limit: Annotated[int, typer.Option(min=1, help="Rounds after which to give up.")] = 1_000_000,
+    repetitions: Annotated[int, typer.Option(min=1, help="Independent repetitions.")] = 20,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Play until a policy is sure which arm is best: how long it takes, which arm, how sure.
+
+    Example: `tacit identify dp-top-two:epsilon=1 --environment "bernoulli:means=[0.4,0.5,0.7]"`
+    """
+    import numpy as np
+
+    from tacit.simulation import identify as play_until_sure
+
+    chosen, place = policy_and_environment(policy, environment, limit)
+    with progress_bar(f"{chosen.name} in {place.name}") as progress:
+        found = play_until_sure(
+            chosen,
+            place,
+            confidence=confidence,
+            limit=limit,
+            repetitions=repetitions,
+            seed=seed,
+            progress=progress,
+        )
+    rows: list[dict[str, Any]] = [
+        {
+            "arm": int(arm),
+            "named in": int((found.arms[found.sure] == arm).sum()),
+            "rounds, median": int(np.median(found.rounds[found.sure & (found.arms == arm)])),
+        }
+        for arm in np.unique(found.arms[found.sure])
+    ]
+    unsure = int((~found.sure).sum())
+    if unsure:
+        rows.append({"arm": "none yet", "named in": unsure, "rounds, median": limit})
+    show(rows, as_json)
+
+
+@app.command()
 def check(
     policy: Annotated[str, typer.Argument(help="NAME or module:Name, with :parameter=value,...")],
     environment: Annotated[

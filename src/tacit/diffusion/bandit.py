@@ -10,6 +10,7 @@ agent's own p, as other steps print, is biased. With adaptive rates the sound st
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -27,6 +28,19 @@ from tacit.privacy import Guarantee
 from tacit.tapes import CHOICE, Tape, uniform
 
 __all__ = ["DiffusionBandit"]
+
+
+class Rule(NamedTuple):
+    """The numbers of the paper's boxes."""
+
+    eta: float
+    gamma: float
+    epsilon: float = math.inf
+    """Of the noise on losses and messages, where there is any."""
+    b: float = 0.0
+    """Its bound on losses."""
+    message_bound: float = 0.0
+    """b', its bound on messages."""
 
 
 class State(NamedTuple):
@@ -104,7 +118,7 @@ class DiffusionBandit(BanditPolicy):
         """Return the kernel and its arguments."""
         if self.rates == "adaptive":
             return sound.run, (self.rule, state, table, tape, trace)
-        return run, (*self.eta_and_gamma, state, table, tape, trace)
+        return run, (Rule(*self.eta_and_gamma), state, table, tape, trace)
 
     @property
     def halves(self) -> tuple[Half, Half]:
@@ -124,29 +138,27 @@ class DiffusionBandit(BanditPolicy):
 
 
 @kernel
-def run(
-    eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
-) -> None:
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     for t in range(first, last):
-        tell(eta, gamma, state, table, tape, trace, t)
-        hear(eta, gamma, state, table, tape, trace, t)
+        tell(rule, state, table, tape, trace, t)
+        hear(rule, state, table, tape, trace, t)
         note(table, trace, t, state.mu)
 
 
 @kernel
-def tell(eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write p, what every agent sends (step 1)."""
     truth = trace.truth
     truth_at(table, t, truth)
     for k in range(state.mu.shape[0]):
         S = signal_at(table, t, k, truth[table.group[k]])
         intermediate(state.log_mu, k, S, table.signal_std, state.p)
-        mix(state.mu, k, gamma, state.p)
+        mix(state.mu, k, rule.gamma, state.p)
 
 
 @kernel
-def hear(eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, suffer its loss, and believe accordingly."""
     mu, log_mu, p, P, choices = state
     truth = trace.truth
@@ -158,4 +170,4 @@ def hear(eta: Any, gamma: Any, state: Any, table: Any, tape: Any, trace: Any, t:
     for k in range(N):
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
-        reweigh(mu, log_mu, k, theta, eta * loss / P[k, theta])
+        reweigh(mu, log_mu, k, theta, rule.eta * loss / P[k, theta])

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.compiled import kernel
-from tacit.diffusion.bandit import tell as tell_openly
+from tacit.diffusion.bandit import tell
 from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
 from tacit.diffusion.steps import consensus, draw, noised, reweigh
 from tacit.diffusion.tables import charge, loss_at, note
@@ -89,58 +89,21 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
 
     @property
     def published_box(self) -> PublishedBox:
-        """The kernels of Algorithm 1, and b."""
-        return PublishedBox(run, tell, hear, self.bound)
+        """The kernels of Algorithm 1, in which agents tell what they do without privacy."""
+        return PublishedBox(run, tell, hear)
 
 
 @kernel
-def run(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    b: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    first: Any,
-    last: Any,
-) -> None:
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1 of the published box."""
     for t in range(first, last):
-        tell(eta, gamma, epsilon, b, state, table, tape, trace, t)
-        hear(eta, gamma, epsilon, b, state, table, tape, trace, t)
+        tell(rule, state, table, tape, trace, t)
+        hear(rule, state, table, tape, trace, t)
         note(table, trace, t, state.mu)
 
 
 @kernel
-def tell(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    b: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    t: Any,
-) -> None:
-    """Write p, what every agent sends, as without privacy (step 1)."""
-    tell_openly(eta, gamma, state, table, tape, trace, t)
-
-
-@kernel
-def hear(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    b: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    t: Any,
-) -> None:
+def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
     truth = trace.truth
@@ -153,5 +116,5 @@ def hear(
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         who = table.first + k
-        scaled = noised(tape, t, who, NOISE, loss, epsilon, b)  # steps 4 to 6
-        reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 7, 8
+        scaled = noised(tape, t, who, NOISE, loss, rule.epsilon, rule.b)  # steps 4 to 6
+        reweigh(mu, log_mu, k, theta, rule.eta * scaled / P[k, theta])  # steps 7, 8

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.checks import Count, Positive, one_of, require
 from tacit.diffusion import sound
-from tacit.diffusion.bandit import State
+from tacit.diffusion.bandit import Rule, State
 from tacit.diffusion.policy import BanditPolicy, Half
 from tacit.diffusion.tables import Table, Trace
 from tacit.policy import Program, require_secure
@@ -43,12 +43,11 @@ _WHY = (
 
 
 class PublishedBox(NamedTuple):
-    """The kernels of a published algorithm, and the bounds of its noise."""
+    """The kernels of a published algorithm."""
 
     run: Callable[..., None]
     tell: Half
     hear: Half
-    bounds: Any
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -197,7 +196,12 @@ class PrivateBanditPolicy(BanditPolicy):
     @property
     @abstractmethod
     def published_box(self) -> PublishedBox:
-        """The kernels of the published variant, and the bounds of its noise."""
+        """The kernels of the published variant."""
+
+    @property
+    def published_rule(self) -> Rule:
+        """The numbers of the published variant."""
+        return Rule(*self.published_rates, self.epsilon, self.bound)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel of the variant and its arguments."""
@@ -205,9 +209,7 @@ class PrivateBanditPolicy(BanditPolicy):
             return sound.run, (self.rule, state, table, tape, trace)
         if tape.kind == SECURE:
             require_secure(self)
-        box = self.published_box
-        numbers = (*self.published_rates, self.epsilon, box.bounds)
-        return box.run, (*numbers, state, table, tape, trace)
+        return self.published_box.run, (self.published_rule, state, table, tape, trace)
 
     @property
     def halves(self) -> tuple[Half, Half]:

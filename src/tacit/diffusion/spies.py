@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 from tacit.checks import NonNegative, Positive
 from tacit.compiled import kernel
+from tacit.diffusion.bandit import Rule
 from tacit.diffusion.bandit import tell as tell_openly
 from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
 from tacit.diffusion.steps import consensus, draw, noised, reweigh
@@ -174,67 +175,41 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
 
     @property
     def published_box(self) -> PublishedBox:
-        """The kernels of Algorithm 2, b and b'."""
-        return PublishedBox(run, tell, hear, (self.bound, self.message_bound))
+        """The kernels of Algorithm 2."""
+        return PublishedBox(run, tell, hear)
+
+    @property
+    def published_rule(self) -> Rule:
+        """The same numbers, and b'."""
+        return super().published_rule._replace(message_bound=self.message_bound)
 
 
 @kernel
-def run(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    bounds: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    first: Any,
-    last: Any,
-) -> None:
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1 of the published box."""
     for t in range(first, last):
-        tell(eta, gamma, epsilon, bounds, state, table, tape, trace, t)
-        hear(eta, gamma, epsilon, bounds, state, table, tape, trace, t)
+        tell(rule, state, table, tape, trace, t)
+        hear(rule, state, table, tape, trace, t)
         note(table, trace, t, state.mu)
 
 
 @kernel
-def tell(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    bounds: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    t: Any,
-) -> None:
+def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write the noisy p that every agent sends."""
-    p, b = state.p, bounds[1]
+    p, b = state.p, rule.message_bound
     N, M = state.mu.shape
-    tell_openly(eta, gamma, state, table, tape, trace, t)
+    tell_openly(rule, state, table, tape, trace, t)
     for k in range(N):
         for theta in range(M):  # steps 2 to 4
             at = (table.first + k) * M + theta
-            p[k, theta] = noised(tape, t, at, MESSAGE, p[k, theta], epsilon, b)
+            p[k, theta] = noised(tape, t, at, MESSAGE, p[k, theta], rule.epsilon, b)
 
 
 @kernel
-def hear(
-    eta: Any,
-    gamma: Any,
-    epsilon: Any,
-    bounds: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    t: Any,
-) -> None:
+def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
-    truth, b = trace.truth, bounds[0]
+    truth = trace.truth
     N, M = mu.shape
     for k in range(N):
         consensus(table.indptr, table.senders, table.weights, p, k, P[k])
@@ -249,5 +224,5 @@ def hear(
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         who = table.first + k
-        scaled = noised(tape, t, who, NOISE, loss, epsilon, b)  # steps 7 to 9
-        reweigh(mu, log_mu, k, theta, eta * scaled / P[k, theta])  # steps 10, 11
+        scaled = noised(tape, t, who, NOISE, loss, rule.epsilon, rule.b)  # steps 7 to 9
+        reweigh(mu, log_mu, k, theta, rule.eta * scaled / P[k, theta])  # steps 10, 11

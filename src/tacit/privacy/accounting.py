@@ -140,12 +140,16 @@ class _Losses:
             exact: Array = orders * (orders + 1) / 2 * self.variance
             return exact
         few = max(1, 2**22 // self.masses.size)
-        parts = [
-            np.expm1(np.multiply.outer(orders[i : i + few], self.values)) @ self.masses
-            for i in range(0, orders.size, few)
-        ]
-        # The moment of order 0 is what is left beside the certain loss.
-        logs: Array = np.log1p(np.concatenate(parts) - self.certain)
+        some = self.masses > 0  # where there is none, an infinite moment would be not a number
+        values, masses = self.values[some], self.masses[some]
+        with np.errstate(over="ignore"):
+            parts = [
+                np.expm1(np.multiply.outer(orders[i : i + few], values)) @ masses
+                for i in range(0, orders.size, few)
+            ]
+        # The moment of order 0 is what is left beside the certain loss. One below rounding is raised to it.
+        less = np.maximum(np.concatenate(parts) - self.certain, 2.0**-52 - 1)
+        logs: Array = np.log1p(less)
         return logs
 
 

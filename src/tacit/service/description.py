@@ -110,6 +110,10 @@ def _tried(request: ExperimentRequest) -> None:
     if terms.allowances:
         finite = decider.epsilon < float("inf")
         require("experiment", "budget", "only where rewards are protected", finite, request.budget)
+        pure = policy.guarantee(1).delta == 0
+        require(
+            "experiment", "budget", "only where delta is 0: it counts epsilon", pure, policy.name
+        )
 
 
 def policy_of(request: ExperimentRequest) -> AnyPolicy:

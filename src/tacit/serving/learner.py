@@ -214,6 +214,8 @@ class Learner:
         )
         finite = not terms.allowances or decider.epsilon < math.inf
         require("Learner", "budget", "only where rewards are protected", finite, budget)
+        pure = not terms.allowances or policy.guarantee(1).delta == 0
+        require("Learner", "budget", "only where delta is 0: it counts epsilon", pure, budget)
         kept, lost = _opened(store, name, decider, terms, make, names, restored)
         self._secret = make.secret
         self._owned = None if isinstance(store, Store) else kept

@@ -30,10 +30,11 @@ __all__ = ["PolicyRun", "audit_policy", "neighbours_of", "releasing_horizon"]
 
 _ALIGNMENT = 64
 _SHORTEST = 20
-_LONGEST = 2**17
+_LONGEST, _LONGEST_PLAIN = 2**17, 1280
 _COLUMNS = 2**15
 _PROBES = 4
-_SHORT = 4_000
+_SHORT, _SHORT_PLAIN = 4_000, 500
+_PAIRS, _PAIRS_PLAIN = 18, 4
 _LIMIT = 3600.0
 """No audit begins that would take longer than this many seconds."""
 
@@ -94,30 +95,43 @@ class PolicyRun:
 
     def __call__(self, table: Any, runs: int, seed: int) -> NDArray[np.float64]:
         """Play `runs` independent repetitions on `table`."""
-        kind = SECURE if self.secure else SEEDED
-        tape = Tape(
-            kind,
+        keys = np.random.default_rng(seed).integers(0, 2**64, (runs, 4), np.uint64)
+        if not self.secure:
+            keys[:, 2:] = 0
+        keys = np.tile(keys, 2)
+        if not self.policy.compiled:
+            return np.array([self._played(table, key) for key in keys])
+        (state, trace, tape), buffer = in_one_buffer(
+            (self.policy.start(table), self._trace(), self._tape())
+        )
+        play, rest = self.policy.program(state, table, tape, trace)
+        arguments = (*rest, 0, self.horizon)
+        decided = _decisions(trace).reshape(-1)
+        outputs = np.empty((runs, self.released + decided.size))
+        address = address_of(play, *arguments)
+        _play_all(address, arguments, tape, keys, buffer, buffer.copy(), decided, outputs)
+        return outputs
+
+    def _trace(self) -> Any:
+        rounds = np.array([self.horizon], np.int64)
+        return self.environment.trace(self.horizon, rounds, record=self.decisions)
+
+    def _tape(self) -> Tape:
+        return Tape(
+            SECURE if self.secure else SEEDED,
             np.zeros(8, np.uint64),
             np.empty((0, 0, 0)),
             np.zeros(2, np.int64),
             np.full(self.released, np.nan),
             np.empty((0, 3), np.int64),
         )
-        rounds = np.array([self.horizon], np.int64)
-        trace = self.environment.trace(self.horizon, rounds, record=self.decisions)
-        (state, trace, tape), buffer = in_one_buffer((self.policy.start(table), trace, tape))
-        play, rest = self.policy.program(state, table, tape, trace)
-        arguments = (*rest, 0, self.horizon)
-        decided = _decisions(trace).reshape(-1)
-        keys = np.random.default_rng(seed).integers(0, 2**64, (runs, 4), np.uint64)
-        if not self.secure:
-            keys[:, 2:] = 0
-        outputs = np.empty((runs, self.released + decided.size))
-        address = address_of(play, *arguments)
-        _play_all(
-            address, arguments, tape, np.tile(keys, 2), buffer, buffer.copy(), decided, outputs
-        )
-        return outputs
+
+    def _played(self, table: Any, key: NDArray[np.uint64]) -> NDArray[np.float64]:
+        """Return what a policy in plain Python lets out in one repetition."""
+        tape, trace = self._tape(), self._trace()
+        tape.key[:] = key
+        self.policy.play(self.policy.start(table), table, tape, trace, 0, self.horizon)
+        return np.concatenate([tape.log, _decisions(trace).reshape(-1)])
 
 
 def audit_policy(
@@ -148,7 +162,8 @@ def audit_policy(
     epsilon, delta : float, optional
         The claim. By default what ``policy.guarantee(horizon)`` states.
     neighbours : iterable of Neighbours, optional
-        Pairs of tables. By default those of `neighbours_of` for the guarantee's unit.
+        Pairs of tables. By default those of `neighbours_of` for the guarantee's unit, four of them for
+        a policy in plain Python.
     runs : int
         Repetitions on each table of the worst pair. So many that the audit would take more than an
         hour are refused before they are played.
@@ -185,7 +200,10 @@ def audit_policy(
     require("audit_policy", "epsilon", rule, math.isfinite(claimed), claimed)
     allowed = (guarantee.delta if epsilon is None else 0.0) if delta is None else delta
     if neighbours is None:
-        neighbours = neighbours_of(environment, horizon, unit=guarantee.unit, seed=seed)
+        limit = _PAIRS if policy.compiled else _PAIRS_PLAIN
+        neighbours = neighbours_of(
+            environment, horizon, unit=guarantee.unit, seed=seed, limit=limit
+        )
     pairs = list(neighbours)
     drawn = _noise_drawn(policy, environment, horizon, pairs, seed)
     run = PolicyRun(
@@ -205,12 +223,15 @@ def audit_policy(
         runs=runs,
         alpha=alpha,
         seed=seed,
-        short=_SHORT,
+        short=_short(policy),
         low_bits=secure,
         names=run.names,
     )
-    silent = drawn == 0
-    return dataclasses.replace(found, result=dataclasses.replace(found.result, silent=silent))
+    # Of plain Python nobody knows whether its choices are noise: they were put to the test.
+    silent = drawn == 0 and policy.mechanisms is not None
+    overlooked = max(0, drawn - run.released)
+    result = dataclasses.replace(found.result, silent=silent, overlooked=overlooked)
+    return dataclasses.replace(found, result=result)
 
 
 def neighbours_of(
@@ -219,7 +240,7 @@ def neighbours_of(
     *,
     unit: str = "reward",
     seed: int = 0,
-    limit: int = 18,
+    limit: int = _PAIRS,
 ) -> list[Neighbours]:
     """Return pairs of tables that differ in all that one `unit` contains, the most telling first.
 
@@ -242,8 +263,8 @@ def releasing_horizon(
 ) -> int:
     """Return how many rounds to play so that something is released, 20 at least.
 
-    Longer and longer games are played until noise is drawn, 131,072 rounds at most; the answer is the
-    round of the first draw in the slowest of a few games, and one more.
+    Longer and longer games are played until noise is drawn, 131,072 rounds at most (1,280 in plain
+    Python); the answer is the round of the first draw in the slowest of a few games, and one more.
 
     Parameters
     ----------
@@ -271,7 +292,7 @@ def releasing_horizon(
             firsts.append(int(tape.positions[0, 0]))
         if min(firsts) >= 0:
             return max(_SHORTEST, max(firsts) + 1)
-        if horizon >= _LONGEST:
+        if horizon >= (_LONGEST if policy.compiled else _LONGEST_PLAIN):
             return _SHORTEST
         horizon = min(4 * horizon, _LONGEST)
 
@@ -308,9 +329,14 @@ def _require_an_end(run: PolicyRun, pairs: Sequence[Neighbours], runs: int, seed
     started = time.perf_counter()
     run(pairs[0].left, 32, seed)
     game = (time.perf_counter() - started) / 32
-    games = 2 * (runs + 2 * len(pairs) * min(runs, _SHORT))
+    games = 2 * (runs + 2 * len(pairs) * min(runs, _short(run.policy)))
     rule = f"at most {max(1, int(_LIMIT / game / 2)):,}, which end within an hour"
     require("audit_policy", "runs", rule, games * game <= _LIMIT, runs)
+
+
+def _short(policy: AnyPolicy) -> int:
+    """Return how many games the first, shortest audits get; in plain Python each takes its time."""
+    return _SHORT if policy.compiled else _SHORT_PLAIN
 
 
 def _decisions(trace: Any) -> NDArray[Any]:

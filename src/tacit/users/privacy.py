@@ -33,6 +33,7 @@ from tacit.privacy import (
     Release,
     SquareRootToeplitz,
     compose,
+    least_private,
 )
 from tacit.privacy.mechanisms import Channel as Report
 from tacit.privacy.mechanisms import Epsilon, Stream, open_channel
@@ -269,8 +270,8 @@ class Residual(Privacy):
         return (bins,) if self.sigma is not None or bins == near else (bins, near)
 
     def guarantee(self, sizes: Sizes) -> Guarantee:
-        """Return the guarantee of the costlier response: a reward is asked about once."""
-        costly = max((each.release for each in self.mechanisms(sizes)), key=lambda r: r.epsilon)
+        """Return what the less private of the responses costs: a reward is asked about once."""
+        costly = least_private([each.release for each in self.mechanisms(sizes)])
         return compose(
             [(costly, 1)],
             unit="reward",

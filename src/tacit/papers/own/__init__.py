@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from tacit.papers.own.identification import IDENTIFICATION
 from tacit.papers.own.trade_off import TRADE_OFF
 
 __all__ = ["STUDIES"]
 
-STUDIES = (TRADE_OFF,)
+STUDIES = (TRADE_OFF, IDENTIFICATION)

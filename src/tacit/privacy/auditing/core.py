@@ -65,6 +65,8 @@ class AuditResult:
     right_marked: NDArray[np.bool_]
     silent: bool = False
     """Whether nothing was released in any run that was looked at, so that nothing was tried."""
+    overlooked: int = 0
+    """How many values of a run were released and not looked at, because they are too many."""
 
     @property
     def refuted(self) -> bool:
@@ -83,11 +85,12 @@ class AuditResult:
         claim = f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
         if self.verdict == "nothing was released":
             return f"Nothing was released, so that the claim {claim} was not put to the test."
+        rest = f" The last {self.overlooked:,} released values of a run were not looked at."
         return (
             f"The claim {claim} is {self.verdict}: epsilon is at least {self.lower_bound:.4g} "
             f"with confidence {100 * (1 - self.alpha):g}%. Event: {self.event}; it occurred in "
             f"{self.left_hits} of {self.tested} runs on the left input and in "
-            f"{self.right_hits} on the right."
+            f"{self.right_hits} on the right.{rest if self.overlooked else ''}"
         )
 
     def to_json(self) -> str:
@@ -104,6 +107,7 @@ class AuditResult:
             "likelier",
             "left_hits",
             "right_hits",
+            "overlooked",
         )
         return dumps({name: getattr(self, name) for name in names})
 

@@ -75,8 +75,8 @@ def mechanism_rows() -> list[dict[str, Any]]:
 
 
 def _trust_of(kind: type[mechanisms.Mechanism], known: set[str]) -> str:
-    trust: str = getattr(kind, "trust", "local or central" if "sensitivity" in known else "local")
-    return trust
+    trust = str(kind.scope["trust"])
+    return "local or central" if trust == "local" and "sensitivity" in known else trust
 
 
 def mechanism_neighbours(mechanism: mechanisms.Mechanism) -> list[Neighbours]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, NamedTuple
 
@@ -161,6 +161,8 @@ class Mechanism(ABC):
     """What the command line calls it."""
     summary: ClassVar[str]
     """One line for lists of mechanisms."""
+    scope: ClassVar[Mapping[str, Any]] = {"unit": "message", "trust": "local", "span": "message"}
+    """What one use protects, from whom and for how long, as `compose` has it."""
 
     epsilon: Epsilon
 
@@ -181,6 +183,11 @@ class Mechanism(ABC):
     @abstractmethod
     def release(self) -> Release:
         """What one use releases, for real-valued noise."""
+
+    @property
+    def releases(self) -> tuple[tuple[Release, int], ...]:
+        """What one use releases, in parts with their numbers, for `compose`."""
+        return ((self.release, 1),)
 
     @property
     def secure_release(self) -> Release:

@@ -166,7 +166,7 @@ class BinaryTree(ContinualSum):
         """Where its nodes have no exact sampler, or whole numbers would not reach far enough."""
         if self.noise != "gaussian" and not self.node.secure:
             return self.node.insecure_because
-        return self.bits
+        return self.out_of_reach
 
     @cached_property
     def grid(self) -> Grid:

@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,18 @@ from tacit.privacy.mechanisms.gaussian import DiscreteGaussianRelease, whole_sig
 from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import Tape
 
-__all__ = ["BALL", "GAUSSIAN", "LAPLACE", "NO_NOISE", "ContinualSum", "Grid", "LocalSum", "Stream"]
+__all__ = [
+    "BALL",
+    "GAUSSIAN",
+    "LAPLACE",
+    "LONGEST",
+    "NO_NOISE",
+    "ContinualSum",
+    "Grid",
+    "LocalSum",
+    "ReleasesSums",
+    "Stream",
+]
 
 NO_NOISE, LAPLACE, GAUSSIAN, BALL = range(4)
 """What a stream adds to a node of a tree, or to a step."""
@@ -89,6 +101,14 @@ class ContinualSum(Mechanism, ReleasesSums):
     tape items are clipped to it.
     """
 
+    scope: ClassVar[Mapping[str, Any]] = {
+        "unit": "reward",
+        "trust": "central",
+        "span": "run",
+        "pooled": True,
+        "not_protected": ("sending", "others", "server", "sums"),
+    }
+
     horizon: Count
     sensitivity: Positive = 1.0
     dimension: Count = 1
@@ -133,7 +153,7 @@ class ContinualSum(Mechanism, ReleasesSums):
         return self.variance / self.sensitivity**2
 
     @property
-    def bits(self) -> str:
+    def out_of_reach(self) -> str:
         """Why whole numbers would not reach far enough, or nothing."""
         grid = self.grid
         if self.sensitivity < _LEAST * grid.step:

@@ -106,8 +106,9 @@ class DiscreteGaussianRelease(Release):
     u and v, x is discrete Gaussian around c, because variances of Gaussians add up; with them its
     probabilities are off by a factor below 1 + 2^-110 a coordinate. So noise of sigma is post-processing of
     Gaussian noise, but for an epsilon that is off by less than 2^-108 d and a delta that is off by this
-    factor, less than the rounding of what is calculated here. What is chosen in the light of earlier
-    coordinates stays covered, as it is for Gaussian noise. A test convolves the probabilities.
+    factor, less than the rounding of what is calculated here. How the change is spread may
+    be chosen in the light of earlier coordinates, as long as its length is bounded, as for Gaussian
+    noise (Smith and Thakurta, Fully adaptive composition for Gaussian differential privacy, 2022).
     """
 
     mechanism: ClassVar[str] = "discrete Gaussian"

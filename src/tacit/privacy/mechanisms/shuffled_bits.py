@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -130,7 +131,11 @@ class ShuffledBits(Mechanism):
 
     name: ClassVar[str] = "shuffled-bits"
     summary: ClassVar[str] = "the number of ones among many people's flipped bits"
-    trust: ClassVar[str] = "shuffler"
+    scope: ClassVar[Mapping[str, Any]] = {
+        "unit": "message",
+        "trust": "shuffler",
+        "span": "message",
+    }
 
     reports: Count
 

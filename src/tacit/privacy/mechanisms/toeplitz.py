@@ -36,7 +36,7 @@ from tacit.privacy.mechanisms.gaussian import (
     gaussian_scale,
     standard_normal,
 )
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.mechanisms.release import Array
 from tacit.tapes import NOISE, SECURE, Tape
 from tacit.vectors import dot
 
@@ -98,11 +98,6 @@ class SquareRootToeplitz(ContinualSum):
         return GaussianRelease(sensitivity=self.factored_sensitivity, scale=self.scale)
 
     @property
-    def releases(self) -> tuple[tuple[Release, int], ...]:
-        """That release."""
-        return ((self.release, 1),)
-
-    @property
     def secure_release(self) -> DiscreteGaussianRelease:
         """One release of the whole factored sequence, in whole steps."""
         self.require_secure()
@@ -111,7 +106,7 @@ class SquareRootToeplitz(ContinualSum):
     @property
     def insecure_because(self) -> str:
         """Only where whole numbers would not reach far enough."""
-        return self.bits
+        return self.out_of_reach
 
     @cached_property
     def grid(self) -> Grid:
@@ -136,11 +131,11 @@ class SquareRootToeplitz(ContinualSum):
         return Stream(GAUSSIAN, 0, self.horizon, reversed_factor, whole, parts)
 
     @property
-    def bits(self) -> str:
+    def out_of_reach(self) -> str:
         """Why whole numbers would not reach far enough, or nothing."""
         if self.stream.parts < 2.0**20:
             return "its factored sums are longer than 2^52 steps of its grid"
-        return super().bits
+        return super().out_of_reach
 
     @property
     def depth(self) -> int:
