@@ -122,9 +122,7 @@ def diffusion(kind: str, horizon: int, repetitions: int, **parameters: Any) -> C
     except ImportError:
         from tacit import agents as setting
     policy = getattr(setting, kind)(n_states=5, **parameters)
-    environment = setting.ChangingTruth(
-        network=setting.THREE_AGENTS, n_states=5, informativeness=0.8
-    )
+    environment = setting.ChangingTruth(n_states=5, dominance=0.8)
     return lambda: tacit.simulate(
         policy, environment, horizon=horizon, repetitions=repetitions, threads=1
     )

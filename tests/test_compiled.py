@@ -235,3 +235,37 @@ def test_a_kernel_is_the_same_called_from_python_and_from_a_kernel():
     assert once.overloads == {}
     assert once(2) == 6
     assert len(once.overloads) == len(once.part.overloads) == 1
+
+
+def test_a_function_of_numba_serves_kernels_and_python():
+    import numba
+
+    @numba.njit
+    def add(x, y):
+        return x + y
+
+    @kernel
+    def thrice(x):
+        return add(add(x, x), x)
+
+    assert thrice(2) == 6
+    assert add(3, 4) == 7
+
+
+@compiled_only
+def test_an_error_within_a_part_reaches_python():
+    @kernel
+    def at(array, i):
+        if i >= array.size:
+            raise ValueError("expected a place in the array")
+        return array[i]
+
+    @kernel(allocates=True)
+    def product(left, right):
+        return np.dot(left, right)[0, 0] + at(left[0], 0)
+
+    assert product(np.ones((2, 2)), np.ones((2, 2))) == 3.0
+    with pytest.raises(ValueError, match="incompatible array sizes"):
+        product(np.ones((2, 2)), np.ones((3, 2)))
+    with pytest.raises(ValueError, match="expected a place"):
+        product(np.ones((1, 0)), np.ones((0, 1)))

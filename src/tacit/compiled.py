@@ -255,7 +255,7 @@ def _compile(function: F, **options: bool) -> F:
     files = _files_of(function) | {source, __file__}
     kept = Path(source).is_file()  # a function typed at a prompt has no file to cache beside
     part = _dispatcher(function, files if kept else None, _PartCompiler, **options)
-    dispatcher = _dispatcher(function, files if kept else None, compiler.Compiler, **options)
+    dispatcher = _dispatcher(function, files if kept else None, _WholeCompiler, **options)
     dispatcher.part = part
     if kept:
         _sources[id(dispatcher)] = files
@@ -308,8 +308,11 @@ class _Kernel(CPUDispatcher):
         args, _ = _signature(sig)
         if tuple(args) in self.overloads or self._is_kept(sig):
             return _Base.compile(self, sig)
-        with _telling, self._alone(tuple(args)):
-            return _Base.compile(self, sig)
+        with _telling, self._alone(tuple(args)), _compiling():
+            code = _Base.compile(self, sig)
+        if self.part is not None:
+            _give_environments(self.overloads[tuple(args)])
+        return code
 
     def _is_kept(self: Any, sig: Any) -> bool:
         if not isinstance(self._cache, caching.FunctionCache):
@@ -335,6 +338,21 @@ class _Kernel(CPUDispatcher):
                 yield
             finally:
                 _held.discard(name)
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    _here.depth = getattr(_here, "depth", 0) + 1
+    try:
+        yield
+    finally:
+        _here.depth -= 1
+
+
+def _give_environments(code: Any) -> None:
+    """Let what a kernel consists of find its Python objects, as numba does when it loads one."""
+    for environment in code._find_referenced_environments():
+        code.library.codegen.set_env(environment.env_name, environment)
 
 
 _held: set[str] = set()
@@ -392,36 +410,90 @@ class _Part(codegen.JITCodeLibrary):
     """A kernel that others call: optimised and made into machine code only where it ends up.
 
     Numba would do both for every kernel and again for each that calls it: five calls deep, five times.
+    A function that Python may call as well, which has a wrapper for that, is made whole at once.
     """
+
+    _whole = False
 
     def _optimize_final_module(self) -> None:
         """Leave that to the kernel this becomes a part of."""
 
     def _finalize_final_module(self) -> None:
-        library: Any = self
-        library._finalize_dynamic_globals()
-        library._verify_declare_only_symbols()
-        library._finalized = True
+        part: Any = self
+        part._finalize_dynamic_globals()
+        part._verify_declare_only_symbols()
+        part._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return 0: there is no machine code."""
-        return 0
+        """Return where the machine code of a function that is defined here begins, else 0."""
+        if not self._whole:
+            if not self._defines(name):
+                return 0
+            self._whole = True
+            whole: Any = super()
+            whole._optimize_final_module()
+            whole._finalize_final_module()
+        return int(super().get_pointer_to_function(name))  # type: ignore[no-untyped-call]
+
+    def _defines(self, name: str) -> bool:
+        part: Any = self
+        part._ensure_finalized()
+        try:
+            return not part._final_module.get_function(name).is_declaration
+        except NameError:
+            return False
 
     @property
     def codegen(self) -> Any:
         """Whom numba asks to `set_env` of machine code."""
-        return self
+        return super().codegen if self._whole else self
 
     def set_env(self, name: str, environment: Any) -> None:
         """Do nothing: there is no machine code."""
+
+
+class _WholeCompiler(compiler.Compiler):
+    """Numba's compiler, of all that the function calls: numba's own functions become parts too."""
+
+    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+        whole: Any = _whole_library(target.codegen(), "kernel")
+        whole.enable_object_caching()
+        super().__init__(typing, target, whole, *rest)  # type: ignore[no-untyped-call]
 
 
 class _PartCompiler(compiler.Compiler):
     """Numba's compiler, into a part."""
 
     def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        part = _Part(target.codegen(), "part")  # type: ignore[no-untyped-call]
-        super().__init__(typing, target, part, *rest)  # type: ignore[no-untyped-call]
+        super().__init__(typing, target, _part(target), *rest)  # type: ignore[no-untyped-call]
+
+
+def _part(target: Any) -> Any:
+    return cast(Any, _Part)(target.codegen(), "part")
+
+
+_whole_library: Any = codegen.JITCodeLibrary
+_here = threading.local()
+
+
+def _library_of(generator: Any, name: str, **options: Any) -> Any:
+    """Return what numba makes room in for a function: a part while a kernel is compiled."""
+    kind = _Part if getattr(_here, "depth", 0) else generator._library_class
+    return kind(generator, name, **options)
+
+
+def _loaded_library(generator: Any, serialised: Any) -> Any:
+    """Return a function that numba has kept, whole as it is."""
+    depth, _here.depth = getattr(_here, "depth", 0), 0
+    try:
+        return generator._library_class._unserialize(generator, serialised)
+    finally:
+        _here.depth = depth
+
+
+_generator: Any = codegen.JITCPUCodegen
+_generator.create_library = _library_of
+_generator.unserialize_library = _loaded_library
 
 
 class _PartsKept(caching.CompileResultCacheImpl):
@@ -438,7 +510,7 @@ class _PartsKept(caching.CompileResultCacheImpl):
         code, description, environment, signature, reload = payload
         for again in reload:
             again()
-        part: Any = _Part(target_context.codegen(), "part")  # type: ignore[no-untyped-call]
+        part = _part(target_context)
         part._final_module = llvm.parse_bitcode(code)
         part._finalize_final_module()
         made: Any = compiler.compile_result

@@ -192,6 +192,7 @@ def require_secure(policy: AnyPolicy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
     held = policy.mechanisms
     reasons = [each.insecure_because for each in held or () if not each.secure]
-    why = reasons[0] if reasons else "nobody knows its mechanisms"
+    unsaid = "nobody knows its mechanisms" if held is None else "it is not drawn value by value"
+    why = reasons[0] if reasons else unsaid
     rule = f"seeded, because its noise is not exact on a secure tape: {why}"
     require(policy, "tape", rule, policy.secure, "secure")

@@ -24,7 +24,11 @@ from tacit.arms import (
     asymptotic_regret,
 )
 from tacit.arms.lazy_dp_ts import beta_draw
-from tacit.arms.private_divergence import private_divergence, private_upper_root
+from tacit.arms.private_divergence import (
+    private_divergence,
+    private_slope,
+    private_upper_root,
+)
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, erdos_renyi, path, star
 from tacit.papers.p002.settings import graph_settings
@@ -82,6 +86,15 @@ def test_its_root_is_the_largest_mean_within_a_bound(x, bound, epsilon):
     q = private_upper_root(x, bound, epsilon)
     assert private_divergence(x, q, epsilon) <= bound * (1 + 1e-9) + 1e-12
     assert q == 1.0 or private_divergence(x, min(1.0, q + 1e-6), epsilon) > bound * (1 - 1e-9)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0, 0.95), st.floats(0.01, 0.99), st.floats(0.01, 5))
+def test_its_slope_is_the_derivative_and_bounds_it_from_below(x, y, epsilon):
+    slope, step = private_slope(x, y, epsilon), 1e-6
+    ahead = private_divergence(x, y + step, epsilon) - private_divergence(x, y, epsilon)
+    behind = private_divergence(x, y, epsilon) - private_divergence(x, y - step, epsilon)
+    assert behind / step - 1e-7 <= slope <= ahead / step + 1e-7  # convex
 
 
 @every_graph

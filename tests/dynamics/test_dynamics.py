@@ -238,7 +238,9 @@ def test_noise_on_counts_is_not_secure_and_says_so(engine, size):
     table, trace = place.table(0, 0, 1), place.trace(1, np.array([1]))
     assert not chosen.secure
     assert policy("mixed", n_agents=1000, tokens=100).secure
-    with pytest.raises(ValueError, match="no exact sampler on a secure tape"):
+    with pytest.raises(
+        ValueError, match="not exact on a secure tape: it is not drawn value by value"
+    ):
         chosen.play(chosen.start(table), table, secure_tape(), trace, 0, 1)
     chosen.play(chosen.start(table), table, seeded_tape(0), trace, 0, 1)
 

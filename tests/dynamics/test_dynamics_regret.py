@@ -119,8 +119,8 @@ def test_parameters_left_out_are_the_papers_or_the_recommended():
 def estimates(rule, tape, crowd, v, x, out):
     source = source_of(tape)
     for i in range(out.shape[0]):
-        draw_normals(source, 0, i, crowd, x)
-        receive(rule, crowd, v, x, 1.0, source, 0, i, out[i])
+        Ux = draw_normals(source, 0, i, crowd.tilt, x)
+        receive(rule, crowd, v, x, Ux, 1.0, source, 0, i, out[i])
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])

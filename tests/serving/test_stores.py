@@ -339,3 +339,43 @@ def snapshot_of(learner):
     from tacit.serving.store import Snapshot
 
     return Snapshot(0, *tacit.Learner(learner.policy)._core.snapshot())
+
+
+def test_learners_of_several_threads_may_share_a_store(place):
+    store = place.open()
+    learners = [tacit.Learner(LOCAL, store=store, name=f"{i}") for i in range(3)]
+    failed = []
+
+    def work(learner):
+        try:
+            some(learner, 15, value=1)
+            learner.prune()
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(learner,)) for learner in learners]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    for learner in learners:
+        assert learner.counts["learned"] == 15
+        learner._experiment.verify()
+    store.close()
+
+
+def test_a_creator_that_was_killed_before_its_mark_leaves_a_store_that_goes_on(place):
+    store = place.open()
+    store._write_mark = lambda *_, **__: None
+    tacit.Learner(LOCAL, store=store)
+    store.close()
+    place.mark.write_bytes(b"")
+    store = place.open()
+    learner = tacit.Learner(LOCAL, store=store)
+    # Its first commit is the last thing that it does.
+    store._write_mark = lambda *_, **__: None
+    learner.decide()
+    store.close()
+    with place.learner(LOCAL) as learner:
+        assert learner.counts["decided"] == 1

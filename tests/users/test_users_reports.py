@@ -12,7 +12,7 @@ from oracles import collaborative as oracle
 from tacit.compiled import INTERPRETED
 from tacit.device import Channel, Reporter
 from tacit.device.probabilities import estimator, probabilities
-from tacit.simulation.audits import audit_policy
+from tacit.simulation.audits import audit_policy, neighbours_of
 from tacit.tapes import NOISE, recorded_tape, seeded_tape
 from tacit.users import (
     CoLin,
@@ -201,12 +201,14 @@ def test_the_residual_report_in_the_fitted_world(epsilon, most):
 
 
 @slow
+@pytest.mark.parametrize("pairs", [6, pytest.param(18, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("hidden", [Residual(epsilon=1.0), Residual(epsilon=3.0, sigma=0.1)])
-def test_the_audit_refutes_a_residual_report_with_half_the_noise(hidden):
+def test_the_audit_refutes_a_residual_report_with_half_the_noise(hidden, pairs):
     environment = Synthetic(n_users=2, dimension=2, n_items=20, n_shown=3)
     common = {**environment.sizes, "reward": "symmetric"}
     honest = CoLin(**common, privacy=hidden)
-    terms = {"horizon": 25, "runs": 20_000, "seed": 1}
+    tables = neighbours_of(environment, 25, seed=1, limit=pairs)
+    terms = {"horizon": 25, "runs": 20_000, "seed": 1, "neighbours": tables}
     found = audit_policy(honest, environment, **terms)
     assert found.result.verdict == "not refuted"
     loose = CoLin(**common, privacy=dataclasses.replace(hidden, epsilon=2 * hidden.epsilon))

@@ -5,6 +5,9 @@ n d_eps(mean, q) <= ln t. The arm with the largest index is the one to learn abo
 the arm of best mean among those that show it is pulled. Blocks, releases and privacy are those of
 DP-IMED. After Azize, Wu, Honda, Orabona, Ito and Basu (2025); indices are compared when something was
 released, because nothing else changes but t. Of equal indices that of fewer rewards counts.
+
+Hardly any index is solved: d_eps is convex in q, so that an index which was q0 at ln t0 has grown by at
+most (ln t - ln t0) / (n d_eps'(mean, q0)) since, and most cannot have become the largest.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arms.dp_imed import Rule, next_size, release
 from tacit.arms.growing_blocks import (
@@ -29,17 +33,27 @@ from tacit.arms.growing_blocks import (
     shows_most_unknown,
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
-from tacit.arms.private_divergence import private_upper_root
+from tacit.arms.private_divergence import private_slope, private_upper_root
 from tacit.arms.tables import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPKLUCB"]
+
+_ROUNDING = 1e-9  # indices are exact to far less
 
 
 class State(NamedTuple):
     """What is learned."""
 
     blocks: Blocks
+    indices: NDArray[np.float64]
+    """Shape (K,): an arm's index when it was last solved; infinite if its sum has changed since."""
+    solved_at: NDArray[np.float64]
+    """Shape (K,): ln t then."""
+    growth: NDArray[np.float64]
+    """Shape (K,): at most so much has it grown for each unit of ln t since."""
+    target: NDArray[np.int64]
+    """Shape (1,): the arm whose index was the largest, -1 at first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +90,9 @@ class DPKLUCB(GraphBlockPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
-        return State(self._start(table))
+        infinite = np.full(self.n_arms, np.inf)
+        zeros = np.zeros((2, self.n_arms))
+        return State(self._start(table), infinite, zeros[0], zeros[1], np.array([-1]))
 
 
 @kernel(inlined=False)
@@ -89,16 +105,32 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
             return arm
     target, pull, largest = -1, eligible[0], -1.0
     log_t = math.log(t + 1.0)
+    bar = -1.0
+    if state.target[0] >= 0 and best_showing(blocks, state.target[0], eligible) >= 0:
+        bar = solved(rule, state, state.target[0], log_t)  # the largest is no less
     for a in range(blocks.counts.size):
         n = blocks.counts[a]
-        if n > 0:
-            epsilon = rule.epsilon / blocks.most[a]
-            q = private_upper_root(blocks.means[a], log_t / n, epsilon)
+        most = state.indices[a] + state.growth[a] * (log_t - state.solved_at[a])
+        if n > 0 and not most < max(bar, largest) - _ROUNDING:
+            q = solved(rule, state, a, log_t)
             if q > largest or (q == largest and n < blocks.counts[target]):
                 arm = best_showing(blocks, a, eligible)
                 if arm >= 0:
                     target, pull, largest = a, arm, q
+    state.target[0] = target
     return pull
+
+
+@kernel(inlined=False)
+def solved(rule: Any, state: Any, a: Any, log_t: Any) -> Any:
+    """Return max{q: n d_eps(mean, q) <= ln t} of an arm, and note how fast it may grow."""
+    n, mean = state.blocks.counts[a], state.blocks.means[a]
+    epsilon = rule.epsilon / state.blocks.most[a]
+    q = private_upper_root(mean, log_t / n, epsilon)
+    slope = private_slope(mean, q, epsilon) if q < 1.0 else math.inf
+    state.indices[a], state.solved_at[a] = q, log_t
+    state.growth[a] = 1.0 / (n * slope) if slope > 0.0 else math.inf
+    return q
 
 
 @kernel
@@ -108,6 +140,9 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     moved = moves_on(blocks, t)
     if moved or blocks.now[FULL] > 0:
         release(rule, state, tape, t)
+        for a in range(blocks.counts.size):
+            if blocks.fresh[a]:
+                state.indices[a], state.growth[a] = math.inf, 0.0
         blocks.now[CHOICE] = choose(rule, state, t, rule.all_arms)
     arm = blocks.now[CHOICE]
     if eligible.size < blocks.counts.size:

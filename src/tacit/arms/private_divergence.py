@@ -14,7 +14,7 @@ from typing import Any
 from tacit.arms.kl import negative_entropy, upper_root
 from tacit.compiled import kernel
 
-__all__ = ["private_divergence", "private_upper_root"]
+__all__ = ["private_divergence", "private_slope", "private_upper_root"]
 
 
 @kernel
@@ -39,3 +39,15 @@ def private_upper_root(x: Any, bound: Any, epsilon: Any) -> Any:
     if turn < 1.0 and private_divergence(x, turn, epsilon) < bound:
         return min(1.0, -math.expm1(-(bound + epsilon * x)) / lost)
     return min(upper_root(x, bound), 1.0)
+
+
+@kernel
+def private_slope(x: Any, y: Any, epsilon: Any) -> Any:
+    """Return the derivative of d_eps(x, y) by y in 0 < y < 1; 0 where y is not larger than x."""
+    if y <= x:
+        return 0.0
+    lost = -math.expm1(-epsilon)
+    left = 1.0 - y * lost
+    if y * math.exp(-epsilon) <= x * left:
+        return (y - x) / (y * (1.0 - y))
+    return lost / left

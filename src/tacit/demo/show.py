@@ -73,7 +73,7 @@ async def _show(
             name=_NAME,
             policy={"name": "klucb-cf", "epsilon": epsilon},
             options=list(HEADLINES),
-            reward=Reward(kind="binary", report_after=2.0),
+            reward=Reward(kind="binary", report_after=4.0),
         )
     )
     with socket.socket() as free:

@@ -66,6 +66,9 @@ def restore(
         _put_in_place(Path(file), Path(store))
     opened = open_service(store, restored=True, beside=beside)
     try:
+        kept = opened.host.store
+        left = [name for name in kept.names() if kept.lost(name) is not None]
+        require("restore", "experiments", "of stopped processes only", not left, left)
         return {
             name: hosted.sentence()
             for name, hosted in opened.host.experiments.items()

@@ -223,13 +223,15 @@ class PostgresStore(SQLStore):
 
     def _query(self, statement: str, *values: Any) -> list[Any]:
         try:
-            return self._using().execute(_dialect(statement), values).fetchall()
+            with self._turn:
+                return self._using().execute(_dialect(statement), values).fetchall()
         except psycopg.Error as error:
             raise self._broken(error) from error
 
     def _run(self, statement: str, *values: Any) -> None:
         try:
-            self._using().execute(_dialect(statement), values)
+            with self._turn:
+                self._using().execute(_dialect(statement), values)
         except psycopg.Error as error:
             raise self._broken(error) from error
 
@@ -244,8 +246,11 @@ class PostgresStore(SQLStore):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        connection = self._using()
+        self._check_process()
+        self._turn.acquire()
+        connection = None
         try:
+            connection = self._using()
             with connection.pipeline():
                 connection.execute("BEGIN")
                 yield
@@ -254,11 +259,14 @@ class PostgresStore(SQLStore):
             if done.statusmessage != "COMMIT":
                 raise StoreError(f"{self.place}: expected a commit, got {done.statusmessage}")
         except BaseException as error:
-            with contextlib.suppress(psycopg.Error):
-                connection.rollback()
+            if connection is not None:
+                with contextlib.suppress(psycopg.Error):
+                    connection.rollback()
             if isinstance(error, psycopg.Error):
                 raise self._broken(error) from error
             raise
+        finally:
+            self._turn.release()
 
     def find(self, experiment: str, id: str) -> list[Event]:
         """Return the events of one decision."""

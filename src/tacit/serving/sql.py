@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -86,6 +87,8 @@ class SQLStore(Store):
     def __init__(self, place: str, beside: Path, *, restored: bool) -> None:
         self.place, self.beside, self.restored = place, beside, restored
         self._process = os.getpid()
+        self._turn = threading.RLock()
+        """Whose turn it is: experiments of several threads may share one connection."""
         self.server = secrets.token_hex(8)
         self._ids: dict[str, int] = {}
         self._terms: dict[str, int] = {}
@@ -203,6 +206,9 @@ class SQLStore(Store):
         if experiment not in self._lost and self._behind(reached, row) is not None:
             raise StoreError(self._refusal(experiment))
         self._terms[experiment] = term
+        if reached is None and self._mark(row).seq == 0:
+            # Whoever created it was killed before it wrote a mark.
+            self._write_mark(experiment, row, durable=True)
 
     def load(self, experiment: str) -> Kept | None:
         """Return what is known of an experiment."""

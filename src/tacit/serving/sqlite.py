@@ -88,7 +88,7 @@ class SQLiteStore(SQLStore):
     def prune(self, experiment: str, now: int) -> int:
         """Delete what expired, and leave no bytes of it."""
         done = super().prune(experiment, now)
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._query("PRAGMA wal_checkpoint(TRUNCATE)")
         return done
 
     def check(self) -> None:
@@ -116,7 +116,8 @@ class SQLiteStore(SQLStore):
     def _query(self, statement: str, *values: Any) -> list[Any]:
         self._check_process()
         try:
-            return self._connection.execute(statement, values).fetchall()
+            with self._turn:
+                return self._connection.execute(statement, values).fetchall()
         except sqlite3.OperationalError as error:
             raise StoreError(f"{self.path}: {error}") from error
 
@@ -131,6 +132,7 @@ class SQLiteStore(SQLStore):
     def _writing(self) -> Iterator[None]:
         self._check_process()
         db = self._connection
+        self._turn.acquire()
         try:
             db.execute("BEGIN IMMEDIATE")
             yield
@@ -142,6 +144,8 @@ class SQLiteStore(SQLStore):
             if isinstance(error, sqlite3.Error):
                 raise StoreError(f"{self.path}: {error}") from error
             raise
+        finally:
+            self._turn.release()
 
 
 def lock_of(path: Path) -> int:

@@ -341,14 +341,19 @@ def _subtract_products(S: Any, G: Any, step: Any) -> None:
         S[begin:end, :end] -= np.dot(rows[begin:end], rows[:end].T)
 
 
-@kernel(inlined=False)
+@kernel
 def _predict(rule: Any, state: Any, i: Any, p: Any) -> None:
     """Write the coefficients of the predictions for the user at place i into p."""
-    d = p.size
-    for a in range(d):
+    for a in range(p.size):
         p[a] = state.mean[i, a]
-    if rule.channel.stream.noise == NO_NOISE:
-        return
+    if rule.channel.stream.noise != NO_NOISE:
+        _add_shift(state, i, p)
+
+
+@kernel(inlined=False)
+def _add_shift(state: Any, i: Any, p: Any) -> None:
+    """Add to the predictions what the noise of sums makes of them."""
+    d = p.size
     first, size, defer, panel, at, deferred_at = state.layout[i]
     n = size * d
     S = state.covariance[at : at + n * n].reshape(n, n)
@@ -386,7 +391,7 @@ def _blas_product(X: Any, C: Any, out: Any) -> None:
     np.dot(X, C, out)
 
 
-@kernel(inlined=False)
+@kernel
 def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
     """Return the slot with the largest upper confidence bound (line 5 of Algorithm 1).
 
@@ -483,7 +488,7 @@ def answer(rule: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
     return float(release_option(tape, t, 0, NOISE, symbol, channel.gains.size, channel.keep))
 
 
-@kernel(inlined=False)
+@kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Hide the reward of context x and take in what is told of it (lines 7 to 9 of Algorithm 1).
 
@@ -517,19 +522,18 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -
         p = channel.near_keep
         state.deviation[0] += step * ((2.0 * p - 1.0) * WITHIN_ONE - (answer - (1.0 - p)))
         return
+    y, v = answer, 1.0
     if question.kind == BIN:
         y = question.mean + channel.gains[int(answer)] * question.scale / channel.information
-        _observe(state, user, x, y, question.variance)
-        return
-    if channel.centred == 0:
-        _observe(state, user, x, answer, 1.0)
-        return
-    reports, apart = state.reports, state.work[: x.size]
-    reports[0] += 1.0
-    reports[1] += answer
-    for a in range(x.size):
-        apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
-    _observe(state, user, apart, answer - reports[1] / reports[0], 1.0)
+        v = question.variance
+    elif channel.centred == 1:
+        reports, apart = state.reports, state.work[: x.size]
+        reports[0] += 1.0
+        reports[1] += answer
+        for a in range(x.size):
+            apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
+        x, y = apart, answer - reports[1] / reports[0]
+    _observe(state, user, x, y, v)
 
 
 @kernel(inlined=False)
@@ -576,7 +580,7 @@ def _posterior(K: Any, gram: Any, response: Any, S: Any, mean: Any) -> None:
     mean[:] = np.dot(S, response)
 
 
-@kernel(inlined=False)
+@kernel
 def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
     """Take in that the expected reward of context x is y, give or take a variance of v."""
     i, d = state.place[user], x.size

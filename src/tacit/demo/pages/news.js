@@ -44,6 +44,10 @@ async function visit() {
 by("headline").addEventListener("click", async () => {
   await client.reward(shown, 1);
   by("knows").textContent = "The headline was shown and clicked.";
+  if (Date.now() / 1000 >= shown.reportAt) {
+    by("story").textContent = "The report went out before this click, which therefore counts for nothing.";
+    return;
+  }
   by("story").textContent = "There is no more to the story. The click stays on this device; nothing was sent because of it.";
 });
 by("again").addEventListener("click", visit);

@@ -153,8 +153,8 @@ def estimate(rule: Any, mail: Any, source: Any, t: Any, a: Any, who: Any, word: 
     numbers = mail.crowd.numbers
     v = tokens_received(word, source, t, who, numbers[0], numbers[1], numbers[3])
     if v > 0.0:
-        draw_normals(source, t, who, mail.crowd, mail.normals)
-        receive(rule, mail.crowd, v, mail.normals, 1.0, source, t, who, Q)
+        Ux = draw_normals(source, t, who, mail.crowd.tilt, mail.normals)
+        receive(rule, mail.crowd, v, mail.normals, Ux, 1.0, source, t, who, Q)
     return v > 0.0
 
 

@@ -55,10 +55,10 @@ def run_crowd(
             word = block(source, EXPLORE, t, i, 0)[0]
             numbers = crowd.numbers
             v = tokens_received(word, source, t, i, numbers[0], numbers[1], numbers[3])
-            draw_normals(source, t, i, crowd, x)
+            Ux = draw_normals(source, t, i, crowd.tilt, x)
             for twin in range(2):
                 if v > 0.0:
-                    receive(rule, crowd, v, x, 1.0 - 2.0 * twin, source, t, i, Q)
+                    receive(rule, crowd, v, x, Ux, 1.0 - 2.0 * twin, source, t, i, Q)
                 total = remember(rule, state.memory, 2 * i + twin, v > 0.0, Q)
                 for j in range(M):
                     chosen[j] += Q[j] / total if total > 0.0 else 1.0 / M

@@ -43,8 +43,6 @@ class Crowd(NamedTuple):
     """Shape (2, M): U'."""
     turn: NDArray[np.float64]
     """Shape (2, 2): G."""
-    inner: NDArray[np.float64]
-    """Shape (2,): G U'x for the normals x of one agent."""
     numbers: NDArray[np.float64]
     """Shape (4,): mean and standard deviation of the tokens received, unused, tokens under way."""
 
@@ -53,7 +51,7 @@ class Crowd(NamedTuple):
 def new_crowd(M: Any) -> Any:
     """Return an empty crowd."""
     row = (np.zeros(M), np.zeros(M), np.zeros(M), np.zeros((2, M)))
-    return Crowd(row[0], row[1], row[2], row[3], np.zeros((2, 2)), np.zeros(2), np.zeros(4))
+    return Crowd(row[0], row[1], row[2], row[3], np.zeros((2, 2)), np.zeros(4))
 
 
 @kernel(inlined=False)
@@ -126,31 +124,31 @@ def tokens_received(word: Any, source: Any, t: Any, a: Any, mean: Any, sd: Any, 
 
 
 @kernel(inlined=False)
-def draw_normals(source: Any, t: Any, a: Any, crowd: Any, x: Any) -> None:
-    """Fill x with the normals of agent a in round t, and `crowd.inner` with G U'x."""
-    M, tilt = x.size, crowd.tilt
+def draw_normals(source: Any, t: Any, a: Any, tilt: Any, x: Any) -> Any:
+    """Fill x with the normals of agent a in round t and return U'x."""
+    M = x.size
     first, second = 0.0, 0.0
     for k in range(0, M, 4):
-        words = block(source, RECEIVE, t, a, 1 + (k >> 2))
-        for i in range(min(4, M - k)):
-            word = words[0] if i == 0 else words[1] if i == 1 else words[2] if i == 2 else words[3]
-            x[k + i] = normal(word, source, RECEIVE, t, a, k + i)
-            first += tilt[0, k + i] * x[k + i]
-            second += tilt[1, k + i] * x[k + i]
-    crowd.inner[0] = crowd.turn[0, 0] * first + crowd.turn[0, 1] * second
-    crowd.inner[1] = crowd.turn[1, 0] * first + crowd.turn[1, 1] * second
+        w0, w1, w2, w3 = block(source, RECEIVE, t, a, 1 + (k >> 2))
+        for j in range(k, min(k + 4, M)):
+            x[j] = normal(w0, source, RECEIVE, t, a, j)
+            first += tilt[0, j] * x[j]
+            second += tilt[1, j] * x[j]
+            w0, w1, w2, w3 = w1, w2, w3, w0
+    return first, second
 
 
 @kernel
 def receive(
-    rule: Any, crowd: Any, v: Any, x: Any, sign: Any, source: Any, t: Any, a: Any, Q: Any
+    rule: Any, crowd: Any, v: Any, x: Any, Ux: Any, sign: Any, source: Any, t: Any, a: Any, Q: Any
 ) -> None:
     """Write the estimates (7), not yet clipped, of an agent that received v tokens."""
-    inner, tilt = crowd.inner, crowd.tilt
+    tilt, G = crowd.tilt, crowd.turn
+    first, second = G[0, 0] * Ux[0] + G[0, 1] * Ux[1], G[1, 0] * Ux[0] + G[1, 1] * Ux[1]
     scale = sign / math.sqrt(v)
     for j in range(x.size):
         if crowd.reach[j] >= 0.0:
-            turned = x[j] - inner[0] * tilt[0, j] - inner[1] * tilt[1, j]
+            turned = x[j] - first * tilt[0, j] - second * tilt[1, j]
             Q[j] = crowd.base[j] + scale * crowd.reach[j] * turned
         else:
             u = to_unit(block(source, FEW, t, a, j)[0])

@@ -70,11 +70,17 @@ def deal(source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, mail: A
 
 
 @kernel
+def hop_words(source: Any, t: Any, d: Any, token: Any, made: Any) -> Any:
+    """Return the words of four hops of a token, `made` among them, d rounds late."""
+    return block(source, WALK, t, token, (d << 14) | (made >> 2))
+
+
+@kernel
 def hop(
     source: Any, t: Any, d: Any, token: Any, made: Any, indptr: Any, indices: Any, a: Any
 ) -> Any:
     """Return where a token goes from agent a by eq. (2), after `made` hops, d rounds late."""
-    words = block(source, WALK, t, token, (d << 14) | (made >> 2))
+    words = hop_words(source, t, d, token, made)
     word = words[0]
     if made & 3 == 1:
         word = words[1]
@@ -97,15 +103,15 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
     for row in range(W):
         for a in range(N):
             alive += launched[row, a]
-    # A token is (index of its message, where it is, hops left) in 24, 24 and 16 bits, and a number.
-    queue, number = np.empty(alive, np.uint64), np.empty(alive, np.int64)
-    moved, moved_number = np.empty(alive, np.uint64), np.empty(alive, np.int64)
+    # A token is (index of its message, where it is, hops left) in 24, 24 and 16 bits, a number, and
+    # the words of its next hops: a block has four.
+    queue, moved = np.empty((alive, 5), np.uint64), np.empty((alive, 5), np.uint64)
     k = 0
     for row in range(W):
         for a in range(N):
             token = (np.uint64(row * N + a) << _U40) | (np.uint64(a) << _U16) | np.uint64(rule.walk)
             for i in range(launched[row, a]):
-                queue[k], number[k] = token, i
+                queue[k, 0], queue[k, 1] = token, np.uint64(i)
                 k += 1
     used = np.zeros(N, np.int64)
     sent, slots = 0, 0
@@ -113,27 +119,39 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
         used[:] = 0
         waiting, moving = 0, 0
         for k in range(alive):
-            token, i = queue[k], number[k]
+            token, i, w0, w1, w2 = queue[k, 0], queue[k, 1], queue[k, 2], queue[k, 3], queue[k, 4]
             here = int((token >> _U16) & _LOW24)
             if used[here] >= rule.tokens:
-                queue[waiting], number[waiting] = token, i
+                _put(queue, waiting, token, i, w0, w1, w2)
                 waiting += 1
                 continue
             used[here] += 1
             index, left = token >> _U40, token & _LOW16
-            row, origin = int(index) // N, int(index) % N
-            name = origin * rule.tokens + i
             made = rule.walk - int(left)
-            there = hop(source, t, (t - row) % W, name, made, table.indptr, table.indices, here)
+            word = w0
+            if made & 3 == 0:
+                row, origin = int(index) // N, int(index) % N
+                name = origin * rule.tokens + int(i)
+                word, w0, w1, w2 = hop_words(source, t, (t - row) % W, name, made)
+            else:
+                w0, w1 = w1, w2
+            there = metropolis_step(table.indptr, table.indices, here, to_unit(word))
             sent += there != here
             if left == _U1:
-                deliver(mail, there, messages[row, origin], 1)
+                deliver(mail, there, messages[int(index) // N, int(index) % N], 1)
             else:
-                moved[moving] = (index << _U40) | (np.uint64(there) << _U16) | (left - _U1)
-                moved_number[moving] = i
+                token = (index << _U40) | (np.uint64(there) << _U16) | (left - _U1)
+                _put(moved, moving, token, i, w0, w1, w2)
                 moving += 1
         for k in range(moving):
-            queue[waiting + k], number[waiting + k] = moved[k], moved_number[k]
+            for column in range(5):
+                queue[waiting + k, column] = moved[k, column]
         alive = waiting + moving
         slots += 1
     return sent, slots
+
+
+@kernel
+def _put(tokens: Any, k: Any, token: Any, number: Any, w0: Any, w1: Any, w2: Any) -> None:
+    tokens[k, 0], tokens[k, 1] = token, number
+    tokens[k, 2], tokens[k, 3], tokens[k, 4] = w0, w1, w2
