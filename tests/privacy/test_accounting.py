@@ -271,3 +271,10 @@ def test_a_bit_that_is_never_flipped_protects_nothing() -> None:
     assert half.epsilon == math.inf
     assert half.delta(5.0) == pytest.approx(0.5)
     assert composed_delta([(half, 2)], 50.0) == pytest.approx(0.75)
+
+
+def test_releases_that_hide_nothing_are_bounded_and_not_an_error():
+    """As of a person with 10^15 rewards in one sum: exp of a step of the grid is beyond a float."""
+    release = LaplaceRelease(scale=1e-13)
+    assert composed_epsilon([(release, 50)], 1e-6) == 50 * release.epsilon
+    assert composed_delta([(release, 50)], 1.0) == 1.0

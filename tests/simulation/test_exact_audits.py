@@ -33,6 +33,7 @@ FINITE = {
     "k-ary-response": {"epsilon": 1.0, "options": 4},
     "piecewise": {"epsilon": 1.0},
     "randomized-response": {"epsilon": 1.0},
+    "shuffled-bits": {"epsilon": 1.0, "reports": 4},
     "subset-selection": {"epsilon": 1.0, "options": 5},
     "unary-encoding": {"epsilon": 1.0, "options": 3},
 }
@@ -133,6 +134,9 @@ def test_every_discrete_policy_costs_exactly_what_it_states(case):
         return
     found = audit_exactly(policy, environment, horizon=horizon)
     assert not found.refuted, found.sentence()
+    if found.silent:
+        assert horizon < policy.block  # it releases only the sums of whole blocks
+        return
     assert found.found == pytest.approx(stated.epsilon, rel=1e-9), found.sentence()
     cheat = audit_exactly(
         less_private(policy), environment, horizon=horizon, epsilon=stated.epsilon

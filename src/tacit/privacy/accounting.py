@@ -32,6 +32,7 @@ Parts = Sequence[tuple[Release, int]]
 _RESOLUTION, _COARSE = 128, 32
 _MANY = 10_000
 _POINTS = 2**18
+_HOPELESS = 1e5
 _OUTSIDE = 1e-18
 _MOST = 1e300
 
@@ -61,6 +62,8 @@ def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
         return pure
     if len(parts) == 1 and parts[0][1] == 1:
         return min(pure, _least_epsilon(parts[0][0].delta, delta, 1e-12))
+    if _hopeless(parts):
+        return pure
     total = _Total(_simple(parts))
     return min(pure, total.chernoff_epsilon(delta), total.convolved_epsilon(delta))
 
@@ -73,8 +76,15 @@ def composed_delta(releases: Parts, epsilon: float) -> float:
         return 0.0
     if len(parts) == 1 and parts[0][1] == 1:
         return parts[0][0].delta(epsilon)
+    if _hopeless(parts):
+        return 1.0
     total = _Total(_simple(parts))
     return min(1.0, total.chernoff_delta(epsilon), total.convolved_delta(epsilon))
+
+
+def _hopeless(parts: Parts) -> bool:
+    """Return whether a single release loses more than a grid of losses holds: nothing is hidden."""
+    return any(_HOPELESS < release.epsilon < math.inf for release, _ in parts)
 
 
 def certain_loss(releases: Parts) -> float:

@@ -81,7 +81,7 @@ def audit_exactly(
     game = _Game(policy, environment, horizon)
     pairs = environment.every_pair(guarantee.unit, horizon)
     found = exact_audit(game.play, pairs, epsilon=claimed, delta=allowed)
-    return dataclasses.replace(found, silent=game.noise == 0)
+    return dataclasses.replace(found, silent=game.told == 0)
 
 
 def _table_words(*place: Any) -> Any:
@@ -182,8 +182,8 @@ class _Game:
         self.policy, self.environment, self.horizon = policy, environment, horizon
         self.chosen = _Chosen()
         self.prepared: dict[int, Any] = {}
-        self.noise = 0
-        """How many draws of noise a path took, at most."""
+        self.told = 0
+        """How many values a path released, at most."""
 
     def play(self, table: Any, draws: Draws) -> tuple[float | None, ...]:
         """Play on a table and return what was released and decided."""
@@ -194,8 +194,9 @@ class _Game:
         self.chosen.begin(draws)
         program(*arguments)
         self.chosen.end(tape)
-        self.noise = max(self.noise, int(tape.reads[1]))
-        seen = (*tape.log[: tape.reads[1]].tolist(), *np.ravel(trace.decisions).tolist())
+        told = tape.log[: tape.reads[1]]
+        self.told = max(self.told, int(np.count_nonzero(~np.isnan(told))))
+        seen = (*told.tolist(), *np.ravel(trace.decisions).tolist())
         # What was not sent is not-a-number, which equals nothing; None equals None.
         return tuple(None if math.isnan(x) else x for x in seen)
 
