@@ -134,7 +134,8 @@ IDENTIFICATION = Reproduction(
     paper="",
     title="Which arm is best, how sure, at what cost in privacy",
     question="How many more answers does a private A/B test or trial need to be as sure of its winner?",
-    claim="",
+    claim="A private test names its winner as surely as a plain one, and only takes longer.",
+    own=True,
     jobs=_jobs,
     judge=_judge,
 )
