@@ -66,7 +66,9 @@ def glr(environment, seed, T, epsilon, **changes):
         3,
         T,
         lambda t, a: reward(table, t, a),
-        lambda t, a, r: r if epsilon is None else corrupted(policy.rule.feedback.ends, tape, t, a, r),
+        lambda t, a, r: (
+            r if epsilon is None else corrupted(policy.rule.feedback.ends, tape, t, a, r)
+        ),
         lambda t: uniform(tape, t, 0, CHOICE),
         lambda q: low + (high - low) * q,
         **changes,
