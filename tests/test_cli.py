@@ -1,10 +1,15 @@
 """The command line: what it prints, what it writes, how it complains."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tacit.state import write_atomically
 
 
 def tacit(*words, cwd):
@@ -49,7 +54,7 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         (["compare", "ucb9"], "no policy is called 'ucb9'"),
         (["compare", "ucb1", "--environment", "mars"], "no environment is called 'mars'"),
         (["compare", "ucb1:exploration"], "expected NAME:parameter=value"),
-        (["compare", "klucb-cf:epsilon=-1"], "expected epsilon > 0 and finite, got -1"),
+        (["compare", "klucb-cf:epsilon=-1"], "expected epsilon between 1e-9 and 30, got -1"),
         (["compare", "ucb1", "--horizon", "0"], "--horizon"),
         (["run", "absent.toml"], "cannot read it"),
         (["guarantee", "klucb-cf:epsilon=nan"], "expected epsilon to be a number, got nan"),
@@ -232,3 +237,28 @@ def test_a_closed_pipe_is_no_mistake(tmp_path):
     command = f"{sys.executable} -m tacit policies | true"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
     assert done.stderr == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize(
+    ("where", "complaint"),
+    [
+        (">&-", "tacit: standard output is closed\n"),
+        (">/dev/full", "tacit: standard output: no space left on device\n"),
+    ],
+)
+def test_an_output_that_takes_nothing_is_said_in_one_line(where, complaint):
+    command = f"{sys.executable} -m tacit policies {where}"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, complaint)
+
+
+def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path):
+    def write(file):
+        file.write_text("half")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space left") as caught:
+        write_atomically(tmp_path / "result.parquet", write)
+    assert caught.value.filename == str(tmp_path / "result.parquet")
+    assert list(tmp_path.iterdir()) == []

@@ -157,6 +157,16 @@ def test_the_house_names_what_stands_there():
     assert [name for name in sorted(packages) if not re.search(rf"\b{name}\b", drawn)] == []
 
 
+def test_the_page_of_the_tests_names_what_stands_there():
+    text = (DOCS / "testing.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+(?:\.py)?)(?:::(\w+))?`", text)
+    assert len(set(named)) > 90
+    for path, test in named:
+        assert (ROOT / path).exists(), path
+        source = (ROOT / path).read_text(encoding="utf-8") if test else ""
+        assert not test or f"\ndef {test}(" in source, f"{path}::{test}"
+
+
 PLUGIN = """
 import tacit.arms
 from private_greedy import PrivateGreedy

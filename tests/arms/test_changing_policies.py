@@ -61,12 +61,14 @@ def glr(environment, seed, T, epsilon, **changes):
     table, trace = environment.table(seed, 0, T), environment.trace(T, np.array([T]), record=True)
     state = policy.start(table)
     policy.play(state, table, seeded_tape(seed), trace, 0, T)
-    low, high = policy.rule.ends[0]
+    low, high = policy.rule.feedback.ends[0]
     found = oracle.glr_klucb(
         3,
         T,
         lambda t, a: reward(table, t, a),
-        lambda t, a, r: r if epsilon is None else corrupted(policy.rule.ends, tape, t, a, r),
+        lambda t, a, r: (
+            r if epsilon is None else corrupted(policy.rule.feedback.ends, tape, t, a, r)
+        ),
         lambda t: uniform(tape, t, 0, CHOICE),
         lambda q: low + (high - low) * q,
         **changes,

@@ -73,6 +73,16 @@ def test_the_least_private_arm_counts():
     assert both.release(2).epsilon == two.release(1).epsilon > one.release(1).epsilon
 
 
+def test_a_person_is_promised_what_the_most_expensive_arm_costs():
+    # The second arm has the larger pure epsilon, and hardly costs anything; the first costs 83.5.
+    both = Corruption(values=((0.269, 0.731), (0.001, 0.001 * math.exp(1.0001))))
+    assert KLUCBCF(n_arms=1, corruption=Corruption(values=both.values[1:])).guarantee(
+        100
+    ).epsilon == pytest.approx(1.0001)
+    promised = KLUCBCF(n_arms=2, corruption=both).guarantee(100).for_user(100, delta=1e-6)
+    assert promised.epsilon > 80
+
+
 def test_privacy_is_that_of_the_bit_whatever_the_reward():
     # The likelihood ratio of the bit over all pairs of rewards, calculated.
     g = 0.1 + 0.7 * np.linspace(0, 1, 101)

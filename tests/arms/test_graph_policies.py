@@ -334,8 +334,8 @@ def test_a_graph_that_changes_within_a_phase_begins_it_again():
 @pytest.mark.parametrize(
     ("kind", "given", "message"),
     [
-        (GAP, {"epsilon": -1.0}, "GAP: expected epsilon > 0 and finite, got -1.0"),
-        (GAPU, {"epsilon": math.inf}, "GAPU: expected epsilon > 0 and finite, got inf"),
+        (GAP, {"epsilon": -1.0}, "GAP: expected epsilon between 1e-9 and 30, got -1.0"),
+        (GAPU, {"epsilon": math.inf}, "GAPU: expected epsilon between 1e-9 and 30, got inf"),
         (GAP, {"unit": "user"}, "GAP: expected unit one of reward, round, got 'user'"),
         (GAP, {"noise": "none"}, "GAP: expected noise one of published, tight, got 'none'"),
         (DPSE, {"failure_prob": 1.0}, r"DPSE: expected failure_prob in \(0, 1\), got 1.0"),

@@ -22,6 +22,14 @@ MEANS = (0.05, 0.95, 0.05)
 PAIRS = Graph.from_edges([(0, 1), (2, 3)], n_nodes=4)
 
 
+def inaudible(case: Case, environment: Environment) -> Policy:
+    """Return the policy with noise too small to change a decision, at an epsilon it would refuse."""
+    policy = case.build(environment, case.rounds, epsilon=FAINT)
+    object.__setattr__(policy, "epsilon", 1e9)
+    vars(policy).pop("rule", None)
+    return policy
+
+
 def optional(kind: type[Policy]) -> bool:
     """Return whether a policy may be had without saying an epsilon."""
     return any(f.name == "epsilon" and f.default is None for f in dataclasses.fields(kind))
@@ -120,14 +128,16 @@ class ArmsSetting(Setting):
             # Its confidence bounds know epsilon, so its twin is itself on a tape of medians. A
             # random set is drawn from the tape too: only policies without one have that twin.
             if case.kind.name != "gapu":
-                faint = case.build(environment, case.rounds, epsilon=1e9)
+                faint = inaudible(case, environment)
                 quiet = half_tape(6000, 3)
                 yield Silent(environment, faint, faint, seeded_tape(3), quiet)
         elif issubclass(case.kind, BlockPolicy | ShuffledKLUCBCF):
             # One draws arms; the other lets the faintest noise choose between equal means.
             if case.kind.name not in ("lazy-dp-ts", "dp-top-two"):
-                most = FAINT if issubclass(case.kind, ShuffledKLUCBCF) else 1e9
-                faint = case.build(environment, case.rounds, epsilon=most)
+                if issubclass(case.kind, ShuffledKLUCBCF):
+                    faint = case.build(environment, case.rounds, epsilon=FAINT)
+                else:
+                    faint = inaudible(case, environment)
                 yield Silent(environment, faint, faint, seeded_tape(3), half_tape(1600, 3))
         elif "epsilon" in case.parameters:
             mute = case.build(environment, case.rounds, epsilon=FAINT)

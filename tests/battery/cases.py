@@ -21,7 +21,6 @@ from tacit.registry import build, policies
 from tacit.registry import environments as registered
 from tacit.tapes import CHOICE, NOISE, RADIUS, ROUNDING, Tape, recorded_tape
 
-MUTE = 60.0  # at this epsilon the noise is below the last bit of a float
 FAINT = 30.0  # the largest epsilon of a mechanism, where a bit is flipped once in 10^13
 
 

@@ -8,7 +8,8 @@ import typing
 
 import pytest
 
-from battery.cases import cases
+from battery.cases import cases, fields_of
+from tacit.registry import build
 
 BAD_NUMBERS = (-1, math.nan)
 BAD_WORD = "no such choice"
@@ -68,3 +69,24 @@ def test_its_repr_builds_it_again(case):
     policy = case.easy()[1]
     values = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy) if f.init}
     assert case.kind(**values) == policy
+
+
+def with_epsilon():
+    """Return a case of every policy that has an epsilon."""
+    known = {case.kind: case for case in cases() if "epsilon" in fields_of(case.kind)}
+    return list(known.values())
+
+
+@pytest.mark.parametrize("case", with_epsilon(), ids=lambda case: case.kind.name)
+def test_an_epsilon_that_no_mechanism_keeps_is_refused_when_the_policy_is_made(case):
+    environment = case.setting.easy(case.kind)
+    others = {name: value for name, value in case.parameters.items() if name != "privacy"}
+    for epsilon in (1e-16, 9e-10, 30.5, 36.0):
+        with pytest.raises(
+            ValueError, match=rf"^{case.kind.__name__}: expected epsilon between 1e-0?9 and 30"
+        ):
+            build(
+                case.kind,
+                environment.public_parameters(case.rounds),
+                {**others, "epsilon": epsilon},
+            )

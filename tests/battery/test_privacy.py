@@ -9,6 +9,7 @@ import pytest
 
 import tacit
 from battery.cases import Case, arrays, assert_same, cases, play
+from tacit.arms import KLUCBCF, Bernoulli
 from tacit.privacy import audit
 from tacit.simulation.audits import PolicyRun
 from tacit.tapes import secure_tape, seeded_tape
@@ -98,6 +99,19 @@ def test_noise_without_an_exact_sampler_is_noticed():
     case = Case(Careless, {"privacy": sums})
     environment, policy = case.easy()
     assert undefined(policy, environment, 10) != []
+
+
+class Unknown(KLUCBCF):
+    """Says nothing of its mechanisms."""
+
+    mechanisms = None
+
+
+def test_what_does_not_say_its_mechanisms_is_not_secure():
+    environment, policy = Bernoulli(means=(0.3, 0.7)), Unknown(n_arms=2, epsilon=1.0)
+    assert not policy.secure
+    with pytest.raises(ValueError, match=r"Unknown: .*nobody knows its mechanisms"):
+        play(policy, environment, 5, tape=secure_tape())
 
 
 def outputs(policy, environment, rounds, log, seen):

@@ -160,6 +160,6 @@ def test_the_same_in_python_with_as_many_visitors():
 
 @pytest.mark.parametrize("language", ["typescript", "python"])
 def test_sending_on_click_is_refuted(language, packages):
-    found = audited(crowd(language, 192, "hasty"), 1.0, [1])
+    found = audited(crowd(language, 384, "hasty"), 1.0, [1])
     assert found.refuted
     assert found.left_scores.min() > -0.1 > found.right_scores.min()

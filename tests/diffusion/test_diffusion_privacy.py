@@ -16,6 +16,7 @@ from tacit.diffusion import (
     edit_losses,
     edit_signals,
 )
+from tacit.registry import build_both
 from tacit.tapes import CHOICE, NOISE, SIGNAL, recorded_tape, seeded_tape
 
 T = 40
@@ -200,3 +201,18 @@ def test_a_guarantee_names_one_agents_share_of_a_round_and_what_is_sent_openly()
     for policy in (outsiders, spies):
         assert "graph" in policy.guarantee(10).not_protected
         assert policy.history_guarantee(10).unit == "agent"
+
+
+@pytest.mark.parametrize("horizon", [40, 500, 10_000])
+def test_the_published_bound_follows_the_horizon_however_it_is_asked_for(horizon):
+    kinds = {
+        "diffusion-outsiders": OutsiderPrivateDiffusion,
+        "diffusion-spies": SpyPrivateDiffusion,
+    }
+    for name, kind in kinds.items():
+        spec = {"name": name, "epsilon": 0.1, "variant": "published"}
+        written = build_both(spec, {"name": "changing-truth"}, horizon)[0]
+        made = kind(n_states=5, epsilon=0.1, variant="published", horizon=horizon)
+        assert written.bound == made.bound == pytest.approx(math.log(horizon) / 0.1)
+        with pytest.raises(ValueError, match="expected noise_bound given, or a horizon T"):
+            kind(n_states=5, epsilon=0.1, variant="published")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import math
 import re
 import shlex
 from pathlib import Path
@@ -12,6 +13,7 @@ from typer.testing import CliRunner
 
 from tacit.cli import app
 from tacit.compiled import INTERPRETED
+from tacit.privacy import BoundedNoiseRelease
 
 DOCS = Path(__file__).parents[2] / "docs"
 CLAIMS = (DOCS / "claims.md").read_text(encoding="utf-8")
@@ -55,3 +57,11 @@ def test_every_row_has_a_command_that_is_run_or_a_section():
         named = re.findall(r"`tacit ([^`]+)`", row)
         assert named or "[below]" in row or "benchmarks/audits.py" in row, row
         assert set(named) <= run, row
+
+
+def test_a_delta_of_bounded_noise_names_its_bound():
+    told = re.findall(r"([\d.]+) with b = ln (\d+) / epsilon", CLAIMS)
+    assert {bound for _, bound in told} == {"400", "500"}
+    for delta, bound in told:
+        exact = BoundedNoiseRelease(scale=10.0, bound=math.log(int(bound)) / 0.1).delta(0.1)
+        assert float(delta) == pytest.approx(exact, abs=5e-5)

@@ -391,3 +391,38 @@ def test_the_page_that_teaches_guarantees_is_true() -> None:
     failed, tried = doctest.testfile(str(page), module_relative=False)
     assert tried > 20
     assert failed == 0
+
+
+CORE = """
+import sys
+
+for name in ("dp_accounting", "pyarrow", "matplotlib", "typer"):
+    sys.modules[name] = None
+import tacit
+from tacit.arms import SWKLUCBCF
+from tacit.simulation import Study, run_study
+
+stated = SWKLUCBCF(n_arms=2, horizon=100, epsilon=1.0).guarantee(100)
+print(round(stated.for_user(50, delta=1e-6).epsilon, 2))
+study = Study(name="s", environment={"name": "riser"}, policies=({"name": "ucb1"},), horizon=50)
+for call in (stated.to_dp_event, lambda: run_study(study, sys.argv[1], workers=1)):
+    try:
+        call()
+    except (ValueError, ModuleNotFoundError) as error:
+        print(error)
+"""
+
+
+def test_the_core_alone_accounts_and_says_what_more_needs_before_the_work(tmp_path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CORE, str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == [
+        "47.65",
+        "to_dp_event needs dp-accounting: pip install 'tacit[privacy]'",
+        "results are Arrow tables, which need pyarrow; pip install 'tacit[cli]'",
+    ], done.stderr
+    assert not (tmp_path / "out").exists()

@@ -136,7 +136,8 @@ def test_a_person_steers_it_with_the_keyboard(running, width):
         page.on("request", lambda request: asked.add(request.url.split("/")[2]))
         page.on("console", lambda message: complaints.append(message.text))
         page.goto(url)
-        page.keyboard.type(token)  # the field has the focus
+        page.locator("input:focus").wait_for()  # the field has the focus
+        page.keyboard.type(token)
         page.keyboard.press("Enter")
         page.get_by_role("link", name="news").focus()
         page.keyboard.press("Enter")

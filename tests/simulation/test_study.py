@@ -63,7 +63,7 @@ def test_horizon_may_be_varied_and_fills_policies(tmp_path):
         (("ucb1", "ucb2"), "did you mean ucb1"),
         (("rotating", "rotated"), "did you mean rotating"),
         (("policy.epsilon", "policy.epsilom"), "touches nothing"),
-        (("[0.5, 2.0]", "[-1.0]"), "expected epsilon > 0 and finite, got -1.0"),
+        (("[0.5, 2.0]", "[-1.0]"), "expected epsilon between 1e-9 and 30, got -1.0"),
         (
             ("horizon = 200", "horizon = 0"),
             "expected horizon a whole number from 1 to 1,000,000,000,000,000, got 0",

@@ -282,6 +282,7 @@ def test_a_saved_state_is_that_of_one_policy_and_of_users_joined_alike(tmp_path)
     state = policy.open(**joined)
     policy.update(state, seeded_tape(0), 0, [0.5, 0.5], 1.0)
     policy.save(path, state)
+    assert path.stat().st_mode & 0o077 == 0
     again = CoLin(n_users=2, dimension=2, epsilon=1.0).load(path, **joined)
     np.testing.assert_array_equal(again.mean, state.mean)
     with pytest.raises(

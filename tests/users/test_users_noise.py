@@ -8,8 +8,16 @@ import math
 import numpy as np
 import pytest
 
+import tacit
 from oracles import collaborative as oracle
-from tacit.privacy import GaussianRelease, composed_epsilon
+from tacit.arms import KLUCBCF, Corruption
+from tacit.privacy import (
+    GaussianRelease,
+    KAryResponse,
+    RandomizedResponse,
+    composed_epsilon,
+    keep_probability,
+)
 from tacit.privacy.mechanisms import privatised
 from tacit.tapes import NOISE, secure_tape, seeded_tape
 from tacit.users import (
@@ -321,3 +329,23 @@ def test_a_residual_costs_what_the_less_private_of_its_two_questions_costs():
     each = [composed_epsilon([(m.release, 50)], 1e-6) for m in hidden.mechanisms(sizes)]
     assert len(each) == 2
     assert whole >= max(each) - 1e-6
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.5, 1.0, 30.0])
+def test_a_bit_is_kept_with_one_probability_everywhere(epsilon):
+    keep = keep_probability(epsilon)
+    assert RandomizedResponse(epsilon=epsilon).keep == keep
+    assert KAryResponse(epsilon=epsilon, options=2).keep == keep
+    assert Corruption.optimal(epsilon).ends(1).tolist() == [[1 - keep, keep]]
+    bit = LinUCB(**SIZES, privacy=PerReward(epsilon=epsilon, mechanism="bit"))
+    stated = {policy.guarantee(10).epsilon for policy in (bit, KLUCBCF(n_arms=2, epsilon=epsilon))}
+    assert stated == {RandomizedResponse(epsilon=epsilon).release.epsilon}
+
+
+def test_rewards_that_are_left_out_are_counted_in_the_result():
+    environment = Fitted(n_users=3, dimension=4, n_items=30, n_shown=5)
+    for visits, left_out in ((10, 30), (20, 0)):  # everybody comes 20 times
+        sums = NoisySums(epsilon=1.0, visits=visits)
+        policy = LinUCB(**environment.sizes, privacy=sums, reward_range=(-1.0, 1.0))
+        result = tacit.simulate(policy, environment, horizon=60, repetitions=2)
+        assert result.final("left_out").tolist() == [left_out] * 2

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from tacit.arms.graph_environments import Feedback, check_graph, closed_rows, undirected
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import Table
-from tacit.checks import Count, Positive, Share, check, one_of, require
+from tacit.checks import Count, Share, check, one_of, require
 from tacit.deciding import Estimate
 from tacit.networks import Graph
 from tacit.privacy import Claim, Guarantee, Mechanism
 from tacit.privacy.block_sums import TrustedServer
+from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["Elimination", "GraphElimination", "PrivateElimination", "Rule", "State"]
 
@@ -131,7 +132,7 @@ class PrivateElimination(Elimination["State"]):
 
     why: ClassVar[str]
     """Why the paper's claim holds."""
-    epsilon: Positive = 1.0
+    epsilon: Epsilon = 1.0
 
     @property
     @abstractmethod

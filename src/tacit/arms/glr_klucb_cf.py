@@ -27,8 +27,9 @@ from tacit.arms.exploration import Exploration, ExplorationFunction, exploration
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
 from tacit.arms.tables import Table, observe
-from tacit.checks import Count, Positive, check
+from tacit.checks import Count, check
 from tacit.compiled import kernel
+from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["GLRKLUCBCF"]
 
@@ -101,7 +102,7 @@ class GLRKLUCBCF(LocalPolicy[State]):
 
     n_arms: Count
     horizon: Count
-    epsilon: Positive | None = None
+    epsilon: Epsilon | None = None
     exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:

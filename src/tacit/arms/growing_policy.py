@@ -11,10 +11,11 @@ from tacit.arms.graph_environments import Feedback, check_graph, closed_rows
 from tacit.arms.growing_blocks import Blocks, forget_open, learn, new_blocks
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import Table
-from tacit.checks import Count, Positive, check, one_of, require
+from tacit.checks import Count, check, one_of, require
 from tacit.networks import Graph
 from tacit.privacy import Guarantee, Mechanism
 from tacit.privacy.block_sums import TrustedServer
+from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["BlockPolicy", "GraphBlockPolicy"]
 
@@ -43,7 +44,7 @@ class BlockPolicy(ArmsPolicy[B]):
     """Whether that counts the rewards of the latest block only."""
 
     n_arms: Count
-    epsilon: Positive
+    epsilon: Epsilon
 
     def __post_init__(self) -> None:
         check(self)

@@ -20,8 +20,9 @@ from tacit.arms.klucb import Rule, State, act, new_state, take
 from tacit.arms.lazy_argmax import chances
 from tacit.arms.local import LocalPolicy
 from tacit.arms.tables import Table, observe
-from tacit.checks import Count, Positive, check
+from tacit.checks import Count, check
 from tacit.compiled import kernel
+from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["KLUCBCF"]
 
@@ -60,7 +61,7 @@ class KLUCBCF(LocalPolicy[State]):
     protects: ClassVar[str] = "each reward, locally"
 
     n_arms: Count
-    epsilon: Positive | None = None
+    epsilon: Epsilon | None = None
     corruption: Corruption | None = None
     exploration: ExplorationFunction = "paper"
 

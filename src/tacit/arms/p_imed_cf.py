@@ -35,6 +35,7 @@ from tacit.arms.local import LocalPolicy
 from tacit.arms.tables import Table, observe
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
+from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["PIMEDCF"]
 
@@ -126,7 +127,7 @@ class PIMEDCF(LocalPolicy[State]):
     paper: ClassVar[str] = "Tacit's own, for question 5 of 003"
 
     n_arms: Count
-    epsilon: Positive | None = None
+    epsilon: Epsilon | None = None
     expected_changes: Positive = 0.1
 
     def __post_init__(self) -> None:

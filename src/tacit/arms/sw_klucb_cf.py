@@ -26,10 +26,11 @@ from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
 from tacit.arms.tables import Table, observe
 from tacit.arms.window import Window, new_window, next_leaving, remembered
-from tacit.checks import Count, Positive, check
+from tacit.checks import Count, check
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
 from tacit.privacy import Claim, Guarantee
+from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["SWKLUCBCF"]
 
@@ -112,7 +113,7 @@ class SWKLUCBCF(LocalPolicy[State]):
     n_arms: Count
     horizon: Count
     n_segments: Count = 1
-    epsilon: Positive | None = None
+    epsilon: Epsilon | None = None
     corruption: Corruption | None = None
     window: Annotated[
         int | str,

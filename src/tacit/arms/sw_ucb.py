@@ -19,9 +19,10 @@ from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.local import LocalPolicy
 from tacit.arms.tables import Table, observe
 from tacit.arms.window import Window, new_window, next_leaving, remembered
-from tacit.checks import Count, NonNegative, Positive, check
+from tacit.checks import Count, NonNegative, check
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
+from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["SWUCB"]
 
@@ -93,7 +94,7 @@ class SWUCB(LocalPolicy[State]):
         CheckRule("theory or a number of rounds >= 1", lambda w: w == "theory" or w >= 1),
     ] = "theory"
     exploration: NonNegative = 0.6
-    epsilon: Positive | None = None
+    epsilon: Epsilon | None = None
 
     def __post_init__(self) -> None:
         check(self)

@@ -24,8 +24,9 @@ from tacit.arms.corruption import Feedback, feedback_of
 from tacit.arms.identification import Identifying, Named, pooled_cost
 from tacit.arms.local import LocalPolicy
 from tacit.arms.tables import Table, observe
-from tacit.checks import Count, Positive, check
+from tacit.checks import Count, check
 from tacit.compiled import kernel
+from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["TopTwoCF"]
 
@@ -81,7 +82,7 @@ class TopTwoCF(LocalPolicy[State], Identifying):
     paper: ClassVar[str] = "after Jourdan et al. 2022"
 
     n_arms: Count
-    epsilon: Positive | None = None
+    epsilon: Epsilon | None = None
 
     def __post_init__(self) -> None:
         check(self)

@@ -5,7 +5,8 @@ is rounded up and what is allowed is rounded down, so that every rounding is aga
 holds in each window of the calendar (UTC) or for a lifetime, and several may hold at once. Charges add
 up by basic composition, which holds even when later charges depend on earlier answers.
 
-The ledger keeps these in a file of its own; the service keeps them in its own store. Both decide here.
+The ledger decides here and keeps its rows in a file or a database. What a running experiment may spend on one
+person is counted in the experiment's own log, in whole millionths of pure epsilon: `tacit.serving.spending`.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from tacit.privacy.mechanisms import (
     LaplaceRelease,
     Release,
 )
+from tacit.privacy.mechanisms.release import dp_accounting_for
 
 if TYPE_CHECKING:
     from tacit.privacy.guarantees import Guarantee
@@ -21,7 +22,7 @@ __all__ = ["event_of"]
 
 def event_of(guarantee: Guarantee) -> Any:
     """Return the event of a guarantee; `Guarantee.to_dp_event` says which."""
-    import dp_accounting as dp
+    dp = dp_accounting_for("to_dp_event")
 
     if guarantee.unused:
         return dp.NoOpDpEvent()

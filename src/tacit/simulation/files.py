@@ -17,7 +17,7 @@ import numpy as np
 
 from tacit.engines import Store
 from tacit.simulation.study import Cell, Study
-from tacit.simulation.tables import CellResult, Tabular, arrow_of
+from tacit.simulation.tables import CellResult, Tabular, arrow_of, require_arrow
 from tacit.state import write_atomically
 
 __all__ = ["CellResult", "StudyResult", "read", "write"]
@@ -93,6 +93,7 @@ def write(
 
 def read(path: str | Path) -> StudyResult:
     """Read a finished study."""
+    require_arrow()
     import pyarrow.parquet as pq
 
     path = Path(path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -14,9 +15,25 @@ from numpy.typing import NDArray
 
 from tacit.checks import require
 
-__all__ = ["Array", "Release", "connected_dots", "release_from_dict", "require_noise"]
+__all__ = [
+    "Array",
+    "Release",
+    "connected_dots",
+    "dp_accounting_for",
+    "release_from_dict",
+    "require_noise",
+]
 
 Array = NDArray[np.float64]
+
+
+def dp_accounting_for(needed_by: str) -> Any:
+    """Return the library dp-accounting, or say how to install it."""
+    try:
+        return importlib.import_module("dp_accounting")
+    except ModuleNotFoundError:
+        needed = f"{needed_by} needs dp-accounting: pip install 'tacit[privacy]'"
+        raise ModuleNotFoundError(needed, name="dp_accounting") from None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +80,7 @@ class Release(ABC):
             The grid of the losses. The curve of delta over epsilon is exact on the grid and
             replaced by its chords, which lie above it, in between.
         """
+        dp_accounting_for("loss_distribution")
         from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 
         step = interval if interval is not None else self.spread / 128
