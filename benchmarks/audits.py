@@ -3,7 +3,8 @@
 Prints a table: what was audited, the claim, the lower bound found, the verdict and whether it is
 the expected one, seconds, the event. Then what a game costs that an audited policy plays, beside the
 same game played by `Policy.play` from Python. Words select the rows that contain them. Exits non-zero if
-a verdict is not the expected one.
+a verdict is not the expected one. ``--table PAGE`` audits every private policy instead and writes their
+table into a page (audit_table.py).
 """
 
 from __future__ import annotations
@@ -13,10 +14,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import audit_table
 from tacit.arms import KLUCBCF, UCB1, Bernoulli
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
@@ -256,6 +259,8 @@ GAMES = [
 
 
 def main(words: list[str]) -> int:
+    if words[:1] == ["--table"]:
+        return audit_table.write(Path(words[1]))
     wrong = 0
     for row in ROWS:
         if any(word not in row.name for word in words):
