@@ -399,6 +399,31 @@ def test_toeplitz_kernel_path_and_formula_agree() -> None:
     assert toeplitz.factored_sensitivity == pytest.approx(largest)
 
 
+@pytest.mark.parametrize("summed", [1, 16, 500])
+def test_the_bounds_of_a_long_toeplitz_are_above_its_sums_and_near(
+    monkeypatch: pytest.MonkeyPatch, summed: int
+) -> None:
+    exact, bounded = (SquareRootToeplitz(horizon=3000, epsilon=1.0, delta=1e-6) for _ in range(2))
+    values = (exact.factored_sensitivity, exact._sum, exact._moved[0], exact.variance_after(2000))
+    monkeypatch.setattr("tacit.privacy.mechanisms.toeplitz._SUMMED", summed)
+    bounds = (
+        bounded.factored_sensitivity,
+        bounded._sum,
+        bounded._moved[0],
+        bounded.variance_after(2000),
+    )
+    for bound, value in zip(bounds, values, strict=True):
+        assert value <= bound * (1 + 1e-12)
+        assert bound == pytest.approx(value, rel=1 / (40 * summed**2) + 1e-4)
+
+
+def test_a_toeplitz_tells_its_guarantee_for_any_horizon() -> None:
+    long = SquareRootToeplitz(horizon=10**15, epsilon=1.0, delta=1e-6)
+    assert long.factored_sensitivity**2 == pytest.approx(1.0664 + math.log(10**15) / math.pi, 1e-4)
+    assert composed_epsilon(long.releases, 1e-6) == pytest.approx(1.0, rel=1e-6)
+    assert "2^52" in long.insecure_because
+
+
 @pytest.mark.parametrize(
     ("how", "factor", "worst", "mean"),
     [

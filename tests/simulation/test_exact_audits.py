@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from battery.cases import Case, cases
+from battery.small_games import less_private
 from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Corruption
 from tacit.cli import app
 from tacit.diffusion import ChangingTruth
@@ -81,15 +82,6 @@ def discrete(policy) -> bool:
     kinds = tuple(mechanism_kinds()[name] for name in FINITE)
     counted = getattr(policy, "engine", "") == "crowd"  # no message is drawn, only their counts
     return all(isinstance(mechanism, kinds) for mechanism in held) and not counted
-
-
-def less_private(policy):
-    """Return the same policy with twice the epsilon, the noise of a twin that cheats."""
-    hidden = getattr(policy, "privacy", None)
-    if hidden is not None:
-        loose = dataclasses.replace(hidden, epsilon=2 * hidden.epsilon)
-        return dataclasses.replace(policy, privacy=loose, epsilon=None)
-    return dataclasses.replace(policy, epsilon=2 * policy.epsilon)
 
 
 def test_every_mechanism_is_known_to_be_finite_or_not():

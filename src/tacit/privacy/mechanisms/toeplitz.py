@@ -12,6 +12,13 @@ items, and one step more for each of T d coordinates that were rounded. From y t
 decoded with 2 C - C': with E = C' - C that gives (C - E)(C + E) = A - E E, off by less than
 T^2 4^-(m + 1) of an item.
 
+Beyond 2^20 items the sums of c_k and of c_k^2 are replaced by upper bounds, so that a guarantee can be told
+for any horizon. The numbers (k + 1/4) c_k^2 increase, because each is the one before times
+(k^3 + 9/4 k^2 + 3/2 k + 5/16) / (k^3 + 9/4 k^2 + 3/2 k + 1/4), and by Wallis they tend to 1 / pi. So
+c_k^2 < 1 / (pi (k + 1/4)), which is convex in k and thus at most its integral from k - 1/2 to k + 1/2: from
+k = n to T - 1 they sum to less than ln((T - 1/4) / (n - 1/4)) / pi. And c_0 + ... + c_(T-1) = 2 T c_T, by
+induction.
+
 References
 ----------
 Fichtenberger, Henzinger and Upadhyay (ICML 2023).
@@ -41,6 +48,9 @@ from tacit.tapes import NOISE, SECURE, Tape
 from tacit.vectors import dot
 
 __all__ = ["SquareRootToeplitz", "toeplitz_step"]
+
+_SUMMED = 2**20
+"""Of so many coefficients the sums are calculated; of more they are bounded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +84,27 @@ class SquareRootToeplitz(ContinualSum):
     @cached_property
     def coefficients(self) -> Array:
         """The numbers c_0 to c_(T-1)."""
-        k = np.arange(1, self.horizon)
-        return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
+        return _first_coefficients(self.horizon)
 
     @cached_property
     def _squares(self) -> Array:
-        squares: Array = np.cumsum(self.coefficients**2)
+        squares: Array = np.cumsum(_first_coefficients(min(self.horizon, _SUMMED)) ** 2)
         return squares
+
+    def _sum_of_squares(self, items: int) -> float:
+        """Return that of the first `items` coefficients, or a bound above it by less than 1e-13."""
+        if items <= _SUMMED:
+            return float(self._squares[items - 1])
+        rest = math.log((items - 0.25) / (_SUMMED - 0.25)) / math.pi
+        return float(self._squares[-1]) + rest
+
+    @cached_property
+    def _sum(self) -> float:
+        """That of all coefficients, or a bound above it."""
+        T = self.horizon
+        if T <= _SUMMED:
+            return float(self.coefficients.sum())
+        return 2 * T / math.sqrt(math.pi * (T + 0.25))
 
     @property
     def scale(self) -> float:
@@ -90,7 +114,7 @@ class SquareRootToeplitz(ContinualSum):
     @property
     def factored_sensitivity(self) -> float:
         """How far one item moves the factored sequence, in L2."""
-        return self.sensitivity * math.sqrt(float(self._squares[-1]))
+        return self.sensitivity * math.sqrt(self._sum_of_squares(self.horizon))
 
     @property
     def release(self) -> GaussianRelease:
@@ -117,23 +141,31 @@ class SquareRootToeplitz(ContinualSum):
     def _moved(self) -> tuple[float, int]:
         """The length of the longest column of C', and how many coordinates are rounded."""
         # No coefficient is rounded up by more than 2^-21 of the first: m is never less than 20.
-        longest = math.sqrt(float(np.sum((self.coefficients + 2.0**-20) ** 2)))
-        return longest, self.horizon * self.dimension
+        up, T = 2.0**-20, self.horizon
+        if T <= _SUMMED:
+            squares = float(np.sum((self.coefficients + up) ** 2))
+        else:
+            squares = self._sum_of_squares(T) + 2 * up * self._sum + T * up**2
+        return math.sqrt(squares), T * self.dimension
 
     @cached_property
     def stream(self) -> Stream:
         """What `next_sum` must know."""
         reversed_factor = self.coefficients[::-1].copy()
+        whole = np.rint(reversed_factor * self._parts)
+        return Stream(GAUSSIAN, 0, self.horizon, reversed_factor, whole, self._parts)
+
+    @cached_property
+    def _parts(self) -> float:
+        """How many multiples a coefficient of C' is in, for each 1."""
         largest = self.grid.reach / self.grid.step + 1
-        m = math.floor(math.log2(LONGEST / (largest * float(self.coefficients.sum() + 1))))
-        parts = 2.0 ** min(m, 40)
-        whole = np.rint(reversed_factor * parts)
-        return Stream(GAUSSIAN, 0, self.horizon, reversed_factor, whole, parts)
+        m = math.floor(math.log2(LONGEST / (largest * (self._sum + 1))))
+        return 2.0 ** min(m, 40)
 
     @property
     def out_of_reach(self) -> str:
         """Why whole numbers would not reach far enough, or nothing."""
-        if self.stream.parts < 2.0**20:
+        if self._parts < 2.0**20:
             return "its factored sums are longer than 2^52 steps of its grid"
         return super().out_of_reach
 
@@ -143,9 +175,9 @@ class SquareRootToeplitz(ContinualSum):
         return 2 * self.horizon
 
     def variance_after(self, items: int) -> float:
-        """Return scale^2 times the sum of the first `items` squared coefficients."""
+        """Return scale^2 times the sum of the first `items` squared coefficients, of very many a bound."""
         require(self, "items", f"in [0, {self.horizon}]", 0 <= items <= self.horizon, items)
-        return self.scale**2 * float(self._squares[items - 1]) if items > 0 else 0.0
+        return self.scale**2 * self._sum_of_squares(items) if items > 0 else 0.0
 
     def path(self, tape: Tape, index: int = 0, purpose: Any = NOISE) -> Array:
         """Return the noise of all prefix sums at once, shape (horizon, dimension), by FFT.
@@ -161,6 +193,11 @@ class SquareRootToeplitz(ContinualSum):
         spectrum = np.fft.rfft(self.coefficients, size)[:, None]
         noise: Array = np.fft.irfft(np.fft.rfft(z, size, axis=0) * spectrum, size, axis=0)
         return noise[: self.horizon]
+
+
+def _first_coefficients(n: int) -> Array:
+    k = np.arange(1, n)
+    return np.concatenate([[1.0], np.cumprod((2 * k - 1) / (2 * k))])
 
 
 @kernel

@@ -1,0 +1,125 @@
+"""For every private policy of the registry a game so small that an audit can judge its noise."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from battery.cases import Case, cases
+from tacit.battery import play
+from tacit.diffusion import ChangingTruth
+from tacit.dynamics import SocialOptions
+from tacit.networks import complete
+from tacit.policy import Environment, Policy
+from tacit.privacy import Neighbours, SearchResult
+from tacit.simulation.audits import audit_policy, neighbours_of, releasing_horizon
+from tacit.users import Synthetic
+
+ONE_AGENT = complete(1)
+ONE_FEATURE = Synthetic(n_users=1, dimension=1, n_items=1, n_shown=1)
+VISIBLE = 0.05
+"""Of a guarantee with a smaller delta that many runs would not show, its word at this one is tried."""
+LONG = 100
+"""In longer games decisions are not looked at: they follow from what was released."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """A policy with its claim, and what it is audited on."""
+
+    case: Case
+    environment: Environment
+    policy: Policy
+    horizon: int
+
+    @property
+    def unit(self) -> str:
+        return self.policy.guarantee(self.horizon).unit
+
+    @property
+    def claim(self) -> tuple[float, float]:
+        """Epsilon and delta as the guarantee states them, at a delta that an audit can see."""
+        guarantee = self.policy.guarantee(self.horizon)
+        if 0 < guarantee.delta < VISIBLE:
+            guarantee = guarantee.at(VISIBLE)
+        return guarantee.epsilon, guarantee.delta
+
+    @property
+    def enough(self) -> int:
+        """How many runs find half the noise: more where a delta or a choice blurs what is released."""
+        blurred = self.claim[1] > 0 or self.case.parameters.get("engine") == "crowd"
+        return 20_000 if blurred else 8_000 if self.horizon < LONG else 4_000
+
+    def pairs(self, limit: int) -> list[Neighbours]:
+        return neighbours_of(self.environment, self.horizon, unit=self.unit, limit=limit)
+
+    def audited(self, pairs: list[Neighbours], *, half: bool = False, **terms: Any) -> SearchResult:
+        """Audit the claim on `pairs`: of the policy, or of its twin with half the noise."""
+        epsilon, delta = self.claim
+        return audit_policy(
+            less_private(self.policy) if half else self.policy,
+            self.environment,
+            horizon=self.horizon,
+            epsilon=epsilon,
+            delta=delta,
+            neighbours=pairs,
+            decisions=self.horizon < LONG,
+            **terms,
+        )
+
+
+def less_private(policy: Any) -> Any:
+    """Return the same policy with twice the epsilon, the noise of a twin that cheats."""
+    hidden = getattr(policy, "privacy", None)
+    if hidden is not None:
+        loose = dataclasses.replace(hidden, epsilon=2 * hidden.epsilon)
+        return dataclasses.replace(policy, privacy=loose, epsilon=None)
+    return dataclasses.replace(policy, epsilon=2 * policy.epsilon)
+
+
+def private_cases() -> list[Case]:
+    """Return the cases of the registry that state a finite epsilon, and not 0."""
+    found = []
+    for case in cases():
+        guarantee = case.easy(1)[1].guarantee(1)
+        if guarantee.private and 0 < guarantee.epsilon < math.inf:
+            found.append(case)
+    return found
+
+
+def small_game(case: Case) -> Game:
+    """Return the game on which a case is audited."""
+    return _SMALL[case.kind.setting](case)
+
+
+def _arms(case: Case) -> Game:
+    environment, horizon = case.setting.easy(case.kind), 4
+    if play(case.build(environment, horizon), environment, horizon).tape.reads[1] == 0:
+        horizon = releasing_horizon(lambda rounds: case.build(environment, rounds), environment)
+    return Game(case, environment, case.build(environment, horizon), horizon)
+
+
+def _users(case: Case) -> Game:
+    kind = case.parameters.get("privacy", {"kind": "residual"})["kind"]
+    horizon = {"published": 1, "noisy-sums": 2}.get(kind, 3)
+    return Game(case, ONE_FEATURE, case.build(ONE_FEATURE, horizon), horizon)
+
+
+def _diffusion(case: Case) -> Game:
+    environment = ChangingTruth(n_states=2, network=ONE_AGENT)
+    policy: Any = case.build(environment, case.rounds)
+    block = policy.rounds_per_report  # which the twin must not choose for itself
+    return Game(case, environment, dataclasses.replace(policy, block=block), block)
+
+
+def _dynamics(case: Case) -> Game:
+    # A crowd shows choices, not messages. Among many good options they depend most on the messages.
+    crowd = case.parameters.get("engine") == "crowd"
+    qualities = (1.0,) * 8 if crowd else (0.9, 0.5, 0.1)
+    environment = SocialOptions(qualities=qualities, network=ONE_AGENT)
+    return Game(case, environment, case.build(environment, 1), 1)
+
+
+_SMALL = {"arms": _arms, "users": _users, "diffusion": _diffusion, "dynamics": _dynamics}
