@@ -243,6 +243,13 @@ def test_the_horizon_is_the_one_at_which_something_is_released():
     assert releasing_horizon(lambda _: KLUCBCF(n_arms=2, epsilon=1.0), ENVIRONMENT) == 20
 
 
+def test_a_policy_without_noise_is_not_played_to_see_when_it_releases(monkeypatch):
+    monkeypatch.setattr(audits, "_play_once", lambda *_: pytest.fail("played"))
+    assert releasing_horizon(lambda _: UCB1(n_arms=2), ENVIRONMENT) == 20
+    with pytest.raises(ValueError, match="because ucb1 claims no finite one"):
+        audit_policy(UCB1(n_arms=2), ENVIRONMENT)
+
+
 def test_an_audit_without_end_is_refused_before_it_begins():
     with pytest.raises(ValueError, match="end within an hour"):
         audit_policy(KLUCBCF(n_arms=2, epsilon=1.0), ENVIRONMENT, horizon=12, runs=99_999_999_999)

@@ -265,6 +265,7 @@ def releasing_horizon(
 
     Longer and longer games are played until noise is drawn, 131,072 rounds at most (1,280 in plain
     Python); the answer is the round of the first draw in the slowest of a few games, and one more.
+    A policy without noise is not played.
 
     Parameters
     ----------
@@ -285,6 +286,8 @@ def releasing_horizon(
     while True:
         policy, table = build(horizon), environment.table(seed, 0, horizon)
         require_match(policy, environment, horizon)
+        if policy.mechanisms == ():
+            return _SHORTEST
         firsts = []
         for game in range(_PROBES):
             tape = seeded_tape(seed, game, positions=1)
