@@ -160,6 +160,7 @@ def test_offline_and_back(shop, profile):
     pair = [{**each, "owed": page.evaluate("each => tacit.shown(each)", each)} for each in decided]
     page.evaluate("each => tacit.reward(each, 1)", pair[0])
     past(pair)
+    page.wait_for_timeout(1000)  # its timers have come and found no network
     profile.set_offline(False)
     time.sleep(0.2)
     assert not any(shop.wire.reports(each["id"]) for each in pair)
