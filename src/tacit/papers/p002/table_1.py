@@ -128,7 +128,7 @@ def _judge_twins(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "from the smallest to the largest epsilon. Measured with the same noise "
             f"{overall['shared']:.1f}% and {trends['shared'][0]:+.1f} points "
             f"(p = {p_values['shared']:.1g}), with fresh noise {overall['fresh']:.1f}% and "
-            f"{trends['fresh'][0]:+.1f} points (p = {p_values['fresh']:.1g}). At epsilon = 10^6, "
+            f"{trends['fresh'][0]:+.1f} points (p = {p_values['fresh']:.1g}). At epsilon = 30, "
             f"which hides nothing, {bare.percent:.1f}%{blind}."
         ),
         agreement=(
@@ -242,7 +242,7 @@ def _twin_rows(
             )
     rows.append(
         Row(
-            "epsilon = 10^6, no privacy to speak of, fresh noise, %",
+            "epsilon = 30, no privacy to speak of, fresh noise, %",
             "",
             f"{bare.percent:.1f} ± {bare.error:.2g}",
         )
