@@ -27,7 +27,7 @@ PUBLIC = {
         Budget Channel MAX_EPSILON Reporter
     """,
     "tacit.diffusion": """
-        ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
+        BatchedTsallis ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
         SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals
     """,
     "tacit.dynamics": """

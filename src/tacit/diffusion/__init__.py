@@ -1,6 +1,7 @@
 """Agents who track a changing truth and pool their beliefs over a network (paper 000)."""
 
 from tacit.diffusion.bandit import DiffusionBandit
+from tacit.diffusion.batched import BatchedTsallis
 from tacit.diffusion.environments import THREE_AGENTS, ChangingTruth, RecordedTruth
 from tacit.diffusion.learning import DiffusionLearning
 from tacit.diffusion.outsiders import OutsiderPrivateDiffusion
@@ -9,6 +10,7 @@ from tacit.diffusion.tables import edit_losses, edit_signals
 
 __all__ = [
     "THREE_AGENTS",
+    "BatchedTsallis",
     "ChangingTruth",
     "DiffusionBandit",
     "DiffusionLearning",
