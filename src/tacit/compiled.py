@@ -39,7 +39,7 @@ except ImportError:  # not on this system: processes may then compile the same s
 from llvmlite import binding as llvm
 from numba import extending
 from numba import types as kinds
-from numba.core import caching, codegen, compiler, config, sigutils
+from numba.core import caching, codegen, compiler, config, serialize, sigutils
 from numba.core.registry import CPUDispatcher
 
 __all__ = [
@@ -79,7 +79,8 @@ def kernel(
     Parameters
     ----------
     function : callable
-        A function numba can compile. Other kernels must be referred to by their own names.
+        A function numba can compile. Other kernels must be referred to by their own names, or be what a
+        function is given that makes kernels.
     allocates : bool, default False
         Whether it makes arrays. If not, it is free of reference counting and inlined.
     inlined : bool, default True
@@ -98,6 +99,13 @@ def kernel(
     ...     return 2 * x
     >>> double(21)
     42
+    >>> def twice(once):
+    ...     @kernel
+    ...     def twice(x):
+    ...         return once(once(x))
+    ...     return twice
+    >>> twice(double)(21)
+    84
     """
     if function is None:
         if allocates:
@@ -197,15 +205,22 @@ def interpreted(
         if id(old) not in twins:
             plain = getattr(old, "py_func", old)
             names = dict(plain.__globals__)
+            given = [types.CellType(value) for value in _given(plain)]
             twins[id(old)] = made = types.FunctionType(
-                plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
+                plain.__code__, names, plain.__name__, plain.__defaults__, tuple(given)
             )
             for name in _names(plain.__code__):
                 value = names.get(name)
-                if id(value) in twins or isinstance(value, _Kernel | types.FunctionType):
+                if exchangeable(value):
                     names[name] = twin(value)
+            for cell in given:
+                if exchangeable(cell.cell_contents):
+                    cell.cell_contents = twin(cell.cell_contents)
             return made
         return twins[id(old)]
+
+    def exchangeable(value: Any) -> bool:
+        return id(value) in twins or isinstance(value, _Kernel | types.FunctionType)
 
     return twin(function)
 
@@ -253,6 +268,9 @@ def _compile(function: F, **options: bool) -> F:
         return function
     source = inspect.getsourcefile(function) or ""
     files = _files_of(function) | {source, __file__}
+    if parts := [_name(part) for part in _given(function) if isinstance(part, _Kernel)]:
+        # It is kept, and linked, by the names of what it was made of.
+        function.__qualname__ = "_of_".join([function.__name__, *parts])
     kept = Path(source).is_file()  # a function typed at a prompt has no file to cache beside
     part = _dispatcher(function, files if kept else None, _PartCompiler, **options)
     dispatcher = _dispatcher(function, files if kept else None, _WholeCompiler, **options)
@@ -275,8 +293,8 @@ def _dispatcher(function: Any, files: frozenset[str] | None, how: Any, **options
         pipeline_class=how,
     )
     if files is not None:
-        dispatcher.enable_caching()
-        kept: Any = cast(Any, dispatcher)._cache
+        kept: Any = cast(Any, _Kept)(function)
+        cast(Any, dispatcher)._cache = kept
         if within:
             kept._impl = cast(Any, _PartsKept)(function)
         index: Any = _Index
@@ -289,6 +307,7 @@ def _dispatcher(function: Any, files: frozenset[str] | None, how: Any, **options
 
 
 _Base: Any = CPUDispatcher
+_dumps: Any = serialize.dumps
 _signature: Any = sigutils.normalize_signature
 
 
@@ -530,6 +549,19 @@ class _PartsKept(caching.CompileResultCacheImpl):
         )
 
 
+class _Kept(caching.FunctionCache):
+    def _index_key(self, sig: Any, generator: Any) -> Any:
+        """Return what a signature is found by; kernels that a kernel was given count by their names."""
+        function: Any = cast(Any, self)._py_func
+        given = [
+            _name(value) if isinstance(value, _Kernel) else value for value in _given(function)
+        ]
+        hashes = (
+            hashlib.sha256(part).hexdigest() for part in (function.__code__.co_code, _dumps(given))
+        )
+        return sig, generator.magic_tuple(), tuple(hashes)
+
+
 class _Index(caching.IndexDataCacheFile):
     def _load_index(self) -> Any:
         try:
@@ -541,8 +573,8 @@ class _Index(caching.IndexDataCacheFile):
 def _files_of(function: Callable[..., Any]) -> frozenset[str]:
     """Return the files of every kernel and module of this package that `function` names."""
     files: frozenset[str] = frozenset()
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
+    named = [function.__globals__.get(name) for name in function.__code__.co_names]
+    for value in named + _given(function):
         if value is None:
             continue
         if id(value) in _sources:
@@ -550,6 +582,16 @@ def _files_of(function: Callable[..., Any]) -> frozenset[str]:
         elif isinstance(value, types.ModuleType) and value.__name__.startswith("tacit."):
             files |= {str(value.__file__)}
     return files
+
+
+def _given(function: Callable[..., Any]) -> list[Any]:
+    """Return what a function was given by the function that made it."""
+    return [cell.cell_contents for cell in cast(Any, function).__closure__ or ()]
+
+
+def _name(part: Any) -> str:
+    function = part.py_func
+    return f"{function.__module__}_{function.__qualname__}".replace(".", "_")
 
 
 def _stamp(files: frozenset[str]) -> str:
