@@ -100,6 +100,29 @@ def test_kernels_made_of_kernels_are_cached_by_what_they_are_made_of(tmp_path):
     assert run(tmp_path, "import made") == ["41", "1", "3.0", "0", "1", "1", "0"]
 
 
+BELOW = """
+from tacit.compiled import kernel
+from callee import inner
+
+@kernel
+def outer(x):
+    return 2 * between(x)
+
+@kernel
+def between(x):
+    return inner(x)
+"""
+
+
+@compiled_only
+def test_the_cache_follows_what_is_defined_below_its_caller(tmp_path):
+    (tmp_path / "caller.py").write_text(BELOW)
+    for constant, hits in ((1, 0), (1, 1), (10, 0)):
+        if not hits:
+            (tmp_path / "callee.py").write_text(CALLEE.format(constant=constant))
+        assert run(tmp_path, MAIN) == [f"{2 * (1 + constant)}", f"{hits}", f"{1 - hits}"]
+
+
 SHAPES = """
 from typing import NamedTuple
 

@@ -27,7 +27,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
@@ -59,7 +59,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: True when numba is switched off (``NUMBA_DISABLE_JIT=1``) and kernels run as plain Python.
 INTERPRETED: bool = bool(vars(config)["DISABLE_JIT"])
 
-_sources: dict[int, frozenset[str]] = {}
 _addressed: dict[Any, Callable[..., Any]] = {}
 
 
@@ -266,21 +265,18 @@ def _code(function: Callable[..., Any], examples: tuple[Any, ...]) -> Any:
 def _compile(function: F, **options: bool) -> F:
     if INTERPRETED:
         return function
-    source = inspect.getsourcefile(function) or ""
-    files = _files_of(function) | {source, __file__}
     if parts := [_name(part) for part in _given(function) if isinstance(part, _Kernel)]:
         # It is kept, and linked, by the names of what it was made of.
         function.__qualname__ = "_of_".join([function.__name__, *parts])
-    kept = Path(source).is_file()  # a function typed at a prompt has no file to cache beside
-    part = _dispatcher(function, files if kept else None, _PartCompiler, **options)
-    dispatcher = _dispatcher(function, files if kept else None, _WholeCompiler, **options)
+    # A function typed at a prompt has no file to cache beside.
+    kept = Path(inspect.getsourcefile(function) or "").is_file()
+    part = _dispatcher(function, kept, _PartCompiler, **options)
+    dispatcher = _dispatcher(function, kept, _WholeCompiler, **options)
     dispatcher.part = part
-    if kept:
-        _sources[id(dispatcher)] = files
     return cast(F, dispatcher)
 
 
-def _dispatcher(function: Any, files: frozenset[str] | None, how: Any, **options: bool) -> Any:
+def _dispatcher(function: Any, keep: bool, how: Any, **options: bool) -> Any:
     within = how is _PartCompiler
     dispatcher = _Kernel(
         py_func=function,
@@ -292,7 +288,7 @@ def _dispatcher(function: Any, files: frozenset[str] | None, how: Any, **options
         },
         pipeline_class=how,
     )
-    if files is not None:
+    if keep:
         kept: Any = cast(Any, _Kept)(function)
         cast(Any, dispatcher)._cache = kept
         if within:
@@ -301,7 +297,7 @@ def _dispatcher(function: Any, files: frozenset[str] | None, how: Any, **options
         kept._cache_file = index(
             cache_path=kept._cache_path,
             filename_base=kept._impl.filename_base + (".part" if within else ""),
-            source_stamp=_stamp(files),
+            function=function,
         )
     return dispatcher
 
@@ -563,6 +559,20 @@ class _Kept(caching.FunctionCache):
 
 
 class _Index(caching.IndexDataCacheFile):
+    def __init__(self, cache_path: str, filename_base: str, function: Any) -> None:
+        super().__init__(cache_path, filename_base, None)  # type: ignore[no-untyped-call]
+        del self._source_stamp
+        self._function = function
+
+    @cached_property
+    def _source_stamp(self) -> str:
+        """Of all files involved, known once the kernels exist that this one calls, which it may precede."""
+        digest = hashlib.sha256()
+        for file in sorted(_files_of(self._function) | {__file__}):
+            status = os.stat(file)
+            digest.update(f"{file}:{status.st_mtime_ns}:{status.st_size};".encode())
+        return digest.hexdigest()
+
     def _load_index(self) -> Any:
         try:
             return super()._load_index()  # type: ignore[no-untyped-call]
@@ -570,18 +580,20 @@ class _Index(caching.IndexDataCacheFile):
             return {}
 
 
-def _files_of(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the files of every kernel and module of this package that `function` names."""
-    files: frozenset[str] = frozenset()
-    named = [function.__globals__.get(name) for name in function.__code__.co_names]
-    for value in named + _given(function):
-        if value is None:
-            continue
-        if id(value) in _sources:
-            files |= _sources[id(value)]
-        elif isinstance(value, types.ModuleType) and value.__name__.startswith("tacit."):
-            files |= {str(value.__file__)}
-    return files
+def _files_of(function: Callable[..., Any]) -> set[str]:
+    """Return the files of a kernel, and of every kernel and module of this package it depends on."""
+    files, seen, left = set(), {function}, [function]
+    while left:
+        each = left.pop()
+        files.add(inspect.getsourcefile(each) or "")
+        named = [each.__globals__.get(name) for name in each.__code__.co_names]
+        for value in named + _given(each):
+            if isinstance(value, _Kernel) and value.py_func not in seen:
+                seen.add(value.py_func)
+                left.append(value.py_func)
+            elif isinstance(value, types.ModuleType) and value.__name__.startswith("tacit."):
+                files.add(str(value.__file__))
+    return {file for file in files if Path(file).is_file()}
 
 
 def _given(function: Callable[..., Any]) -> list[Any]:
@@ -592,11 +604,3 @@ def _given(function: Callable[..., Any]) -> list[Any]:
 def _name(part: Any) -> str:
     function = part.py_func
     return f"{function.__module__}_{function.__qualname__}".replace(".", "_")
-
-
-def _stamp(files: frozenset[str]) -> str:
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        status = os.stat(file)
-        digest.update(f"{file}:{status.st_mtime_ns}:{status.st_size};".encode())
-    return digest.hexdigest()

@@ -36,7 +36,7 @@ class DiffusionPiece(Piece):
 
     def __init__(
         self,
-        policy: DiffusionPolicy,
+        policy: DiffusionPolicy[Any],
         table: Table,
         trace: Callable[[], Trace],
         border: Border,
@@ -110,7 +110,7 @@ class DiffusionPopulation(Population):
 
     def __init__(
         self,
-        policy: DiffusionPolicy,
+        policy: DiffusionPolicy[Any],
         environment: Any,
         bounds: NDArray[np.int64],
         *,
@@ -174,7 +174,7 @@ class DiffusionPopulation(Population):
 
 
 def made_there(
-    policy: DiffusionPolicy,
+    policy: DiffusionPolicy[Any],
     environment: Any,
     bounds: NDArray[np.int64],
     i: int,

@@ -8,7 +8,7 @@ regret, belief, disagreement and convergence at the checkpoints, and everything 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ __all__ = [
     "keep_beliefs",
     "new_trace",
     "note",
+    "rounds",
     "write_measures",
 ]
 
@@ -348,3 +349,19 @@ def write_measures(trace: Any, t: Any, N: Any) -> None:
     trace.measures[cursor, 4] = done if done > 0 else t + 1
     trace.measures[cursor, 5] = trace.sums[3] / N
     trace.cursor[0] += 1
+
+
+def rounds(tell: Callable[..., None], hear: Callable[..., None]) -> Callable[..., None]:
+    """Return the kernel that plays rounds of these two halves."""
+
+    @kernel
+    def run(
+        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+    ) -> None:
+        """Play rounds first to last - 1."""
+        for t in range(first, last):
+            tell(rule, state, table, tape, trace, t)
+            hear(rule, state, table, tape, trace, t)
+            note(table, trace, t, state.mu)
+
+    return run
