@@ -168,8 +168,12 @@ def show_one(name: Name, url: Url = _URL, secret: Secret = None, as_json: Json =
         return
     print(facts["sentence"])
     print()
-    columns = ("option", "decided", "learned", "estimate", "low", "high", "retired")
-    rows = [{column: row[column] for column in columns} for row in numbers["options"]]
+    columns = ("option", "decided", "learned", "estimate", "low", "high")
+    rows = [
+        {column: "" if row[column] is None else row[column] for column in columns}
+        | {"retired": "yes" if row["retired"] else ""}
+        for row in numbers["options"]
+    ]
     if rows:
         show(rows, False)
 
