@@ -27,8 +27,8 @@ PUBLIC = {
         Budget Channel MAX_EPSILON Reporter
     """,
     "tacit.diffusion": """
-        ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
-        SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals
+        BatchedTsallis ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
+        RegretBounds SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals regret_bounds
     """,
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend

@@ -22,7 +22,16 @@ from tacit.compiled import kernel
 from tacit.diffusion import sound
 from tacit.diffusion.policy import BanditPolicy, Half, with_ghosts
 from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
+from tacit.diffusion.tables import (
+    Table,
+    Trace,
+    charge,
+    deviation_at,
+    loss_at,
+    note,
+    signal_at,
+    truth_at,
+)
 from tacit.policy import Program
 from tacit.privacy import Guarantee
 from tacit.tapes import CHOICE, Tape, uniform
@@ -111,7 +120,7 @@ class DiffusionBandit(BanditPolicy):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.rates == "adaptive":
-            return sound.start(mu, table.signal_std, self.rule, table.ghosts)
+            return sound.start(mu, self.rule, table.ghosts)
         return State.of(mu, table)
 
     def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
@@ -153,7 +162,7 @@ def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
     truth_at(table, t, truth)
     for k in range(state.mu.shape[0]):
         S = signal_at(table, t, k, truth[table.group[k]])
-        intermediate(state.log_mu, k, S, table.signal_std, state.p)
+        intermediate(state.log_mu, k, S, deviation_at(table, t, k), state.p)
         mix(state.mu, k, rule.gamma, state.p)
 
 

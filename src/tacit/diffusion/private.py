@@ -190,7 +190,7 @@ class PrivateBanditPolicy(BanditPolicy):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.corrected:
-            return sound.start(mu, table.signal_std, self.rule, table.ghosts)
+            return sound.start(mu, self.rule, table.ghosts)
         return State.of(mu, table)
 
     @property
