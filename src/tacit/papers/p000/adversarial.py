@@ -167,8 +167,9 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         because=as_expected(verdict_of([all(below), never_above, growth < 0.65]))
         + (
             f"rounds that the states named lose of {_HORIZON:,} at epsilon = 0.1 and 1 where one state "
-            f"dominates: {said['one state dominates']}; where there is hardly any difference, and a signal of the "
-            f"round says more than all that was learned: {said['hardly any difference']}. The batched one stays below its bound in {sum(below)} of {len(cells)} "
+            f"dominates: {said['one state dominates']}; where there is hardly any difference, and the signal "
+            f"of a round says more than all that was learned: {said['hardly any difference']}. "
+            f"The batched one stays below its bound in {sum(below)} of {len(cells)} "
             f"settings, below the published one in {sum(over_published)} and below the corrected one in "
             f"{over_corrected['named']}; judged by beliefs, as eq. 10 does, below the corrected one in "
             f"{over_corrected['believed']}, because the corrected one tries states on purpose and does not "
