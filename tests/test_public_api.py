@@ -29,7 +29,7 @@ PUBLIC = {
     """,
     "tacit.diffusion": """
         BatchedTsallis ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
-        SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals
+        RegretBounds SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals regret_bounds
     """,
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend

@@ -14,6 +14,7 @@ import uvicorn
 
 from service.conftest import LOCAL
 from tacit.service import open_service
+from tacit.service.server import tokens_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -71,9 +72,20 @@ def test_a_session_that_was_ended_or_is_old_is_worth_nothing(service, monkeypatc
         later.setattr("tacit.service.dashboard.time.time", lambda: until + 1.0)
         assert "Sign in" in service.http.get("/").text
     assert "Sign in" not in service.http.get("/").text
+    _, digest, *_ = session.split(".")
+    elsewhere = tokens_of(service.store)
+    assert elsewhere.session_of(digest, session) is not None
     service.http.post("/logout")
     service.http.cookies.set("tacit_session", session)
     assert "Sign in" in service.http.get("/").text
+    # Another process knows it within a second, and so does the next one that is started.
+    assert tokens_of(service.store).session_of(digest, session) is None
+    monkeypatch.setattr("tacit.service.tokens._CHECK_EVERY", 0.0)
+    assert elsewhere.session_of(digest, session) is None
+    # Others of the same token go on.
+    service.http.cookies.clear()
+    signed_in(service)
+    assert "Sign in" not in service.http.get("/").text
 
 
 def test_forms_steer_and_other_sites_cannot(service):

@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.change_test import History, forget_all, largest_ratio, new_history, remember
-from tacit.arms.corruption import Feedback, feedback_of
+from tacit.arms.corruption import Feedback
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import corrupting, rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -193,19 +194,6 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
             restart(state, t)
 
 
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward, if private, and take the feedback in."""
-    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-GLRKLUCBCF.act, GLRKLUCBCF.take, GLRKLUCBCF.learn, GLRKLUCBCF.run = act, take, learn, run
+GLRKLUCBCF.act, GLRKLUCBCF.take, GLRKLUCBCF.learn = act, take, corrupting(take)
+GLRKLUCBCF.run = rounds(act, GLRKLUCBCF.learn)
 GLRKLUCBCF.chances = chances
