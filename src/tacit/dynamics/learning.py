@@ -69,7 +69,7 @@ _Above0 = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningDynamics(Policy[Table, Any, Trace]):
+class LearningDynamics(Policy[Table, State, Trace]):
     """Agents that adopt what is popular and good, and tell each other through noise.
 
     Guarantee: corrected, an agent's message of a round is epsilon-private, whatever it adopts or
@@ -360,7 +360,7 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     def _networked(self) -> bool:
         return self.engine in ("tokens", "endpoints")
 
-    def program(self, state: State, table: Table, tape: Tape, trace: Any) -> Program:
+    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
         require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
         if tape.kind == SECURE:

@@ -7,7 +7,7 @@ what the agents sent, at the rounds a result needs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -142,30 +142,12 @@ class SocialOptions(Environment[Table, Trace]):
             indptr = rows.indptr
         return self._table(seed, repetition, first, last, indptr, indices), ghosts
 
-    def population(
-        self,
-        policy: Any,
-        bounds: NDArray[np.int64],
-        *,
-        seed: int,
-        repetition: int,
-        horizon: int,
-        checkpoints: NDArray[np.int64],
-        record: bool = False,
-    ) -> Population:
-        """Return a run of `policy` in pieces."""
+    @property
+    def population_kind(self) -> Callable[..., Population]:
+        """What makes a run in pieces."""
         from tacit.dynamics.pieces import DynamicsPopulation
 
-        return DynamicsPopulation(
-            policy,
-            self,
-            bounds,
-            seed=seed,
-            repetition=repetition,
-            horizon=horizon,
-            checkpoints=checkpoints,
-            record=record,
-        )
+        return DynamicsPopulation
 
     def _table(
         self,
