@@ -162,24 +162,36 @@ def _forced(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
-    """Take in feedback of round t; restart if the arm has changed."""
+def noted(state: Any, t: Any, arm: Any, feedback: Any) -> Any:
+    """Take in feedback of round t, if it is after the restart; return whether it is time to look."""
     if t < state.now[0]:
-        return
+        return False
     state.counts[arm] += 1
     state.sums[arm] += feedback
     state.lazy.stale[arm] = True
     remember(state.history, arm, feedback)
-    n = state.counts[arm]
-    if n % _EVERY == 0:
+    return state.counts[arm] % _EVERY == 0
+
+
+@kernel(inlined=False)
+def restart(state: Any, t: Any) -> None:
+    """Forget all arms."""
+    state.counts[:] = 0
+    state.sums[:] = 0.0
+    state.pulls[:] = 0
+    state.lazy.stale[:] = True
+    forget_all(state.history)
+    state.now[0], state.now[1] = t + 1, state.now[1] + 1
+
+
+@kernel
+def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Take in feedback of round t; restart if the arm has changed."""
+    if noted(state, t, arm, feedback):
+        n = state.counts[arm]
         bar = math.log(3.0 * n * math.sqrt(float(n)) * math.sqrt(rule.horizon))
         if largest_ratio(state.history, arm, n, state.sums[arm]) > bar:
-            state.counts[:] = 0
-            state.sums[:] = 0.0
-            state.pulls[:] = 0
-            state.lazy.stale[:] = True
-            forget_all(state.history)
-            state.now[0], state.now[1] = t + 1, state.now[1] + 1
+            restart(state, t)
 
 
 GLRKLUCBCF.act, GLRKLUCBCF.take, GLRKLUCBCF.learn = act, take, corrupting(take)
