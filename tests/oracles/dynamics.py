@@ -51,16 +51,15 @@ def raw_popularity(heard, chances, n_options):
     `chances[sender]` are those of a set bit, for the option it adopts and for another. A message counts by
     the inverse of its variance where half of the agents adopt, all options alike.
     """
-    weights, undone = [], []
+    total, raw = 0.0, [0.0] * n_options
     for sender, vector in heard:
         one, other = chances[sender]
         share = other + (one - other) / (2 * n_options)
-        weights.append((one - other) ** 2 / (share * (1 - share)))
-        undone.append([(bit - other) / (one - other) for bit in vector])
-    return [
-        sum(w * x[j] for w, x in zip(weights, undone, strict=True)) / sum(weights)
-        for j in range(n_options)
-    ]
+        weight = (one - other) ** 2 / (share * (1 - share))
+        total += weight
+        for j, bit in enumerate(vector):
+            raw[j] += weight * (bit - other) / (one - other)
+    return [x / total for x in raw]
 
 
 def popularity(raw):

@@ -183,8 +183,8 @@ class LearningDynamics(Policy[Table, State, Trace]):
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The epsilons that agents have in turn."""
-        return levels_of(self.epsilon)
+        """The epsilons that agents have in turn; of more than there are agents, the first."""
+        return levels_of(self.epsilon)[: self.n_agents]
 
     @cached_property
     def _encoders(self) -> tuple[Encoder, ...]:
@@ -199,10 +199,9 @@ class LearningDynamics(Policy[Table, State, Trace]):
         check(self)
         if isinstance(self.epsilon, Sequence):
             object.__setattr__(self, "epsilon", tuple(float(each) for each in self.epsilon))
-        some = 0 < len(self.levels) <= max(1, self.n_agents)
-        require(self, "epsilon", f"one, or at most {self.n_agents} in turn", some, self.epsilon)
         known = all(_LEVEL.holds(each) for each in self.levels)
         require(self, "epsilon", _LEVEL.words, known, self.epsilon)
+        require(self, "epsilon", "one, or several in turn", len(self.levels) > 0, self.epsilon)
         used = self.smoothed or self.rho is None
         require(self, "rho", "left out unless smoothed", used, self.rho)
         speaks = self.encoding in ("plain", "optimised") or self.variant == "corrected"
