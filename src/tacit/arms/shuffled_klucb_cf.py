@@ -27,7 +27,8 @@ from tacit.arms.exploration import Exploration, ExplorationFunction, exploration
 from tacit.arms.growing_blocks import among
 from tacit.arms.lazy_argmax import solved_index
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, Share, check
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee, Mechanism
@@ -261,12 +262,4 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
         _ = released(tape, float(state.ones[arm] - before))
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-ShuffledKLUCBCF.act, ShuffledKLUCBCF.learn, ShuffledKLUCBCF.run = act, learn, run
+ShuffledKLUCBCF.act, ShuffledKLUCBCF.learn, ShuffledKLUCBCF.run = act, learn, rounds(act, learn)

@@ -41,7 +41,7 @@ def places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Return the numbers of options by their names."""
     known = {name: i for i, name in enumerate(names)}
     missing = next((name for name in wanted if name not in known), None)
-    require("decision", "eligible", "names of options", missing is None, missing)
+    require("experiment", "options", "by their names", missing is None, missing)
     return [known[name] for name in wanted]
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Protocol
 
@@ -488,6 +488,14 @@ class Core:
 
     def snapshot(self) -> tuple[dict[str, Any], bytes, list[dict[str, Any]]]:
         """Return counters and names, the policy's arrays, and the open decisions."""
+        return *self.summary(), list(self.rows())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Return the open decisions one by one, since there may be many."""
+        return map(Open.row, self.open.values())
+
+    def summary(self) -> tuple[dict[str, Any], bytes]:
+        """Return counters and names, and the policy's arrays."""
         about = {name: getattr(self, name) for name in _COUNTERS}
         if self._logs:
             about["now"] = self._staged_at
@@ -500,7 +508,7 @@ class Core:
             "joined": self.decider.joined,
             "tallies": [list(tally) for tally in self.tallies],
         }
-        return about, self.decider.pack(), [decision.row() for decision in self.open.values()]
+        return about, self.decider.pack()
 
     def restore(
         self, about: Mapping[str, Any], state: bytes, decisions: Iterable[Mapping[str, Any]]
@@ -524,8 +532,8 @@ class Core:
         self.tallies = [list(tally) for tally in about["tallies"]]
         self._refresh()
         self.decider.unpack(state)
-        rows = sorted(decisions, key=lambda row: int(row["round"]))
-        self.open = {row["id"]: Open.of(row) for row in rows}
+        opened = sorted(map(Open.of, decisions), key=lambda decision: decision.round)
+        self.open = {decision.id: decision for decision in opened}
         self._due = [
             (d.close_at, d.round, d.id) for d in self.open.values() if d.close_at is not None
         ]
