@@ -2,6 +2,7 @@
 
 from tacit.diffusion.bandit import DiffusionBandit
 from tacit.diffusion.batched import BatchedTsallis
+from tacit.diffusion.bounds import RegretBounds, regret_bounds
 from tacit.diffusion.environments import THREE_AGENTS, ChangingTruth, RecordedTruth
 from tacit.diffusion.learning import DiffusionLearning
 from tacit.diffusion.outsiders import OutsiderPrivateDiffusion
@@ -16,7 +17,9 @@ __all__ = [
     "DiffusionLearning",
     "OutsiderPrivateDiffusion",
     "RecordedTruth",
+    "RegretBounds",
     "SpyPrivateDiffusion",
     "edit_losses",
     "edit_signals",
+    "regret_bounds",
 ]

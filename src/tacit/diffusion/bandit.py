@@ -28,7 +28,7 @@ from tacit.diffusion.tables import (
     charge,
     deviation_at,
     loss_at,
-    note,
+    rounds,
     signal_at,
     truth_at,
 )
@@ -74,7 +74,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffusionBandit(BanditPolicy):
+class DiffusionBandit(BanditPolicy[State | sound.State]):
     """Track the dominant state from losses and signals, sharing in the open.
 
     Guarantee: none; beliefs depend on every loss and signal without noise.
@@ -116,14 +116,16 @@ class DiffusionBandit(BanditPolicy):
         """Return that nothing is protected."""
         return Guarantee.none("Beliefs depend on every loss and signal without noise", unit="loss")
 
-    def start(self, table: Table) -> Any:
+    def start(self, table: Table) -> State | sound.State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.rates == "adaptive":
             return sound.start(mu, self.rule, table.ghosts)
         return State.of(mu, table)
 
-    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+    def program(
+        self, state: State | sound.State, table: Table, tape: Tape, trace: Trace
+    ) -> Program:
         """Return the kernel and its arguments."""
         if self.rates == "adaptive":
             return sound.run, (self.rule, state, table, tape, trace)
@@ -134,25 +136,15 @@ class DiffusionBandit(BanditPolicy):
         """The kernels of a round."""
         return (sound.tell, sound.hear) if self.rates == "adaptive" else (tell, hear)
 
-    def told(self, state: Any) -> NDArray[np.float64]:
+    def told(self, state: State | sound.State) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""
-        p: NDArray[np.float64] = state.p
-        return p
+        return state.p
 
     @property
     def rule(self) -> sound.Rule:
         """The numbers of the sound step, which adaptive rates take."""
         eta, gamma = self.eta_and_gamma
         return sound.open_rule(eta=eta, gamma=gamma)
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        tell(rule, state, table, tape, trace, t)
-        hear(rule, state, table, tape, trace, t)
-        note(table, trace, t, state.mu)
 
 
 @kernel
@@ -180,3 +172,6 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         reweigh(mu, log_mu, k, theta, rule.eta * loss / P[k, theta])
+
+
+run = rounds(tell, hear)

@@ -30,7 +30,7 @@ from tacit.checks import Count
 from tacit.compiled import kernel
 from tacit.diffusion.policy import DiffusionPolicy, Half
 from tacit.diffusion.steps import draw
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, truth_at
+from tacit.diffusion.tables import Table, Trace, charge, loss_at, rounds, truth_at
 from tacit.policy import Program
 from tacit.privacy import Guarantee, Laplace, LaplaceRelease, Mechanism, compose
 from tacit.privacy.mechanisms import Epsilon, release_laplace
@@ -69,7 +69,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchedTsallis(DiffusionPolicy):
+class BatchedTsallis(DiffusionPolicy[State]):
     """Name the state of least loss, whatever the losses, and hide each of them.
 
     Guarantee: pure `epsilon` for each loss of each agent over the whole run, against anybody who sees
@@ -187,15 +187,6 @@ class BatchedTsallis(DiffusionPolicy):
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        tell(rule, state, table, tape, trace, t)
-        hear(rule, state, table, tape, trace, t)
-        note(table, trace, t, state.mu)
-
-
-@kernel
 def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Draw the state to name where a batch begins."""
     truth_at(table, t, trace.truth)
@@ -216,6 +207,9 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
     if t % B == B - 1:
         for k in range(choices.size):
             learn(rule, state, tape, t, k, table.first + k)
+
+
+run = rounds(tell, hear)
 
 
 @kernel

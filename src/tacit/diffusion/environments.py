@@ -8,7 +8,7 @@ dominates, as in the simulations of Odeyomi (2022); :class:`RecordedTruth` reads
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -180,28 +180,10 @@ class _TruthEnvironment(Environment[Table, Trace]):
         """Return the table of the agents `first` to `last` - 1, and which others they hear."""
         return self._table(seed, repetition, horizon, first, last)
 
-    def population(
-        self,
-        policy: Any,
-        bounds: NDArray[np.int64],
-        *,
-        seed: int,
-        repetition: int,
-        horizon: int,
-        checkpoints: NDArray[np.int64],
-        record: bool = False,
-    ) -> Population:
-        """Return a run of `policy` in pieces."""
-        return DiffusionPopulation(
-            policy,
-            self,
-            bounds,
-            seed=seed,
-            repetition=repetition,
-            horizon=horizon,
-            checkpoints=checkpoints,
-            record=record,
-        )
+    @property
+    def population_kind(self) -> Callable[..., Population]:
+        """What makes a run in pieces."""
+        return DiffusionPopulation
 
     @abstractmethod
     def _recorded(self, seed: int, repetition: int, horizon: int) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffusionLearning(DiffusionPolicy):
+class DiffusionLearning(DiffusionPolicy[State]):
     """Learn from signals and neighbours, without losses.
 
     Guarantee: none; the intermediate beliefs that agents exchange show their signals.

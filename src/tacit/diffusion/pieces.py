@@ -37,7 +37,7 @@ class DiffusionPiece(Piece):
 
     def __init__(
         self,
-        policy: DiffusionPolicy,
+        policy: DiffusionPolicy[Any],
         table: Table,
         trace: Callable[[], Trace],
         border: Border,
@@ -112,7 +112,7 @@ class DiffusionPopulation(Population):
 
     def __init__(
         self,
-        policy: DiffusionPolicy,
+        policy: DiffusionPolicy[Any],
         environment: Any,
         bounds: NDArray[np.int64],
         *,
@@ -176,7 +176,7 @@ class DiffusionPopulation(Population):
 
 
 def made_there(
-    policy: DiffusionPolicy,
+    policy: DiffusionPolicy[Any],
     environment: Any,
     bounds: NDArray[np.int64],
     i: int,

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 from tacit.diffusion.steps import centre, consensus, draw, intermediate, mix, shares
-from tacit.diffusion.tables import charge, deviation_at, loss_at, note, signal_at, truth_at
+from tacit.diffusion.tables import charge, deviation_at, loss_at, rounds, signal_at, truth_at
 from tacit.privacy import ClampedLaplace, Mechanism, RandomizedResponse
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms import release_clamped, release_option
@@ -156,15 +156,6 @@ def start(mu: NDArray[np.float64], rule: Rule, ghosts: int = 0) -> State:
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        tell(rule, state, table, tape, trace, t)
-        hear(rule, state, table, tape, trace, t)
-        note(table, trace, t, state.mu)
-
-
-@kernel
 def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write p, what every agent sends where a block begins."""
     truth = trace.truth
@@ -190,6 +181,9 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
     if t % B == B - 1:
         for k in range(N):
             learn(rule, state, tape, t, k, first + k)
+
+
+run = rounds(tell, hear)
 
 
 @kernel

@@ -8,7 +8,7 @@ regret, belief, disagreement and convergence at the checkpoints, and everything 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +31,7 @@ __all__ = [
     "keep_beliefs",
     "new_trace",
     "note",
+    "rounds",
     "write_measures",
 ]
 
@@ -378,3 +379,19 @@ def write_measures(trace: Any, t: Any, N: Any) -> None:
     trace.measures[cursor, 5] = trace.sums[3] / N
     trace.measures[cursor, 6] = trace.sums[4] / N
     trace.cursor[0] += 1
+
+
+def rounds(tell: Callable[..., None], hear: Callable[..., None]) -> Callable[..., None]:
+    """Return the kernel that plays rounds of these two halves."""
+
+    @kernel
+    def run(
+        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+    ) -> None:
+        """Play rounds first to last - 1."""
+        for t in range(first, last):
+            tell(rule, state, table, tape, trace, t)
+            hear(rule, state, table, tape, trace, t)
+            note(table, trace, t, state.mu)
+
+    return run
