@@ -15,6 +15,7 @@ import uvicorn
 from service.conftest import LOCAL
 from tacit.service import open_service
 from tacit.service.server import tokens_of
+from tacit.serving.store import StoreError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -106,6 +107,18 @@ def test_forms_steer_and_other_sites_cannot(service):
     assert service.call("GET", "/v1/experiments/news").json()["mode"] == "frozen"
 
 
+def test_the_health_of_the_store_is_shown(service, monkeypatch):
+    service.create(LOCAL)
+    signed_in(service)
+    assert "can be written" in service.http.get("/experiments/news").text
+
+    def full() -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(service.opened.host.store, "check", full)
+    assert "the disk is full" in service.http.get("/experiments/news").text
+
+
 def test_names_are_shown_as_text(service):
     service.create(LOCAL, options=["<script>alert(1)</script>", "b"])
     signed_in(service)
@@ -151,6 +164,9 @@ def test_a_person_steers_it_with_the_keyboard(running, width):
         page.locator("input:focus").wait_for()  # the field has the focus
         page.keyboard.type(token)
         page.keyboard.press("Enter")
+        page.wait_for_selector(".experiments")
+        hidden = "document.querySelector('.scroll').scrollWidth - innerWidth"
+        assert page.evaluate(hidden) <= 0
         page.get_by_role("link", name="news").focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("#numbers table")

@@ -204,7 +204,7 @@ class ArmsDecider(Decider):
         """Return a decider with one arm more; old arms keep what was learned."""
         smaller: Any = self.policy
         policy: ArmsPolicy[Any] = replace(smaller, n_arms=smaller.n_arms + 1)
-        larger = ArmsDecider(policy, explore=self._explore)
+        larger = type(self)(policy, explore=self._explore)
         self.policy.carry_over(self._state, larger._state)
         return larger
 

@@ -28,6 +28,7 @@ from tacit.service.messages import Change
 from tacit.service.requests import RequestError, body_of, host_of, hosted_of
 from tacit.service.telling import apply, statistics_of
 from tacit.service.tokens import Tokens
+from tacit.serving.store import StoreError
 
 __all__ = ["routes"]
 
@@ -259,9 +260,18 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "lies": found.shift_by_lies,
         "budgets": _budgets(hosted),
         "events": None if core.hides_silence else hosted.experiment.seq,
+        "store_problem": _store_problem(hosted),
         "horizon": core.decider.horizon,
         "past_horizon": core.past_horizon,
     }
+
+
+def _store_problem(hosted: Hosted) -> str:
+    try:
+        hosted.store.check()
+    except StoreError as error:
+        return str(error)
+    return ""
 
 
 def _budgets(hosted: Hosted) -> list[dict[str, Any]]:
