@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,7 +15,7 @@ from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.policy import ArmsPolicy
 from tacit.checks import require
 from tacit.compiled import for_types
-from tacit.deciding import Choice, Decider, Estimate, mean_of_bits
+from tacit.deciding import Choice, Decider, Estimate, copied, mean_of_bits
 from tacit.device.channel import Channel
 from tacit.device.instructions import asymmetric_response, identity, randomized_response
 from tacit.tapes import FLOOR, Tape, secure_tape, uniform
@@ -55,7 +55,6 @@ class ArmsDecider(Decider):
         self._rule: Any = policy.rule
         self._state: Any = policy.start(None)
         self._all = np.arange(policy.n_arms)
-        self._out = np.zeros(policy.n_arms)
         tape = secure_tape(log=1)
         common = (self._rule, self._state, tape, 0)
         self._act = for_types(kind.act, *common, self._all)
@@ -67,7 +66,8 @@ class ArmsDecider(Decider):
         self._chances: Any = None
         if kind.chances is not None:
             chances: Any = kind.chances
-            self._chances = for_types(chances, *_without_tape(common), self._all, self._out)
+            out = np.zeros(policy.n_arms)
+            self._chances = for_types(chances, *_without_tape(common), self._all, out)
         self._uniform: Any = for_types(uniform, tape, 0, 0, FLOOR) if explore else None
         self._default: dict[tuple[int, int, float | None], tuple[dict[str, Any], Channel]] = {}
 
@@ -100,29 +100,23 @@ class ArmsDecider(Decider):
 
     def choose(self, tape: Tape, t: int, query: Any) -> Choice:
         """Choose one of the arms in `query`."""
-        arm = self._act(self._rule, self._state, tape, t, query)
-        chance = 1.0
-        if self._chances is not None:
-            self._chances(self._rule, self._state, t, query, self._out)
-            chance = float(self._out[arm])
-        if self._explore:
-            return self._floor(tape, t, query, arm, chance)
-        return Choice(arm, chance, self._piece(t))
+        best = arm = self._act(self._rule, self._state, tape, t, query)
+        share, m = self._explore, query.size
+        if share and self._uniform(tape, t, 0, FLOOR) < share:
+            arm = int(query[int(self._uniform(tape, t, 1, FLOOR) * m)])
+        if self._chances is None:
+            chance = 1.0 if arm == best else 0.0
+            return Choice(arm, (1.0 - share) * chance + share / m if share else chance)
+        if self.policy.chances_later:
+            return Choice(arm, partial(self._chance, copied(self._state), t, query, arm))
+        return Choice(arm, self._chance(self._state, t, query, arm))
 
-    def _piece(self, t: int) -> int | None:
-        """Return which corruption of several is in force, for the device."""
-        return bisect_right(self._starts, t) - 1 if len(self._starts) > 1 else None
-
-    def _floor(self, tape: Tape, t: int, eligible: Any, arm: int, chance: float) -> Choice:
-        share, m = self._explore, eligible.size
-        if self._uniform(tape, t, 0, FLOOR) < share:
-            drawn = int(eligible[int(self._uniform(tape, t, 1, FLOOR) * m)])
-            if self._chances is not None:
-                chance = float(self._out[drawn])
-            elif drawn != arm:
-                chance = 0.0
-            arm = drawn
-        return Choice(arm, (1.0 - share) * chance + share / m, self._piece(t))
+    def _chance(self, state: Any, t: int, eligible: Any, arm: int) -> float:
+        """Return the probability that an arm had in the choice that made this state."""
+        out = np.empty(self.policy.n_arms)
+        self._chances(self._rule, state, t, eligible, out)
+        share, chance = self._explore, float(out[arm])
+        return (1.0 - share) * chance + share / eligible.size if share else chance
 
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
         """Ask for the reward, or for a bit of it."""

@@ -41,6 +41,8 @@ class ArmsPolicy(Policy[Table, S, Trace]):
     example_environment: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
     side_observations: ClassVar[bool] = False
     """Whether it learns from rewards of arms that were shown but not pulled; others refuse them."""
+    chances_later: ClassVar[bool] = False
+    """Whether `chances` take so long that a copy of the state is kept until somebody asks."""
     learns_from_any: ClassVar[bool] = True
     """Whether a reward of an arm that somebody else chose can be taken in like its own."""
     unbounded: ClassVar[bool] = False

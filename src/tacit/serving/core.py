@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Protocol
 
@@ -128,7 +128,6 @@ class Open:
     round: int
     """-1 where the policy was not asked."""
     option: int
-    probability: float
     at: int
     record: Any = None
     report_at: int | None = None
@@ -148,9 +147,21 @@ class Open:
     status: str = "open"
     """Then ``answered``, ``silent``, ``lapsed`` (never shown), ``unasked``, ``cancelled`` or ``lost``."""
 
+    @property
+    def probability(self) -> float:
+        """The exact chance of what was chosen, worked out when it is first asked for."""
+        known: Any = self.__dict__["probability"]
+        if callable(known):
+            known = self.__dict__["probability"] = known()
+        return float(known)
+
+    @probability.setter
+    def probability(self, known: float | Callable[[], float]) -> None:
+        self.__dict__["probability"] = known
+
     def row(self) -> dict[str, Any]:
         """Return what must be kept, for JSON."""
-        row = {**self.__dict__, "value": _plain(self.value)}
+        row = {**self.__dict__, "value": _plain(self.value), "probability": self.probability}
         return {name: value for name, value in row.items() if value is not None}
 
     @classmethod
