@@ -19,8 +19,8 @@ from tacit.dynamics.engines.moments import (
     receive,
     tokens_received,
 )
-from tacit.dynamics.tables import note, signal, watch
-from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn
+from tacit.dynamics.tables import note, piece_at, signal, watch
+from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn, released
 from tacit.variates import binomial, block, multinomial, normal, source_of
 
 __all__ = ["perturb_counts", "remember", "run_crowd"]
@@ -32,14 +32,15 @@ def run_crowd(
 ) -> None:
     """Play rounds first to last - 1."""
     source = source_of(tape)
-    M, W = table.qualities.size, state.pool.shape[0]
+    M, W = table.qualities.shape[1], state.pool.shape[0]
     N = table.n_agents
     crowd = new_crowd(M)
     Q, x, chosen = np.zeros(M), np.zeros(M), np.zeros(M)
     senders, picks, root = np.zeros(M + 1, np.int64), np.zeros(M, np.int64), np.zeros((M, M))
     bits = M + math.ceil(math.log2(rule.walk + 1.0))
     for t in range(first, last):
-        watch(table.qualities, trace, state.counts)
+        now = piece_at(table.starts, t)
+        watch(table.qualities, now, trace, state.counts)
         slot = t % W
         present = 0
         for j in range(M + 1):
@@ -72,7 +73,7 @@ def run_crowd(
             state.counts[j] += adopters
             state.counts[M] -= adopters
         traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.public[0]
-        note(table.qualities, trace, t, state.counts, traffic, bits)
+        note(table.qualities, now, trace, t, state.counts, traffic, bits)
 
 
 @kernel
@@ -95,7 +96,10 @@ def remember(rule: Any, memory: Any, a: Any, heard: Any, Q: Any) -> Any:
 def perturb_counts(
     rule: Any, pool: Any, tape: Any, source: Any, t: Any, slot: Any, senders: Any, root: Any
 ) -> None:
-    """Stage 1, eq. (6), for the counts of `senders` (the last one adopts nothing)."""
+    """Stage 1, eq. (6), for the counts of `senders` (the last one adopts nothing).
+
+    What all messages together say, how many ones there are for each option, is what is released.
+    """
     M = senders.size - 1
     S = 0
     for j in range(M + 1):
@@ -111,7 +115,9 @@ def perturb_counts(
         drawn(tape, t, 2 * j, NOISE, senders[j])
         drawn(tape, t, 2 * j + 1, NOISE, S - senders[j])
         ones = binomial(source, NOISE, t, 2 * j, senders[j], rule.p)
-        pool[slot, 1 + M + j] = ones + binomial(source, NOISE, t, 2 * j + 1, S - senders[j], rule.q)
+        ones += binomial(source, NOISE, t, 2 * j + 1, S - senders[j], rule.q)
+        pool[slot, 1 + M + j] = ones
+        released(tape, float(ones))
 
 
 @kernel(inlined=False)
