@@ -11,7 +11,6 @@ import threading
 import warnings
 from collections import Counter
 
-import numpy as np
 import pytest
 
 import tacit
@@ -20,14 +19,12 @@ from tacit.arms import (
     DPSE,
     EXP3,
     GAP,
-    KLUCB,
     KLUCBCF,
     SWUCB,
     TSN,
     UCB1,
     UCBN,
     AlphaSample,
-    Uniform,
 )
 from tacit.device import Reporter
 from tacit.networks import Graph
@@ -404,46 +401,6 @@ def test_a_failure_half_way_ends_a_learner_in_memory_and_rebuilds_a_stored_one(
 
 
 # Chances
-
-
-@pytest.mark.parametrize(
-    "policy",
-    [
-        Uniform(n_arms=4),
-        EXP3(n_arms=4, horizon=1000),
-        TSN(n_arms=4),
-        KLUCB(n_arms=4),
-        AlphaSample(n_arms=4, horizon=1000),
-    ],
-    ids=lambda policy: policy.name,
-)
-@pytest.mark.parametrize("explore", [0.0, 0.3])
-def test_probabilities_are_the_frequencies(policy, explore):
-    """Each of four options within 5 standard errors, at 3 states: a false alarm in 10^5."""
-    if explore and not policy.learns_from_any:
-        with pytest.raises(ValueError, match="chose itself"):
-            tacit.Learner(policy, explore=explore)
-        return
-    for rewards in (0, 6, 40):
-        learner = tacit.Learner(policy, explore=explore, seed=rewards)
-        rng = np.random.default_rng(rewards)
-        for _ in range(rewards):
-            decision = learner.decide()
-            learner.learn(told(decision, float(rng.random() < 0.2 + 0.15 * int(decision.option))))
-        decider, rounds = learner._core.decider, learner.rounds
-        kept, stated, n = decider.pack(), {}, 3000
-        counts: Counter = Counter()
-        for i in range(n):
-            tape = tacit.tapes.seeded_tape(1000 + i)
-            choice = decider.choose(tape, rounds, decider.asked({"eligible": [0, 1, 3]}))
-            decider.unpack(kept)
-            counts[choice.option] += 1
-            stated[choice.option] = choice.probability
-        assert sum(stated.values()) == pytest.approx(
-            1.0, abs=0.01 if policy.name == "ts-n" else 1e-9
-        )
-        for option, p in stated.items():
-            assert abs(counts[option] - n * p) <= 5 * math.sqrt(n * p * (1 - p)) + 1e-9
 
 
 def test_an_exploration_floor_gives_every_option_a_chance():

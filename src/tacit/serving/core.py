@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Protocol
 
@@ -128,14 +128,13 @@ class Open:
     round: int
     """-1 where the policy was not asked."""
     option: int
-    probability: float
     at: int
     record: Any = None
     report_at: int | None = None
     close_at: int | None = None
     shown: bool = True
     reason: str = ""
-    """Why devices do not report on it: ``budget``, ``frozen``, ``off``; empty if they do."""
+    """Why devices do not report on it: ``budget``, ``capacity``, ``frozen``, ``off``; empty if they do."""
     person: str | None = None
     digest: str | None = None
     """Of the request, to tell a repeated one from another with the same identity."""
@@ -148,9 +147,21 @@ class Open:
     status: str = "open"
     """Then ``answered``, ``silent``, ``lapsed`` (never shown), ``unasked``, ``cancelled`` or ``lost``."""
 
+    @property
+    def probability(self) -> float:
+        """The exact chance of what was chosen, worked out when it is first asked for."""
+        known: Any = self.__dict__["probability"]
+        if callable(known):
+            known = self.__dict__["probability"] = known()
+        return float(known)
+
+    @probability.setter
+    def probability(self, known: float | Callable[[], float]) -> None:
+        self.__dict__["probability"] = known
+
     def row(self) -> dict[str, Any]:
         """Return what must be kept, for JSON."""
-        row = {**self.__dict__, "value": _plain(self.value)}
+        row = {**self.__dict__, "value": _plain(self.value), "probability": self.probability}
         return {name: value for name, value in row.items() if value is not None}
 
     @classmethod
@@ -334,6 +345,7 @@ class Core:
             if self._logs:
                 self._stage("report", id, {"value": _plain(checked)})
             return Receipt(id, "held")
+        learned = self.learned
         released, state = self._learn(decision, checked)
         decision.value = checked
         self._close(decision, "answered")
@@ -342,6 +354,8 @@ class Core:
             if released:
                 body["released"] = released
             self._stage("learn", id, body, state, self._expiry(decision))
+        if self.learned == learned:
+            return Receipt(id, "late", "the policy learns from nothing that comes so late")
         return Receipt(id, "learned")
 
     def cancel(self, now: int, id: str) -> Open:
@@ -638,14 +652,18 @@ class Core:
         if mode == "shadow":
             decision.would = choice.option
             decision.option, decision.probability = self.terms.baseline, 1.0
-        return self._released() if self.decider.releases else ([], None)
+        if not self.decider.releases:
+            return [], None
+        if not decision.reason and self.decider.full(decision.record):
+            decision.reason = "capacity"
+        return self._released(decision)
 
     def _learn(self, decision: Open, value: Any) -> tuple[list[float], bytes | None]:
-        patience = self.decider.patience
-        if patience is not None and self.rounds - decision.round >= patience:
+        patience, watched = self.decider.patience, self.decider.releases
+        old = patience is not None and self.rounds - decision.round >= patience
+        if old or (watched and self.decider.full(decision.record)):
             self.late += 1
             return [], None
-        watched = self.decider.releases
         if watched:
             self._reads[1] = 0
         try:
@@ -653,7 +671,7 @@ class Core:
         except Exception as error:
             raise BrokenError(f"decision {decision.id}: {error}") from error
         self._count_learned(decision, value)
-        return self._released() if watched else ([], None)
+        return self._released(decision) if watched else ([], None)
 
     def _tally(self, decision: Open) -> list[float]:
         return self.tallies[0 if self._one_tally else decision.option]
@@ -673,15 +691,13 @@ class Core:
         self.silent += 1
         self._tally(decision)[SILENT] += 1
 
-    def _released(self) -> tuple[list[float], bytes | None]:
+    def _released(self, decision: Open) -> tuple[list[float], bytes | None]:
         n = self._reads[1]
         if n == 0:
             return [], None
-        require(
-            "Core", "released values", f"at most {self.tape.log.size}", n <= self.tape.log.size, n
-        )
-        self.releases += n
-        return self.tape.log[:n].tolist(), self.decider.pack() if self._logs else None
+        values = self.decider.told(self.tape, n, decision.record)
+        self.releases += len(values)
+        return values, self.decider.pack_release(decision.record) if self._logs else None
 
     def _show(self, decision: Open, now: int) -> tuple[tuple[str, str, int], ...]:
         decision.shown = True
@@ -853,7 +869,7 @@ class Core:
         query, released = event.body.get("query"), event.body.get("released", ())
         logged = self._logged(event)
         if event.state is not None:
-            self.decider.unpack(event.state)
+            self.decider.unpack_release(event.state, logged.record)
             self.rounds = logged.round + 1
             self.releases += len(released)
         else:
@@ -907,7 +923,7 @@ class Core:
             released, _ = self._learn(decision, value)
             require("Core", "releases", "as in the log, none", not released, decision.id)
         else:
-            self.decider.unpack(event.state)
+            self.decider.unpack_release(event.state, decision.record)
             self._count_learned(decision, value)
             self.releases += len(event.body["released"])
 

@@ -20,7 +20,7 @@ from tacit.dynamics.engines.moments import (
     receive,
 )
 from tacit.dynamics.tables import note, piece_at, signal, watch
-from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn
+from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn, released
 from tacit.variates import binomial, block, multinomial, normal, source_of
 
 __all__ = ["perturb_counts", "remember", "run_crowd"]
@@ -103,7 +103,10 @@ def remember(rule: Any, memory: Any, a: Any, heard: Any, Q: Any) -> Any:
 def perturb_counts(
     rule: Any, pool: Any, tape: Any, source: Any, t: Any, slot: Any, senders: Any, root: Any
 ) -> None:
-    """Stage 1, eq. (6), for the counts of `senders` of each level (the last one adopts nothing)."""
+    """Stage 1, eq. (6), for the counts of `senders` of each level (the last one adopts nothing).
+
+    What all messages together say, how many ones there are for each option, is what is released.
+    """
     levels, M = senders.shape[0], senders.shape[1] - 1
     for level in range(levels):
         S = 0
@@ -123,6 +126,7 @@ def perturb_counts(
             ones = binomial(source, NOISE, t, at, adopters, rule.p[level])
             ones += binomial(source, NOISE, t, at + 1, S - adopters, rule.q[level])
             pool[slot, level, 1 + M + j] = ones
+            released(tape, float(ones))
 
 
 @kernel(inlined=False)
