@@ -73,7 +73,7 @@ every_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 BIASED = {"bounded-noise"}
 NO_DEVICE = {"bounded-noise", "gaussian", "l2-ball", "l2-calibrated-laplace", "staircase"}
 SUMS = {"binary-tree", "square-root-toeplitz"}
-NO_DEVICE |= {"shuffled-bits", "subset-selection", *SUMS}
+NO_DEVICE |= {"gaussian-moments", "shuffled-bits", "subset-selection", *SUMS}
 
 
 def channel_of(mechanism: Mechanism, low: float = 0.0, high: float = 1.0) -> Any:
