@@ -105,8 +105,11 @@ class Connection:
         self._reader, self._writer = await asyncio.open_connection(*self._place)
 
     async def post(self, path: str, body: bytes) -> bytes:
-        head = b"POST %s HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n"
-        self._writer.write(head % (path.encode(), self._head, len(body)) + body)
+        return await self.ask("POST", path, body)
+
+    async def ask(self, method: str, path: str, body: bytes = b"") -> bytes:
+        head = b"%b %b HTTP/1.1\r\n%bContent-Length: %d\r\n\r\n"
+        self._writer.write(head % (method.encode(), path.encode(), self._head, len(body)) + body)
         answer = await self._reader.readuntil(b"\r\n\r\n")
         assert answer.startswith((b"HTTP/1.1 200", b"HTTP/1.1 201")), answer
         length = next(

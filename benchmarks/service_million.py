@@ -1,82 +1,110 @@
-"""A million decisions and reports of one experiment: memory, size of the file, time to start again.
+"""A million decisions and reports over HTTP: memory of the server, size of its files, time to start again.
 
-    python benchmarks/service_million.py [--pairs 1000000]
+    python benchmarks/service_million.py [--pairs 1000000] [--open 0]
 
-Commands reach the experiment as the service gives them, 64 to a commit, without HTTP in between. The store
-is a SQLite file with every commit durable; retention is long, so that nothing is deleted.
+The server is a process of its own with everything as it is by default: a SQLite file, every commit durable,
+and a retention that deletes nothing meanwhile. 64 connections each ask for 16 decisions, one by one, and
+report on all of them at once. With --open so many decisions stay without a report at first. Then the server
+is killed and started again: that is timed until it serves, the start of Python included.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
-import sys
+import asyncio
+import json
+import signal
 import tempfile
 import time
 from pathlib import Path
 
-import msgspec
+from service import EXPERIMENT, Connection, Server
 
-from tacit.service import open_service
-from tacit.service.hosting import clock, decide_once
-from tacit.service.messages import ExperimentRequest
-from tacit.serving.core import Core
-
-BATCH = 64
-EXPERIMENT = {
-    "name": "million",
-    "policy": {"name": "klucb-cf", "epsilon": 1.0},
-    "options": [str(i) for i in range(10)],
-    "reward": {"kind": "binary", "report_after": 3600},
-}
-AGAIN = """
-import sys, time
-from tacit.service import open_service
-begun = time.perf_counter()
-opened = open_service(sys.argv[1])
-print(time.perf_counter() - begun, opened.host.experiments["million"].core.learned)
-"""
+CONNECTIONS, TURN = 64, 16
+PLACE = "/v1/experiments/bench"
 
 
-def memory() -> float:
-    """Return the memory of this process in MB."""
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+def memory(server: Server, what: str = "VmRSS") -> float:
+    """Return the memory of a server in MB, or the most that it ever had (VmHWM)."""
+    status = Path(f"/proc/{server.process.pid}/status").read_text()
+    return int(status.split(f"{what}:")[1].split()[0]) / 1024
+
+
+async def decide(line: Connection) -> str:
+    answer = await line.post(f"{PLACE}/decisions", b'{"shown": true}')
+    return str(json.loads(answer)["id"])
+
+
+async def report(line: Connection, ids: list[str]) -> None:
+    reports = [{"v": 1, "id": id, "value": i % 2} for i, id in enumerate(ids)]
+    answer = await line.post(f"{PLACE}/reports", json.dumps(reports).encode())
+    assert {each["status"] for each in json.loads(answer)["reports"]} == {"learned"}
+
+
+async def load(server: Server, pairs: int, waiting: int) -> list[float]:
+    """Decide and report; return the memory of the server on the way, eleven times."""
+    lines = [Connection(server.url, server.token) for _ in range(CONNECTIONS)]
+    await asyncio.gather(*(line.open() for line in lines))
+    await lines[0].post("/v1/experiments", json.dumps({**EXPERIMENT, "max_open": 100_000}).encode())
+
+    async def leave(line: Connection) -> None:
+        for _ in range(waiting // CONNECTIONS):
+            await decide(line)
+
+    await asyncio.gather(*map(leave, lines))
+    seen, done = [memory(server)], 0
+
+    async def drive(line: Connection) -> None:
+        nonlocal done
+        while done < pairs:
+            done += TURN
+            await report(line, [await decide(line) for _ in range(TURN)])
+            if done >= len(seen) * pairs / 10:
+                seen.append(memory(server))
+
+    await asyncio.gather(*map(drive, lines))
+    return seen
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pairs", type=int, default=1_000_000)
-    pairs = parser.parse_args().pairs
+    parser.add_argument("--open", type=int, default=0, help="decisions that stay without a report")
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        store = Path(folder, "million.db")
-        opened = open_service(store)
-        hosted = opened.host.create(msgspec.convert(EXPERIMENT, ExperimentRequest))
-        experiment, seen = hosted.experiment, []
-        begun, cpu = time.perf_counter(), time.process_time()
-        for done in range(0, pairs, BATCH):
-            now = clock()
-            asked = (now, None, None, None, True)
-            made = experiment.run_many([(decide_once, asked, {})] * BATCH)
-            reports = [(Core.report, (now, each.id, i % 2), {}) for i, each in enumerate(made)]
-            experiment.run_many(reports)
-            if done % (pairs // 10) < BATCH:
-                seen.append(memory())
-        rate = pairs / (time.perf_counter() - begun)
-        busy = 1e6 * (time.process_time() - cpu) / pairs
-        seen.append(memory())
+        command = ["-m", "tacit", "serve", "--store", f"{folder}/million.db", "--port", "0"]
+        server = Server(*command)
+        token, cpu, begun = server.token, server.cpu(), time.perf_counter()
+        seen = asyncio.run(load(server, given.pairs, given.open))
+        rate = given.pairs / (time.perf_counter() - begun)
+        busy = 1e6 * (server.cpu() - cpu) / given.pairs
+        most = memory(server, "VmHWM")
         size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6
-        # As after a crash: no last snapshot.
-        opened.host.store.close()
-        said = subprocess.run(
-            [sys.executable, "-c", AGAIN, str(store)], capture_output=True, text=True, check=True
-        ).stdout.split()
-        assert int(said[1]) >= pairs
-    print(f"{pairs:,} decisions and reports: {rate:,.0f} a second, {busy:.0f} us of CPU each")
-    print(f"memory  {' '.join(f'{each:.0f}' for each in seen)} MB")
-    print(f"files   {size:.0f} MB ({1e6 * size / pairs:.0f} bytes a pair)")
-    print(f"restart {float(said[0]):.2f} s")
+        server.process.send_signal(signal.SIGKILL)
+        server.process.wait()
+        begun = time.perf_counter()
+        server = Server(*command)
+        restart = time.perf_counter() - begun
+        server.token = token
+        learned = asyncio.run(statistics(server))
+        after = memory(server)
+        begun = time.perf_counter()
+        server.stop()
+        stop = time.perf_counter() - begun
+    assert learned >= given.pairs
+    print(f"{learned:,} decisions and reports: {rate:,.0f} a second, {busy:.0f} us of CPU each")
+    print(f"memory  {' '.join(f'{each:.0f}' for each in seen)} MB, at most {most:.0f} MB (< 300)")
+    print(f"files   {size:.0f} MB (< 400), {1e6 * size / given.pairs:.0f} bytes a pair")
+    print(
+        f"killed and started again in {restart:.2f} s (< 3), {after:.0f} MB; stopped in {stop:.2f} s"
+    )
+
+
+async def statistics(server: Server) -> int:
+    line = Connection(server.url, server.token)
+    await line.open()
+    found = json.loads(await line.ask("GET", f"{PLACE}/statistics"))
+    return sum(row["learned"] for row in found["options"])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tacit.cli.output import progress_bar
 from tacit.state import write_atomically
 
 
@@ -262,3 +263,12 @@ def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path):
         write_atomically(tmp_path / "result.parquet", write)
     assert caught.value.filename == str(tmp_path / "result.parquet")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_long_work_writes_a_line_a_minute_where_there_is_no_terminal(monkeypatch, capsys):
+    now = iter([0.0, 30.0, 61.0, 61.0, 90.0])
+    monkeypatch.setattr("tacit.cli.output.time.monotonic", lambda: next(now))
+    with progress_bar("reproduce") as progress:
+        for done in (1, 2, 3):
+            progress(done, 1_200)
+    assert capsys.readouterr().err == "tacit: reproduce: 2 of 1,200\n"

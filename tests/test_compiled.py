@@ -63,6 +63,66 @@ def test_the_cache_follows_what_a_kernel_calls(tmp_path):
     assert run(tmp_path, MAIN) == ["22", "0", "1"]
 
 
+MAKER = """
+from tacit.compiled import kernel
+
+def twice(once):
+    @kernel
+    def both(x):
+        return once(once(x))
+    return both
+"""
+
+MADE = """
+from tacit.compiled import interpreted, kernel
+from callee import inner
+from maker import twice
+
+@kernel
+def negative(x):
+    return -x
+
+four, same = twice(twice(inner)), twice(negative)
+print(four(1), same(1), interpreted(four, {inner: lambda x: x + 0.5})(1))
+for made in (four, same):
+    print(sum(made.stats.cache_hits.values()), sum(made.stats.cache_misses.values()))
+"""
+
+
+@compiled_only
+def test_kernels_made_of_kernels_are_cached_by_what_they_are_made_of(tmp_path):
+    (tmp_path / "maker.py").write_text(MAKER)
+    (tmp_path / "made.py").write_text(MADE)
+    (tmp_path / "callee.py").write_text(CALLEE.format(constant=1))
+    assert run(tmp_path, "import made") == ["5", "1", "3.0", "0", "1", "0", "1"]
+    assert run(tmp_path, "import made") == ["5", "1", "3.0", "1", "0", "1", "0"]
+    (tmp_path / "callee.py").write_text(CALLEE.format(constant=10))
+    assert run(tmp_path, "import made") == ["41", "1", "3.0", "0", "1", "1", "0"]
+
+
+BELOW = """
+from tacit.compiled import kernel
+from callee import inner
+
+@kernel
+def outer(x):
+    return 2 * between(x)
+
+@kernel
+def between(x):
+    return inner(x)
+"""
+
+
+@compiled_only
+def test_the_cache_follows_what_is_defined_below_its_caller(tmp_path):
+    (tmp_path / "caller.py").write_text(BELOW)
+    for constant, hits in ((1, 0), (1, 1), (10, 0)):
+        if not hits:
+            (tmp_path / "callee.py").write_text(CALLEE.format(constant=constant))
+        assert run(tmp_path, MAIN) == [f"{2 * (1 + constant)}", f"{hits}", f"{1 - hits}"]
+
+
 SHAPES = """
 from typing import NamedTuple
 

@@ -14,11 +14,12 @@ PUBLIC = {
         Comparison Identified Learner Result __version__ compare identify register simulate
     """,
     "tacit.arms": """
-        AAE AdaPKLUCB Adversarial AlphaSample Bernoulli Beta Corruption DPIMED DPKLUCB DPSE
-        DPTopTwo Drifting EXP3 GAP GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF
-        PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB ShuffledKLUCBCF
-        Switching TSN TopTwoCF
-        TruncatedNormal UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
+        AAE AdaPKLUCB Adversarial AlphaSample BOCPDKLUCBCF Bernoulli Beta Corruption
+        CorruptionSchedule DPIMED DPKLUCB DPSE DPTopTwo DoublingSWKLUCBCF Drifting EXP3 GAP
+        GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF PythonPolicy Recorded
+        RewardFunction Riser Rotating SWKLUCBCF SWUCB ShuffledKLUCBCF Switching TSN
+        TimedKLUCBCF TopTwoCF TruncatedNormal UCB1 UCBN Uniform adopted asymptotic_regret
+        edit_rewards from_river
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError
@@ -27,8 +28,8 @@ PUBLIC = {
         Budget Channel MAX_EPSILON Reporter
     """,
     "tacit.diffusion": """
-        ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
-        SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals
+        BatchedTsallis ChangingTruth DiffusionBandit DiffusionLearning OutsiderPrivateDiffusion RecordedTruth
+        RegretBounds SpyPrivateDiffusion THREE_AGENTS edit_losses edit_signals regret_bounds
     """,
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend

@@ -27,7 +27,7 @@ import threading
 import types
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast, overload
 
@@ -39,7 +39,7 @@ except ImportError:  # not on this system: processes may then compile the same s
 from llvmlite import binding as llvm
 from numba import extending
 from numba import types as kinds
-from numba.core import caching, codegen, compiler, config, sigutils
+from numba.core import caching, codegen, compiler, config, serialize, sigutils
 from numba.core.registry import CPUDispatcher
 
 __all__ = [
@@ -59,7 +59,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: True when numba is switched off (``NUMBA_DISABLE_JIT=1``) and kernels run as plain Python.
 INTERPRETED: bool = bool(vars(config)["DISABLE_JIT"])
 
-_sources: dict[int, frozenset[str]] = {}
 _addressed: dict[Any, Callable[..., Any]] = {}
 
 
@@ -79,7 +78,8 @@ def kernel(
     Parameters
     ----------
     function : callable
-        A function numba can compile. Other kernels must be referred to by their own names.
+        A function numba can compile. Other kernels must be referred to by their own names, or be what a
+        function is given that makes kernels.
     allocates : bool, default False
         Whether it makes arrays. If not, it is free of reference counting and inlined.
     inlined : bool, default True
@@ -98,6 +98,13 @@ def kernel(
     ...     return 2 * x
     >>> double(21)
     42
+    >>> def twice(once):
+    ...     @kernel
+    ...     def twice(x):
+    ...         return once(once(x))
+    ...     return twice
+    >>> twice(double)(21)
+    84
     """
     if function is None:
         if allocates:
@@ -197,15 +204,22 @@ def interpreted(
         if id(old) not in twins:
             plain = getattr(old, "py_func", old)
             names = dict(plain.__globals__)
+            given = [types.CellType(value) for value in _given(plain)]
             twins[id(old)] = made = types.FunctionType(
-                plain.__code__, names, plain.__name__, plain.__defaults__, plain.__closure__
+                plain.__code__, names, plain.__name__, plain.__defaults__, tuple(given)
             )
             for name in _names(plain.__code__):
                 value = names.get(name)
-                if id(value) in twins or isinstance(value, _Kernel | types.FunctionType):
+                if exchangeable(value):
                     names[name] = twin(value)
+            for cell in given:
+                if exchangeable(cell.cell_contents):
+                    cell.cell_contents = twin(cell.cell_contents)
             return made
         return twins[id(old)]
+
+    def exchangeable(value: Any) -> bool:
+        return id(value) in twins or isinstance(value, _Kernel | types.FunctionType)
 
     return twin(function)
 
@@ -251,18 +265,18 @@ def _code(function: Callable[..., Any], examples: tuple[Any, ...]) -> Any:
 def _compile(function: F, **options: bool) -> F:
     if INTERPRETED:
         return function
-    source = inspect.getsourcefile(function) or ""
-    files = _files_of(function) | {source, __file__}
-    kept = Path(source).is_file()  # a function typed at a prompt has no file to cache beside
-    part = _dispatcher(function, files if kept else None, _PartCompiler, **options)
-    dispatcher = _dispatcher(function, files if kept else None, _WholeCompiler, **options)
+    if parts := [_name(part) for part in _given(function) if isinstance(part, _Kernel)]:
+        # It is kept, and linked, by the names of what it was made of.
+        function.__qualname__ = "_of_".join([function.__name__, *parts])
+    # A function typed at a prompt has no file to cache beside.
+    kept = Path(inspect.getsourcefile(function) or "").is_file()
+    part = _dispatcher(function, kept, _PartCompiler, **options)
+    dispatcher = _dispatcher(function, kept, _WholeCompiler, **options)
     dispatcher.part = part
-    if kept:
-        _sources[id(dispatcher)] = files
     return cast(F, dispatcher)
 
 
-def _dispatcher(function: Any, files: frozenset[str] | None, how: Any, **options: bool) -> Any:
+def _dispatcher(function: Any, keep: bool, how: Any, **options: bool) -> Any:
     within = how is _PartCompiler
     dispatcher = _Kernel(
         py_func=function,
@@ -274,21 +288,22 @@ def _dispatcher(function: Any, files: frozenset[str] | None, how: Any, **options
         },
         pipeline_class=how,
     )
-    if files is not None:
-        dispatcher.enable_caching()
-        kept: Any = cast(Any, dispatcher)._cache
+    if keep:
+        kept: Any = cast(Any, _Kept)(function)
+        cast(Any, dispatcher)._cache = kept
         if within:
             kept._impl = cast(Any, _PartsKept)(function)
         index: Any = _Index
         kept._cache_file = index(
             cache_path=kept._cache_path,
             filename_base=kept._impl.filename_base + (".part" if within else ""),
-            source_stamp=_stamp(files),
+            function=function,
         )
     return dispatcher
 
 
 _Base: Any = CPUDispatcher
+_dumps: Any = serialize.dumps
 _signature: Any = sigutils.normalize_signature
 
 
@@ -530,7 +545,34 @@ class _PartsKept(caching.CompileResultCacheImpl):
         )
 
 
+class _Kept(caching.FunctionCache):
+    def _index_key(self, sig: Any, generator: Any) -> Any:
+        """Return what a signature is found by; kernels that a kernel was given count by their names."""
+        function: Any = cast(Any, self)._py_func
+        given = [
+            _name(value) if isinstance(value, _Kernel) else value for value in _given(function)
+        ]
+        hashes = (
+            hashlib.sha256(part).hexdigest() for part in (function.__code__.co_code, _dumps(given))
+        )
+        return sig, generator.magic_tuple(), tuple(hashes)
+
+
 class _Index(caching.IndexDataCacheFile):
+    def __init__(self, cache_path: str, filename_base: str, function: Any) -> None:
+        super().__init__(cache_path, filename_base, None)  # type: ignore[no-untyped-call]
+        del self._source_stamp
+        self._function = function
+
+    @cached_property
+    def _source_stamp(self) -> str:
+        """Of all files involved, known once the kernels exist that this one calls, which it may precede."""
+        digest = hashlib.sha256()
+        for file in sorted(_files_of(self._function) | {__file__}):
+            status = os.stat(file)
+            digest.update(f"{file}:{status.st_mtime_ns}:{status.st_size};".encode())
+        return digest.hexdigest()
+
     def _load_index(self) -> Any:
         try:
             return super()._load_index()  # type: ignore[no-untyped-call]
@@ -538,23 +580,27 @@ class _Index(caching.IndexDataCacheFile):
             return {}
 
 
-def _files_of(function: Callable[..., Any]) -> frozenset[str]:
-    """Return the files of every kernel and module of this package that `function` names."""
-    files: frozenset[str] = frozenset()
-    for name in function.__code__.co_names:
-        value = function.__globals__.get(name)
-        if value is None:
-            continue
-        if id(value) in _sources:
-            files |= _sources[id(value)]
-        elif isinstance(value, types.ModuleType) and value.__name__.startswith("tacit."):
-            files |= {str(value.__file__)}
-    return files
+def _files_of(function: Callable[..., Any]) -> set[str]:
+    """Return the files of a kernel, and of every kernel and module of this package it depends on."""
+    files, seen, left = set(), {function}, [function]
+    while left:
+        each = left.pop()
+        files.add(inspect.getsourcefile(each) or "")
+        named = [each.__globals__.get(name) for name in each.__code__.co_names]
+        for value in named + _given(each):
+            if isinstance(value, _Kernel) and value.py_func not in seen:
+                seen.add(value.py_func)
+                left.append(value.py_func)
+            elif isinstance(value, types.ModuleType) and value.__name__.startswith("tacit."):
+                files.add(str(value.__file__))
+    return {file for file in files if Path(file).is_file()}
 
 
-def _stamp(files: frozenset[str]) -> str:
-    digest = hashlib.sha256()
-    for file in sorted(files):
-        status = os.stat(file)
-        digest.update(f"{file}:{status.st_mtime_ns}:{status.st_size};".encode())
-    return digest.hexdigest()
+def _given(function: Callable[..., Any]) -> list[Any]:
+    """Return what a function was given by the function that made it."""
+    return [cell.cell_contents for cell in cast(Any, function).__closure__ or ()]
+
+
+def _name(part: Any) -> str:
+    function = part.py_func
+    return f"{function.__module__}_{function.__qualname__}".replace(".", "_")

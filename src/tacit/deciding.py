@@ -67,7 +67,8 @@ class Decider(ABC):
 
     policy: AnyPolicy
     trust: str
-    """``local`` if devices report privately, ``central`` if they send the reward."""
+    """``local`` if devices report privately, ``central`` if they send the reward, ``shuffler`` if they
+    report privately and only what the learner publishes hides them as well as is stated."""
     n_options: int | None
     """How many options there are; None where they come with each decision."""
     n_people: int | None = None
@@ -81,7 +82,7 @@ class Decider(ABC):
     not_stored: str = ""
     """Why it cannot continue from a log; empty if it can."""
     releases: bool = False
-    """Whether it releases noised values, so that calls must be watched."""
+    """Whether it releases sums, so that calls must be watched and open sums never told twice."""
 
     @abstractmethod
     def choose(self, tape: Tape, t: int, query: Any) -> Choice:
@@ -107,6 +108,30 @@ class Decider(ABC):
     @abstractmethod
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Take in a reported value that `checked` let pass."""
+
+    @property
+    def still_open(self) -> tuple[str, ...]:
+        """What a running learner leaves open beside what the policy's guarantee says."""
+        return ()
+
+    def full(self, record: Any) -> bool:
+        """Return whether nothing more can be taken in about whom a decision is for."""
+        return False
+
+    def told(self, tape: Tape, n: int, record: Any) -> list[float]:
+        """Return what the latest call released with `n` draws of noise."""
+        log = tape.log
+        require(self.policy, "released values", f"at most {log.size}", n <= log.size, n)
+        values: list[float] = log[:n].tolist()
+        return values
+
+    def pack_release(self, record: Any) -> bytes:
+        """Return what a release made of the arrays, for `unpack_release`; all of them unless less will do."""
+        return self.pack()
+
+    def unpack_release(self, data: bytes, record: Any) -> None:
+        """Set the arrays to what they were after a release, without drawing anything."""
+        self.unpack(data)
 
     def estimates(self, tallies: Sequence[Sequence[float]]) -> list[Estimate | None] | None:
         """Return what is known of each option's mean reward from released values alone.

@@ -135,6 +135,11 @@ class Environment(ABC, Generic[Table, Trace]):
         A checkpoint is a number of rounds played. With `record`, every decision is kept too.
         """
 
+    @property
+    def population_kind(self) -> Callable[..., Population] | None:
+        """What makes a run whose agents are in pieces; None in settings without agents."""
+        return None
+
     def population(
         self,
         policy: AnyPolicy,
@@ -147,9 +152,21 @@ class Environment(ABC, Generic[Table, Trace]):
         record: bool = False,
     ) -> Population:
         """Return a run of `policy` whose agents are in pieces, for settings that have agents."""
-        raise ValueError(
-            f"{self.name}: expected no pieces, which are for populations of agents "
-            "(the settings diffusion and dynamics)"
+        kind = self.population_kind
+        if kind is None:
+            raise ValueError(
+                f"{self.name}: expected no pieces, which are for populations of agents "
+                "(the settings diffusion and dynamics)"
+            )
+        return kind(
+            policy,
+            self,
+            bounds,
+            seed=seed,
+            repetition=repetition,
+            horizon=horizon,
+            checkpoints=checkpoints,
+            record=record,
         )
 
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:

@@ -9,8 +9,14 @@ from hypothesis import strategies as st
 
 import tacit
 from oracles import changing as oracle
-from tacit.arms import GLRKLUCBCF, PIMEDCF, SWKLUCBCF, Riser, Rotating, Switching
-from tacit.arms.change_test import largest_ratio, new_history, remember
+from tacit.arms import BOCPDKLUCBCF, GLRKLUCBCF, PIMEDCF, SWKLUCBCF, Riser, Rotating, Switching
+from tacit.arms.change_test import (
+    largest_odds,
+    largest_ratio,
+    log_probability,
+    new_history,
+    remember,
+)
 from tacit.arms.corruption import corrupted
 from tacit.arms.p_imed_cf import RESTART
 from tacit.arms.tables import reward
@@ -55,9 +61,9 @@ def test_p_imed_cf_is_its_box(epsilon, seed, environment):
     assert restarts or (environment, seed) != (CHANGING, 0)
 
 
-def glr(environment, seed, T, epsilon, **changes):
+def glr(environment, seed, T, epsilon, kind=GLRKLUCBCF, **changes):
     """Return decisions and restarts of the policy and, with `changes`, of the oracle."""
-    policy, tape = GLRKLUCBCF(n_arms=3, horizon=T, epsilon=epsilon), seeded_tape(seed)
+    policy, tape = kind(n_arms=3, horizon=T, epsilon=epsilon), seeded_tape(seed)
     table, trace = environment.table(seed, 0, T), environment.trace(T, np.array([T]), record=True)
     state = policy.start(table)
     policy.play(state, table, seeded_tape(seed), trace, 0, T)
@@ -86,6 +92,40 @@ def test_glr_klucb_cf_is_its_algorithm(epsilon, seed, environment):
     assert restarts or environment is not CHANGING or epsilon is not None
 
 
+@pytest.mark.parametrize("epsilon", [None, 2.0])
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("environment", [CHANGING, RISER], ids=["switching", "riser"])
+def test_bocpd_klucb_cf_compares_forecasters(epsilon, seed, environment):
+    how = {"kind": BOCPDKLUCBCF, "changed": oracle.forecasters_say}
+    (decisions, restarts), expected = glr(environment, seed, 900, epsilon, **how)
+    assert decisions == expected[0]
+    assert restarts == len(expected[1])
+    if environment is CHANGING and epsilon is None:
+        assert restarts
+        how["changed"] = lambda buckets, n, T: oracle.forecasters_say(buckets, n, T / 1e6)
+        assert decisions != glr(environment, seed, 900, epsilon, **how)[1][0]
+
+
+def test_odds_are_a_product_of_predictions():
+    """Fractions too, which are integrated; and with no change they are seldom large."""
+    rng = np.random.default_rng(0)
+    for n, total in [(1, 0.0), (1, 1.0), (7, 3.0), (40, 40.0), (30, 12.25), (5, 4.5)]:
+        assert log_probability(n, total) == pytest.approx(oracle.laplace(n, total), abs=1e-4)
+    alarms = 0
+    for _ in range(2000):
+        bits = (rng.random(100) < rng.random()).astype(float)
+        history = new_history(1)
+        for bit in bits:
+            remember(history, 0, bit)
+        alarms += largest_odds(history, 0, 100, bits.sum()) > np.log(100 * 20.0)
+    # At most 1 in 20 by Markov's inequality: 5 standard errors above it is 0.074.
+    assert alarms / 2000 < 0.05 + 5 * np.sqrt(0.05 * 0.95 / 2000)
+    history = new_history(1)
+    for bit in [0.0] * 50 + [1.0] * 50:
+        remember(history, 0, bit)
+    assert largest_odds(history, 0, 100, 50.0) > np.log(100 * 20.0)
+
+
 @pytest.mark.parametrize("changes", [{"share": 0.2}, {"every": 9}])
 def test_the_algorithm_has_teeth(changes):
     (decisions, _), other = glr(CHANGING, 0, 900, None, **changes)
@@ -112,9 +152,9 @@ def test_memory_does_not_grow():
     assert sum(part.nbytes for part in parts) < 10_000
 
 
-@pytest.mark.parametrize("kind", [PIMEDCF, GLRKLUCBCF])
+@pytest.mark.parametrize("kind", [PIMEDCF, GLRKLUCBCF, BOCPDKLUCBCF])
 def test_feedback_from_before_a_restart_is_dropped(kind):
-    policy = kind(n_arms=2, **({"horizon": 1000} if kind is GLRKLUCBCF else {}))
+    policy = kind(n_arms=2, **({} if kind is PIMEDCF else {"horizon": 1000}))
     table = Switching(means=((0.9, 0.4), (0.2, 0.1))).table(0, 0, 1000)
     state, tape = policy.start(), seeded_tape(0)
     rounds = []
@@ -128,10 +168,10 @@ def test_feedback_from_before_a_restart_is_dropped(kind):
     assert (state.counts == before).all()
 
 
-@pytest.mark.parametrize("kind", [PIMEDCF, GLRKLUCBCF])
+@pytest.mark.parametrize("kind", [PIMEDCF, GLRKLUCBCF, BOCPDKLUCBCF])
 def test_late_feedback_delays_and_does_no_more(kind):
     T, delay = 6000, 25
-    policy = kind(n_arms=2, **({"horizon": T} if kind is GLRKLUCBCF else {}))
+    policy = kind(n_arms=2, **({} if kind is PIMEDCF else {"horizon": T}))
     table, tape = Rotating(n_arms=2, segments=2).table(0, 0, T), seeded_tape(0)
     state, waiting, wrong = policy.start(), [], 0
     for t in range(T):

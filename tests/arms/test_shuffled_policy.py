@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import shutil
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tacit.arms import KLUCBCF, Bernoulli, Recorded, ShuffledKLUCBCF, edit_rewar
 from tacit.arms.tables import reward
 from tacit.compiled import INTERPRETED
 from tacit.privacy.mechanisms import flipped_bit
+from tacit.serving import StoreError
 from tacit.tapes import CHOICE, NOISE, ROUNDING, recorded_tape, seeded_tape, uniform
 
 
@@ -99,14 +101,131 @@ def test_everything_seen_is_as_private_as_stated():
     assert worst(half) > 0.05
 
 
-def test_it_says_whom_to_trust_and_is_no_service():
+def test_it_says_whom_to_trust():
     policy = ShuffledKLUCBCF(n_arms=2, epsilon=0.5, block=300)
     short, long = policy.guarantee(100), policy.guarantee(100_000)
     assert (short.epsilon, short.delta, short.trust) == (0.5, 1e-6, "shuffler")
     assert "local epsilon of 1.64 only" in short.sentence()
-    assert "local epsilon of 4.68 only" in long.sentence()
-    with pytest.raises(ValueError, match=r"^ShuffledKLUCBCF: expected a simulation"):
-        tacit.Learner(policy)
+    # 83,309 reports fill 23 blocks; the shuffler sees those of the open one, of 20,828, as well.
+    opened = policy.shuffler.bits(20_828).epsilon
+    assert f"{opened:.3g}" == "5.37"
+    assert policy.shuffler.bits(16_662).epsilon < 4.7
+    assert f"local epsilon of {opened:.3g} only" in long.sentence()
+
+
+def bits_of(learner, n, report=None):
+    made = learner.decide_many([{}] * n)
+    for each in made:
+        assert each.instructions["trust"] == "local"
+        learner.learn(report or each.device.report(1.0))
+    return made
+
+
+def test_a_learner_tells_its_policy_full_blocks_only(tmp_path):
+    policy = ShuffledKLUCBCF(n_arms=2, epsilon=1.0, delta=0.01, block=4)
+    with tacit.Learner(policy, store=tmp_path / "x.db") as learner:
+        assert learner.trust == "shuffler"
+        bits_of(learner, 3)
+        state = learner._core.decider.state
+        assert (state.open_counts.tolist(), state.counts.tolist()) == ([3, 0], [0, 0])
+        assert learner.counts["releases"] == 0
+        bits_of(learner, 1)
+        assert (state.open_counts.tolist(), state.counts.tolist()) == ([0, 0], [4, 0])
+        (told,) = (e for e in learner._experiment._store.events("learner", 0) if e.state)
+        assert told.body["released"] == [state.ones[0]]
+        learner._experiment.verify()
+
+
+def test_what_a_learner_says_holds_against_whoever_sees_reports():
+    policy = ShuffledKLUCBCF(n_arms=2, epsilon=0.5, block=300)
+    learner = tacit.Learner(policy)
+    asked = learner.decide().device.epsilon
+    assert asked <= policy.shuffler.bits(300).epsilon < asked * (1 + 1e-9)
+    said = learner.guarantee(100_000)
+    assert (said.epsilon, said.delta, said.trust) == (0.5, 1e-6, "shuffler")
+    assert f"the local epsilon of its bit only, up to {asked:.3g} so far" in said.sentence()
+    assert "reads the learner's memory, store or backups" in said.sentence()
+    with pytest.raises(ValueError, match="only where delta is 0"):
+        tacit.Learner(policy, budget={"day": 1.0})
+
+
+def test_late_bits_enter_the_next_block_as_they_were_flipped():
+    """What they are worth is known: an estimate of all told bits is within 5 standard errors."""
+    policy = ShuffledKLUCBCF(n_arms=1, epsilon=1.0, delta=0.01, block=40)
+    learner, rng = tacit.Learner(policy), np.random.default_rng(1)
+    rule, state = policy.rule, learner._core.decider.state
+    assert len(set(rule.keeps[:16].tolist())) > 2
+    late, asked = [], []
+    for t in range(3000):
+        decision = learner.decide()
+        report = decision.device.report(float(rng.random() < 0.3))
+        if t % 3 == 0:
+            late.append(report)
+            continue
+        learner.learn(report)
+        asked.append(decision._open.record[0])
+        if t % 300 == 299:
+            learner.learn(late)
+            late = []
+    n = int(state.counts[0])
+    assert n > 2000
+    slope = state.ends[0, 1] - state.ends[0, 0]
+    in_order = float(np.repeat(rule.keeps[: state.blocks[0]], rule.sizes[: state.blocks[0]]).mean())
+    assert slope < 2 * in_order - 1 - 1e-3  # late ones were flipped more
+    error = math.sqrt(0.25 / n) / slope
+    assert abs((state.ones[0] / n - state.ends[0, 0]) / slope - 0.3) < 5 * error
+
+
+def exact_delta(keeps, k, epsilon):
+    """Return delta of the number of ones: bits kept with these chances, the first one protected."""
+
+    def law(first):
+        masses = np.ones(1)
+        for i, keep in enumerate(keeps):
+            one = (first if i == 0 else i <= k) == 1
+            p = keep if one else 1 - keep
+            masses = np.convolve(masses, [1 - p, p])
+        return masses
+
+    zero, one = law(0), law(1)
+    return max(
+        float(np.maximum(a - math.exp(epsilon) * b, 0).sum()) for a, b in ((zero, one), (one, zero))
+    )
+
+
+def test_a_block_with_bits_that_are_flipped_more_hides_no_less():
+    """Every number of ones among the others, every place of the early ones; flipped less, it fails."""
+    policy = ShuffledKLUCBCF(n_arms=1, epsilon=0.7, delta=0.05, block=6)
+    keep, early = (policy.shuffler.bits(size).keep for size in (12, 6))
+    assert early < keep
+
+    def worst(other):
+        return max(
+            exact_delta([other if i in where else keep for i in range(12)], k, 0.7)
+            for k in range(12)
+            for where in ({0}, {1}, {11}, {0, 11}, set(range(6)), set(range(6, 12)), set(range(12)))
+        )
+
+    assert worst(early) <= 0.05
+    assert worst((1 + keep) / 2) > 0.05
+
+
+def test_an_old_copy_tells_no_bit_twice(tmp_path):
+    policy = ShuffledKLUCBCF(n_arms=1, epsilon=1.0, delta=0.01, block=4)
+    store, copy = tmp_path / "x.db", tmp_path / "copy"
+    with tacit.Learner(policy, store=store) as learner:
+        bits_of(learner, 3)
+    shutil.copy(store, copy)
+    with tacit.Learner(policy, store=store) as learner:
+        bits_of(learner, 1)
+        assert learner.counts["releases"] == 1
+    shutil.copy(copy, store)
+    with pytest.raises(StoreError, match="old copy"):
+        tacit.Learner(policy, store=store)
+    with tacit.Learner(policy, store=store, restored=True) as learner:
+        assert learner._core.decider.state.open_counts.tolist() == [0]
+        bits_of(learner, 3)
+        assert learner.counts["releases"] == 0
 
 
 @pytest.mark.skipif(INTERPRETED, reason="long runs need compiled kernels")

@@ -8,8 +8,27 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of, half_tape, play
-from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli, ShuffledKLUCBCF, Uniform, edit_rewards
+from battery.cases import (
+    FAINT,
+    Audited,
+    Case,
+    Setting,
+    Silent,
+    fields_of,
+    half_tape,
+    less_private,
+    play,
+)
+from tacit.arms import (
+    KLUCB,
+    SWKLUCBCF,
+    Bernoulli,
+    CorruptionSchedule,
+    ShuffledKLUCBCF,
+    TimedKLUCBCF,
+    Uniform,
+    edit_rewards,
+)
 from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
 from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.growing_policy import BlockPolicy, GraphBlockPolicy
@@ -72,6 +91,9 @@ class ArmsSetting(Setting):
             return [{"epsilon": 1.0, "delta": 0.01, "block": 4}]
         if kind is SWKLUCBCF:
             return [{"window": 40}, {"window": 400, "epsilon": 2.0}]
+        if kind is TimedKLUCBCF:
+            changing = CorruptionSchedule.of_epsilons((2.0, 0.5), starts=(0, 3))
+            return [{}, {"epsilon": 2.0, "variant": "published"}, {"schedule": changing}]
         sets = [{}] if optional(kind) or "epsilon" not in fields else []
         if "epsilon" in fields:
             sets.append({"epsilon": 2.0})
@@ -149,7 +171,7 @@ class ArmsSetting(Setting):
             yield Silent(environment, mute, plain, seeded_tape(3), seeded_tape(3))
 
     def audited(self, case: Case) -> Iterator[Audited]:
-        if "epsilon" not in case.parameters:
+        if not {"epsilon", "schedule"} & case.parameters.keys():
             return
         environment, phases = self.easy(case.kind), issubclass(case.kind, PrivateElimination)
         if case.kind.name == "gapu" and "unit" in case.parameters:
@@ -165,7 +187,7 @@ class ArmsSetting(Setting):
             left=edit_rewards(table, [(t, a, 0.0) for a in arms]),
             right=edit_rewards(table, [(t, a, 1.0) for a in arms]),
             policy=policy,
-            half_noise=case.build(environment, rounds, epsilon=2 * case.parameters["epsilon"]),
+            half_noise=less_private(policy),
             rounds=rounds,
             released=3 if phases else rounds,
             seen=slice(2) if phases else slice(None),

@@ -176,5 +176,21 @@ def half_tape(horizon: int, draws: int) -> Tape:
     return recorded_tape(dict.fromkeys((CHOICE, ROUNDING, NOISE, RADIUS), halves))
 
 
+def less_private(policy: Any) -> Any:
+    """Return the same policy with twice the epsilon, the noise of a twin that cheats."""
+    hidden = getattr(policy, "privacy", None)
+    if hidden is not None:
+        loose = dataclasses.replace(hidden, epsilon=2 * hidden.epsilon)
+        return dataclasses.replace(policy, privacy=loose, epsilon=None)
+    schedule = getattr(policy, "schedule", None)
+    if schedule is not None:
+        each = [
+            2 * corruption.release(policy.n_arms).epsilon for corruption in schedule.corruptions
+        ]
+        loose = type(schedule).of_epsilons(each, starts=schedule.starts)
+        return dataclasses.replace(policy, schedule=loose)
+    return dataclasses.replace(policy, epsilon=2 * policy.epsilon)
+
+
 def fields_of(kind: type[Any]) -> list[str]:
     return [f.name for f in dataclasses.fields(kind) if f.init]

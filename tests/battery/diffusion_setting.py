@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of
-from tacit.diffusion import ChangingTruth, DiffusionBandit
+from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of, half_tape
+from tacit.diffusion import BatchedTsallis, ChangingTruth, DiffusionBandit
 from tacit.policy import Environment, Policy
 from tacit.tapes import seeded_tape
 
@@ -29,6 +29,17 @@ def muted(policy: Any) -> Any:
     return Muted(**{name: getattr(policy, name) for name in fields_of(kind)})
 
 
+def of_size(policy: BatchedTsallis, size: float) -> BatchedTsallis:
+    """Return the same policy, told that its noisy means are of another size."""
+
+    class Told(BatchedTsallis):
+        @property
+        def rule(self) -> Any:
+            return super().rule._replace(size=size)
+
+    return Told(**{name: getattr(policy, name) for name in fields_of(BatchedTsallis)})
+
+
 class DiffusionSetting(Setting):
     name = "diffusion"
 
@@ -43,6 +54,8 @@ class DiffusionSetting(Setting):
             return [{"rates": rates} for rates in ("constant", "theory", "adaptive")]
         if "epsilon" not in fields_of(kind):
             return [{}]
+        if "variant" not in fields_of(kind):
+            return [{"epsilon": None}, {"epsilon": 1.0}, {"epsilon": 1.0, "block": 3}]
         return [
             {"epsilon": 1.0, "variant": "published"},
             {"epsilon": 1.0, "variant": "corrected"},
@@ -77,7 +90,7 @@ class DiffusionSetting(Setting):
         return bool(share < 0.5)
 
     def noise_draws(self, case: Case, policy: Any, environment: Environment, horizon: int) -> int:
-        if "epsilon" not in case.parameters:
+        if case.parameters.get("epsilon") is None:
             return 0
         B, N = policy.rounds_per_report, environment.n_agents
         draws = N * (horizon // B)
@@ -86,6 +99,11 @@ class DiffusionSetting(Setting):
         return draws
 
     def silent(self, case: Case) -> Iterator[Silent]:
+        if case.kind is BatchedTsallis and case.parameters == {"epsilon": 1.0}:
+            environment = self.easy(case.kind)
+            mute, plain = (case.build(environment, 60, epsilon=epsilon) for epsilon in (1.0, None))
+            tapes = half_tape(60, 8), half_tape(60, 8)
+            yield Silent(environment, of_size(mute, 1.0), plain, *tapes)
         # The published boxes scale losses even without noise: no plain policy is their twin.
         if case.parameters.get("variant") == "corrected" and "mechanism" not in case.parameters:
             environment = self.easy(case.kind)

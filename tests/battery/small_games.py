@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from battery.cases import Case, cases
+from battery.cases import Case, cases, less_private
 from tacit.battery import play
 from tacit.diffusion import ChangingTruth
 from tacit.dynamics import SocialOptions
@@ -69,15 +69,6 @@ class Game:
             decisions=self.horizon < LONG,
             **terms,
         )
-
-
-def less_private(policy: Any) -> Any:
-    """Return the same policy with twice the epsilon, the noise of a twin that cheats."""
-    hidden = getattr(policy, "privacy", None)
-    if hidden is not None:
-        loose = dataclasses.replace(hidden, epsilon=2 * hidden.epsilon)
-        return dataclasses.replace(policy, privacy=loose, epsilon=None)
-    return dataclasses.replace(policy, epsilon=2 * policy.epsilon)
 
 
 def private_cases() -> list[Case]:

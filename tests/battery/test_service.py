@@ -9,15 +9,14 @@ import tacit
 from battery.arms_setting import MEANS
 from battery.cases import assert_same, cases, play
 from tacit.arms import KLUCBCF, Bernoulli
-from tacit.arms.policy import ArmsPolicy
 from tacit.arms.tables import reward
+from tacit.privacy.mechanisms import flipped_bit
 from tacit.state import load, save
-from tacit.tapes import seeded_tape
+from tacit.tapes import NOISE, seeded_tape
+from tacit.users import NoisySums, Published
 from tacit.users import tables as users
 
-STEPS = [case for case in cases() if hasattr(case.kind, "learn")]
-# Who needs somebody between devices and learner refuses to be one.
-CASES = [case for case in STEPS if case.kind.decider is ArmsPolicy.decider]
+CASES = [case for case in cases() if hasattr(case.kind, "learn")]
 LOCAL = [
     case
     for case in CASES
@@ -25,7 +24,6 @@ LOCAL = [
 ]
 USERS = [case for case in cases() if case.kind.setting == "users"]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-every_step = pytest.mark.parametrize("case", STEPS, ids=lambda case: case.name)
 every_local_case = pytest.mark.parametrize("case", LOCAL, ids=lambda case: case.name)
 every_users_case = pytest.mark.parametrize("case", USERS, ids=lambda case: case.name)
 
@@ -38,12 +36,12 @@ def served(case, horizon=None):
 
 def test_there_are_cases():
     assert len(CASES) >= 7
-    assert len(STEPS) == len(CASES) + 1
+    assert any(case.easy()[1].guarantee(1).trust == "shuffler" for case in CASES)
     assert len(LOCAL) >= 2
     assert len(USERS) >= 9
 
 
-@every_step
+@every_case
 def test_one_step_at_a_time_equals_play(case):
     environment, policy = served(case)
     whole = play(policy, environment, case.rounds, seed=5)
@@ -78,11 +76,18 @@ def test_a_learner_equals_play(case):
         value = float(reward(table, t, whole.trace.decisions[t]))
         if learner.trust == "local":
             value = int(whole.tape.log[t])
+        elif learner.trust == "shuffler":
+            arm, rule = whole.trace.decisions[t], policy.rule
+            told = learner._core.decider.state.blocks[arm]
+            keep = rule.keeps[min(told, len(rule.keeps) - 1)]
+            value = flipped_bit(whole.tape, t, arm, NOISE, value, keep)
         learner.learn({"v": 1, "id": decision.id, "value": value})
         draws = learner.counts["releases"]
     if learner.trust == "local":
         assert whole.tape.reads[1] == rounds
         assert draws == 0
+    elif learner.trust == "shuffler":
+        assert draws == whole.state.blocks.sum() > 3
     else:
         assert draws == whole.tape.reads[1]
     assert_same(learner._core.decider.state, whole.state)
@@ -103,7 +108,7 @@ def test_a_restored_learner_continues_the_same(case, tmp_path):
             options[restart].append(waiting[-1][1].option)
             if t % 3 == 2:
                 values = [reward(table, t, int(d.option)) for t, d in waiting]
-                local = learner.trust == "local"
+                local = learner.trust != "central"
                 learner.learn(
                     [
                         {"v": 1, "id": d.id, "value": int(v > 0.5) if local else float(v)}
@@ -242,6 +247,63 @@ def test_users_served_one_by_one_equal_play(case):
     assert slots == whole.trace.decisions.tolist()
     assert_same(learned(state), learned(whole.state))
     assert tape.reads.tolist() == whole.tape.reads.tolist()
+
+
+def joined(policy, table):
+    """Return who is joined to whom, as a learner is given it."""
+    if not policy.joined_by:
+        return {}
+    return {policy.joined_by: users.matrix_of(getattr(table, policy.joined_by))}
+
+
+def kept_by_devices(policy):
+    """Return whether devices would have to keep sums, which a learner refuses."""
+    return (
+        isinstance(policy.protection, NoisySums | Published) and policy.protection.trust == "local"
+    )
+
+
+@every_users_case
+def test_a_learner_serves_users(case):
+    """One whose server is trusted is the simulation, to the last bit."""
+    environment, policy = case.easy()
+    table, rounds = environment.table(5, 0, case.rounds), case.rounds
+    given = joined(policy, table)
+    if kept_by_devices(policy):
+        with pytest.raises(ValueError, match="a device would have to keep its rewards"):
+            tacit.Learner(policy, seed=5, **given)
+        return
+    learner, shown, slots = tacit.Learner(policy, seed=5, **given), np.empty(4, np.int64), []
+    for t in range(rounds):
+        user = users.arrive(table, t, shown)
+        decision = learner.decide(person=str(user), contexts=table.features[shown])
+        slots.append(decision.option)
+        value = users.reward(table, t, user, decision.option, shown[decision.option])
+        learner.learn(decision.device.report(float(value)))
+    assert learner.counts["learned"] == rounds
+    if learner.trust == "central" and policy.protection is not None:  # else nothing is clipped
+        whole = play(policy, environment, rounds, seed=5)
+        assert slots == whole.trace.decisions.tolist()
+        assert_same(learned(learner._core.decider.state), learned(whole.state))
+
+
+@every_users_case
+def test_a_stored_learner_of_users_is_the_fold_of_its_log(case, tmp_path):
+    environment, policy = case.easy()
+    table = environment.table(5, 0, case.rounds)
+    if not policy.secure or kept_by_devices(policy):
+        return
+    given, shown = joined(policy, table), np.empty(4, np.int64)
+    with tacit.Learner(policy, store=tmp_path / "x.db", **given) as learner:
+        for t in range(case.rounds):
+            user = users.arrive(table, t, shown)
+            decision = learner.decide(person=str(user), contexts=table.features[shown])
+            value = users.reward(table, t, user, decision.option, shown[decision.option])
+            learner.learn(decision.device.report(float(value)))
+        learner._experiment.verify()
+        before = learner._core.snapshot()
+    with tacit.Learner(policy, store=tmp_path / "x.db", **given) as learner:
+        assert learner._core.snapshot() == before
 
 
 @every_users_case

@@ -11,6 +11,7 @@ import pytest
 from oracles import diffusion as oracle
 from tacit.diffusion import (
     THREE_AGENTS,
+    BatchedTsallis,
     ChangingTruth,
     DiffusionBandit,
     DiffusionLearning,
@@ -38,6 +39,8 @@ POLICIES = {
     ),
     "2 corrected": SpyPrivateDiffusion(n_states=M, epsilon=1.5, signal_epsilon=0.8),
     "2 corrected, block": SpyPrivateDiffusion(n_states=M, epsilon=0.5, block=7),
+    "batched": BatchedTsallis(n_states=M, epsilon=0.3),
+    "batched, open": BatchedTsallis(n_states=M, epsilon=None),
 }
 EXPECTED = {
     "3": {"eta": 0.1},
@@ -50,6 +53,8 @@ EXPECTED = {
     "1 corrected, Laplace": {"epsilon": 0.5, "block": 4, "laplace": True},
     "2 corrected": {"epsilon": 1.5, "signal_epsilon": 0.8},
     "2 corrected, block": {"epsilon": 0.5, "signal_epsilon": 0.5, "block": 7},
+    "batched": {"epsilon": 0.3, "block": 4},
+    "batched, open": {"epsilon": None, "block": 1},
 }
 
 
@@ -85,24 +90,42 @@ def by_purpose(tape, N):
     )
 
 
-def recorded_world(data):
+def recorded_world(data, signal_std=1.3):
     return RecordedTruth(
         states=data["states"],
         n_states=M,
         signals=data["signals"],
         losses=data["losses"],
         network=data["A"],
-        signal_std=1.3,
+        signal_std=signal_std,
     )
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_kernel_equals_oracle(name, data):
-    trace = run(POLICIES[name], recorded_world(data), by_purpose(data["tape"], 6), 60)
+DEVIATIONS = {
+    "alike": 1.3,
+    "by agent": np.linspace(0.4, 2.5, 6),
+    "by agent and round": np.random.default_rng(5).uniform(0.3, 3.0, (60, 6)),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "spread"),
+    [(name, "alike") for name in POLICIES]
+    + [
+        (name, spread)
+        for name in ("learning", "3", "2 corrected")
+        for spread in ("by agent", "by agent and round")
+    ],
+)
+def test_kernel_equals_oracle(name, spread, data):
+    sigma = DEVIATIONS[spread]
+    trace = run(POLICIES[name], recorded_world(data, sigma), by_purpose(data["tape"], 6), 60)
     if name == "learning":
-        beliefs, choices = oracle.learning(data["A"], data["signals"], M, 1.3)
+        beliefs, choices = oracle.learning(data["A"], data["signals"], M, sigma)
+    elif name.startswith("batched"):
+        beliefs, choices = oracle.batched(data["losses"], data["tape"], **EXPECTED[name])
     else:
-        settings = {"gamma": 0.1, "sigma": 1.3} | EXPECTED[name]
+        settings = {"gamma": 0.1, "sigma": sigma} | EXPECTED[name]
         algorithm = oracle.bandit if "eta" in settings else oracle.sound
         beliefs, choices = algorithm(
             data["A"], data["signals"], data["losses"], data["tape"], **settings
@@ -147,6 +170,8 @@ def test_one_agent_one_state_one_round(name):
         ("1 corrected, block", 3 * 16),
         ("2 corrected", 3 * 50 * 2),
         ("2 corrected, block", 3 * (7 + 8)),
+        ("batched", 3 * 12),
+        ("batched, open", 0),
     ],
 )
 def test_every_release_is_counted(name, reads):
@@ -172,6 +197,9 @@ def test_measures_follow_their_definitions(data):
     np.testing.assert_allclose(trace.choice_loss, suffered.sum(axis=(0, 2)))
     named = suffered[:, :, 0].cumsum(axis=0)
     np.testing.assert_allclose(trace.measures[:, 5], (named - least).mean(axis=1))
+    after = (trace.beliefs * losses).sum(axis=2).cumsum(axis=0)  # eq. 10 as it is printed
+    np.testing.assert_allclose(trace.measures[:, 6], (after - least).mean(axis=1))
+    assert np.abs(trace.measures[:, 6] - trace.measures[:, 0]).max() > 1e-3
 
 
 def test_convergence_is_when_all_agents_are_certain_of_one_state():

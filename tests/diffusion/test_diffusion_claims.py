@@ -13,11 +13,14 @@ import pytest
 
 import tacit
 from tacit.diffusion import (
+    BatchedTsallis,
     ChangingTruth,
     DiffusionBandit,
     OutsiderPrivateDiffusion,
     SpyPrivateDiffusion,
+    regret_bounds,
 )
+from tacit.networks import star
 
 RUNS = 400
 THIRD = DiffusionBandit(n_states=5)
@@ -121,3 +124,40 @@ def test_theory_rates_need_the_independence_number():
     result = tacit.simulate(policy, environment, horizon=500, repetitions=50)
     assert np.isfinite(result.final("regret")).all()
     assert result.band("regret").high[-1] < 100
+
+
+def test_bounds_of_the_paper_on_a_network():
+    """Eqs. 18 to 20 and 26 worked out by hand for a star: alpha = 11, the largest own weight 1/2."""
+    world = ChangingTruth(network=star(12))
+    found = regret_bounds(world, horizon=5000, epsilon=2.0, base=300.0)
+    order, noise = math.sqrt(11 * 5000 * math.log(5)), math.sqrt(32 * 5000) / 2
+    b = math.log(5000) / 2
+    assert found.base_order == pytest.approx(order)
+    assert found.outsiders == pytest.approx(2 * b * order / 0.5 + 10 + noise)
+    assert found.spies == pytest.approx(2 * b * order + 20 + 2 * noise)
+    assert found.wrapped == pytest.approx(2 * b / 0.5 * 300 + 2 * 5 + noise)
+    eta = math.sqrt(math.log(5) / 55_000)
+    steps = 88 * eta * 5000 * math.log(100 / (11 * 88 * eta))
+    assert found.base == pytest.approx(steps + math.log(5) / eta)
+    with pytest.raises(ValueError, match="regret_bounds: expected epsilon > 0, got 0"):
+        regret_bounds(world, horizon=10, epsilon=0)
+
+
+def test_batches_lose_no_more_than_their_bound():
+    """On losses that are hard to tell apart, at three levels; with a hundredth of the bound it fails."""
+    for epsilon in (0.1, 1.0, None):
+        policy = BatchedTsallis(n_states=5, epsilon=epsilon)
+        result = tacit.simulate(
+            policy, ChangingTruth(dominance=0.4), horizon=3000, repetitions=4, seed=2
+        )
+        bound = policy.regret_bound(3000)
+        assert bound / 100 < result.final("regret").mean() < bound
+
+
+def test_a_batch_hides_each_loss_and_says_what_a_history_costs():
+    policy = BatchedTsallis(n_states=5, epsilon=0.25)
+    assert policy.rounds_per_report == 4
+    assert policy.guarantee(100).epsilon == 0.25
+    assert policy.history_guarantee(100).epsilon == pytest.approx(25 * 4 * 0.25)
+    assert not BatchedTsallis(n_states=5, epsilon=None).guarantee(100).private
+    assert policy.secure

@@ -18,6 +18,7 @@ from tacit.diffusion import (
 )
 from tacit.diffusion.tables import loss_at, signal_at, truth_at
 from tacit.networks import Combination, Graph, ring
+from tacit.registry import build_named, environment_named
 from tacit.tapes import seeded_tape
 
 T = 4000
@@ -61,6 +62,35 @@ def test_signals_scatter_around_the_truth():
     assert abs(signals.mean() - 3) < 5 * error
     assert not abs(signals.mean() - 3.2) < 5 * error
     assert abs(signals.std() - 2) < 5 * error
+
+
+def test_signals_scatter_as_told_by_agent_and_by_round():
+    of_agent = ChangingTruth(signal_std=[0.5, 1.0, 3.0])
+    table = of_agent.table(1, 0, T)
+    error = 1 / math.sqrt(2 * T)
+    for k, told in enumerate((0.5, 1.0, 3.0)):
+        found = np.std([signal_at(table, t, k, 3) for t in range(T)])
+        assert abs(found / told - 1) < 5 * error
+    piece, _ = of_agent.piece(1, 0, T, 1, 3)
+    assert [signal_at(piece, 7, k, 3) for k in (0, 1)] == [
+        signal_at(table, 7, k, 3) for k in (1, 2)
+    ]
+    rows = np.ones((20, 3))
+    rows[4, 1] = 1e-9
+    by_round = ChangingTruth(signal_std=rows)
+    table = by_round.table(1, 0, 20)
+    assert abs(signal_at(table, 4, 1, 3) - 3) < 1e-7 < abs(signal_at(table, 4, 2, 3) - 3)
+    assert by_round == ChangingTruth(signal_std=rows.tolist())
+    assert hash(by_round) == hash(ChangingTruth(signal_std=rows))
+    with pytest.raises(
+        ValueError, match="expected horizon <= 20, the rounds of signal_std, got 21"
+    ):
+        by_round.table(1, 0, 21)
+
+
+def test_a_written_world_may_have_a_deviation_for_each_agent():
+    world = build_named("changing-truth:signal_std=[1, 2.5, 3]", environment_named)
+    assert world.signal_std == (1.0, 2.5, 3.0)
 
 
 def test_losses():
@@ -187,6 +217,9 @@ def test_groups_converge_to_their_own_truths():
         ({"losses": "hinge"}, "got 'hinge'"),
         ({"groups": (0, 2, 0)}, "without gaps"),
         ({"signal_std": 0.0}, "expected signal_std > 0"),
+        ({"signal_std": [1.0, 2.0]}, "a number, 3 numbers, or 3 numbers for each round"),
+        ({"signal_std": [[1.0, 2.0, 3.0], [1.0]]}, "a number, 3 numbers"),
+        ({"signal_std": [[1.0, 2.0, -3.0]]}, "expected signal_std > 0 and finite"),
         ({"threshold": 1.0}, "expected threshold"),
         ({"switches": -1}, "expected switches >= 0"),
         ({"connectivity": "some"}, "one of strong, weak"),

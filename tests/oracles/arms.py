@@ -143,6 +143,52 @@ def sw_klucb_cf(
     return [arm for arm, _ in history]
 
 
+def timed_klucb_cf(
+    K: int,
+    T: int,
+    reward: Reward,
+    draw: Draw,
+    *,
+    response: Callable[[int, int], tuple[float, float]],
+    window: int | None = None,
+    current: bool = False,
+) -> list[int]:
+    """Paper 003, Algorithm 1, where `response` gives p00 and p11 of a round and an arm.
+
+    The mean feedback of an arm of mean q is the average of g_s(q) over the rounds s it was heard in;
+    where g_s falls, the bit and the function are turned over. With `current` all feedback is read by
+    the function of the present round instead.
+    """
+    history: list[tuple[int, float, Function]] = []
+    for t in range(T):
+        if t < K:
+            arm = t
+        else:
+            recent = history if window is None else history[-window:]
+            f = exploration_bonus(t if window is None else min(t, window))
+            index = []
+            for a in range(K):
+                heard = [(x, g) for arm, x, g in recent if arm == a]
+                functions = (
+                    [corruption_function(*response(t, a))] if current else [g for _, g in heard]
+                )
+                index.append(kl_index([x for x, _ in heard], _average(functions), f))
+            ties = [a for a in range(K) if index[a] == max(index)]
+            ties.sort(key=lambda a: a != history[-1][0])
+            arm = ties[int(draw(t, 0, "choice") * len(ties))]
+        p00, p11 = response(t, arm)
+        x = corrupt(reward(t, arm), p00, p11, draw, t, arm)
+        g = corruption_function(p00, p11)
+        if p00 + p11 < 1 and not current:
+            x, g = 1 - x, corruption_function(1 - p00, 1 - p11)
+        history.append((arm, x, g))
+    return [arm for arm, _, _ in history]
+
+
+def _average(functions: list[Function]) -> Function:
+    return lambda q: sum(g(q) for g in functions) / len(functions)
+
+
 def exp3(K: int, T: int, reward: Reward, draw: Draw, exploration_prob: float) -> list[int]:
     """Auer, Cesa-Bianchi, Freund and Schapire (2002), Fig. 1."""
     gamma, weights, arms = exploration_prob, [1.0] * K, []

@@ -107,11 +107,47 @@ def p_imed_cf(K, T, reward, bit, p=1.0, k0=0.1, c1=0.5, c2=3.0):
     return decisions, restarts
 
 
-def glr_klucb(K, T, reward, bit, draw, g=lambda q: q, share=0.1, every=10):
+def likelihood_says(buckets, n, T):
+    """Besson et al. (2022): the ratio exceeds its threshold at delta = 1 / sqrt(T)."""
+    return largest_ratio(buckets) > math.log(3 * n * math.sqrt(n) * math.sqrt(T))
+
+
+def laplace(n, ones):
+    """The log of the product of Laplace's predictions (ones so far + 1) / (values so far + 2).
+
+    The order of the values does not matter: here all ones come first. Parts of a one come between.
+    """
+    whole = math.floor(ones)
+    total = sum(math.log((i + 1) / (i + 2)) for i in range(whole))
+    if ones > whole:  # a fraction: the integral of p^ones (1 - p)^(n - ones), by Simpson's rule
+        steps = 4000
+        area = 0.0
+        for i in range(1, steps):
+            p = i / steps
+            area += (4 if i % 2 else 2) * math.exp(ones * math.log(p) + (n - ones) * math.log1p(-p))
+        return math.log(area / (3 * steps))
+    return total + sum(math.log((i + 1) / (whole + i + 2)) for i in range(n - whole))
+
+
+def forecasters_say(buckets, n, T):
+    """Alami et al. (2020): a forecaster that began at a kept split is likelier than the first one.
+
+    Its prior odds are 1 / (n sqrt(T)).
+    """
+    whole = sum(s for _, s in buckets)
+    late, late_sum, best = 0, 0.0, -math.inf
+    for size, value in buckets[:-1]:
+        late, late_sum = late + size, late_sum + value
+        odds = laplace(n - late, whole - late_sum) + laplace(late, late_sum) - laplace(n, whole)
+        best = max(best, odds)
+    return best > math.log(n) + 0.5 * math.log(T)
+
+
+def glr_klucb(K, T, reward, bit, draw, g=lambda q: q, share=0.1, every=10, changed=likelihood_says):
     """Besson et al. (2022), Algorithm 1 with global restarts, on feedback whose mean is g(mean).
 
-    delta = 1 / sqrt(T), the explored share after k restarts 0.1 sqrt((k + 1) K ln T / T); the test is
-    made at every tenth value of an arm. Ties are drawn from a list that begins with the latest arm.
+    The explored share after k restarts is 0.1 sqrt((k + 1) K ln T / T); the test `changed` is made at
+    every tenth value of an arm. Ties are drawn from a list that begins with the latest arm.
     """
     tau, restarts, seen, buckets = 0, [], [[] for _ in range(K)], [[] for _ in range(K)]
     decisions = []
@@ -131,8 +167,7 @@ def glr_klucb(K, T, reward, bit, draw, g=lambda q: q, share=0.1, every=10):
         seen[arm].append(x)
         insert(buckets[arm], x)
         n = len(seen[arm])
-        threshold = math.log(3 * n * math.sqrt(n) * math.sqrt(T))
-        if n % every == 0 and largest_ratio(buckets[arm]) > threshold:
+        if n % every == 0 and changed(buckets[arm], n, T):
             seen, buckets = [[] for _ in range(K)], [[] for _ in range(K)]
             tau = t + 1
             restarts.append(t)

@@ -80,10 +80,11 @@ def simulate(
     delay=0,
     rho=None,
     subsets=None,
+    start=None,
 ):
     """Return the adoptions of all agents after every round, as a list of lists (None: nothing)."""
     n, m = len(neighbours), len(signals[0])
-    adoption = [a % m for a in range(n)]
+    adoption = [a % m for a in range(n)] if start is None else list(start)
     memory = [None] * n
     waiting = []
     history = []
@@ -148,3 +149,14 @@ def symmetric(epsilon):
 
 def counts(adoption, n_options):
     return np.array([sum(x == j for x in adoption) for j in range(n_options)])
+
+
+def regret(start, history, qualities_of):
+    """Eq. (1), against the best option of each round; `qualities_of(t)` gives those of round t."""
+    lost = []
+    for t, adoption in enumerate([start, *history[:-1]]):
+        eta = qualities_of(t)
+        adopted = [x for x in adoption if x is not None]
+        earned = sum(eta[x] for x in adopted) / len(adopted) if adopted else sum(eta) / len(eta)
+        lost.append(max(eta) - earned)
+    return sum(lost) / len(lost)

@@ -12,8 +12,10 @@ import pytest
 from tacit.compiled import INTERPRETED
 from tacit.papers import reproductions
 from tacit.papers.p000 import PAPER
+from tacit.papers.p000.bounds import bounded
 from tacit.papers.p000.privacy import audited_round, exact_numbers, losses_read
 from tacit.papers.p000.settings import ALGORITHM_3, PUBLISHED, beliefs, corrected, tracked
+from tacit.papers.p000.weak_networks import by_part
 from tacit.papers.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED, Findings
 from tacit.papers.runner import data_folder
 
@@ -149,6 +151,109 @@ def test_the_size_of_the_network_is_judged_by_its_bands():
     assert verdict(44.0) == "As expected"
     assert verdict(88.0) == "Not as expected"
     assert verdict(44.0, spread=200.0) == "Too close to call"
+
+
+def test_bounds_are_broken_only_by_regret_that_is_surely_above_them():
+    def found(first, second, bound=1_000.0):
+        parts = {}
+        for network in ("one agent", "three agents"):
+            for T, e in ((500, "0.1"), (5_000, "1"), (50_000, "1"), (50_000, "10")):
+                parts[f"{network}/{T}/{e}"] = {
+                    "1": (first + SPREAD).tolist(),
+                    "2": (second + SPREAD).tolist(),
+                    "3": (50 + SPREAD).tolist(),
+                    "base": 5_000.0,
+                    "base_order": 100.0,
+                    "wrapped": 9_000.0,
+                    "outsiders": bound,
+                    "spies": bound,
+                    "wrapped_measured": 900.0,
+                }
+        return judged("000-bounds", parts)
+
+    assert found(900, 900).verdict == REPRODUCED
+    assert found(1_100, 900).verdict == PARTLY
+    assert found(1_100, 1_100).verdict == NOT_REPRODUCED
+    assert found(900, 900, bound=1e6).because.startswith("eq. 19 exceeds T in 8 of 8 settings")
+    silent = [
+        row for row in found(900, 900).rows if "T = 500," in row.label and "eq. 19" in row.label
+    ]
+    assert [row.agrees for row in silent] == [None, None]
+
+
+def test_weak_networks_are_judged_by_senders_and_receivers():
+    def first_words(alone=40.0, receiving=40.0, strangers=60.0):
+        parts = {}
+        for label in ("Algorithm 3, no privacy", "1 corrected, epsilon = 1"):
+            for world in ("alone", "both ways", "one truth", "three truths"):
+                level = strangers if world == "three truths" else receiving
+                values = {"first five": 40.0, "sending": 40.0, "receiving": level}
+                values |= {"sending, named": 40.0, "receiving, named": 200.0}
+                if world == "alone":
+                    values = {"first five": alone}
+                elif world == "both ways":
+                    values["receiving"] = 40.0
+                parts[f"{world}/{label}"] = {
+                    key: (value + SPREAD).tolist() for key, value in values.items()
+                }
+        return judged("000-weak-networks", parts).because.partition(":")[0]
+
+    assert first_words() == "As expected"
+    assert first_words(alone=41.0) == "Partly as expected"
+    assert first_words(alone=41.0, receiving=80.0, strangers=290.0) == "Not as expected"
+
+
+def test_batches_are_judged_by_their_bound_by_the_published_one_and_by_growth():
+    def first_words(batched=300.0, bound=2_000.0, power=0.5):
+        parts = {}
+        for world in ("one state dominates", "hardly any difference"):
+            for kind, regret in (
+                ("batched", batched),
+                ("corrected", 400.0),
+                ("published", 2_500.0),
+            ):
+                for e in ("0.05", "0.1", "0.2", "0.5", "1", "2"):
+                    runs = (regret + SPREAD).tolist()
+                    parts[f"{world}/{kind}/{e}"] = {"named": runs, "believed": runs, "bound": bound}
+            parts[f"{world}/open"] = {
+                "named": [100.0] * RUNS,
+                "believed": [100.0] * RUNS,
+                "bound": 1.0,
+            }
+        for T in (2_000, 8_000, 32_000):
+            parts[f"growth/{T}"] = {"named": (T**power + SPREAD).tolist()}
+        return judged("000-adversarial", parts).because.partition(":")[0]
+
+    assert first_words() == "As expected"
+    assert first_words(power=0.9) == "Partly as expected"
+    assert first_words(batched=2_600.0, power=0.9) == "Not as expected"
+
+
+def test_epinions_is_judged_by_what_its_parts_lose():
+    def first_words(receiving):
+        one = {"agents": 10, "senders": 4, "parts": 2, "sending": [20.0], "receiving": [receiving]}
+        labels = ("Algorithm 3, no privacy", "1 corrected, epsilon = 1")
+        return judged("000-weak-real-networks", dict.fromkeys(labels, one)).because.partition(":")[
+            0
+        ]
+
+    assert first_words(21.0) == "As expected"
+    assert first_words(29.0) == "Partly as expected"
+
+
+@slow
+def test_those_who_send_learn_as_if_they_were_alone():
+    alone, heard = (by_part(name, ALGORITHM_3, 1) for name in ("alone", "three truths"))
+    assert by_part("one truth", ALGORITHM_3, 1)["first five"] == alone["first five"]
+    assert heard["receiving"] != alone["first five"]
+
+
+@slow
+def test_bounds_come_with_the_regret_they_bound():
+    found = bounded("three agents", 500, 0.1, 2)
+    assert round(found["outsiders"]) == 10_090
+    assert len(found["1"]) == 2
+    assert found["wrapped_measured"] < found["wrapped"]
 
 
 @pytest.fixture(scope="module")

@@ -112,3 +112,42 @@ def test_real_listeners_prefer_other_artists_in_each_segment():
     assert len(set(best.tolist())) >= 4
     assert np.array_equal(table, audience(8_000, seed=0))
     assert not np.array_equal(table, audience(8_000, seed=1))
+
+
+@pytest.mark.parametrize("name", ["003-timed-corruption", "003-unknown-horizon"])
+def test_what_the_paper_says_in_passing_is_judged_by_growth(name):
+    judge, jobs = reproductions()[name].judge, reproductions()[name].jobs(True)
+
+    def grown(power, only=""):
+        """Outcomes that grow like a power of T, of jobs whose key has `only`; others like T^0.5."""
+        return {
+            job.key: [
+                (1 + 0.01 * i)
+                * float(job.key.rpartition("/")[2]) ** (power if only in job.key else 0.5)
+                for i in range(3)
+            ]
+            for job in jobs
+        }
+
+    assert judge(grown(0.5), True).verdict == "reproduced"
+    assert judge(grown(1.0), True).verdict != "reproduced"
+    one = "published" if "timed" in name else "doubling"
+    assert judge(grown(0.95, only=one), True).verdict in ("partly", "not reproduced")
+
+
+def test_a_window_from_a_budget_is_judged_by_growth_and_by_other_windows():
+    study = reproductions()["003-variation"]
+    found = {
+        job.key: [
+            float(job.key[1:]) ** 0.6
+            if job.key[0] == "T"
+            else 100.0 * (1 + ("quarter" in job.key)),
+        ]
+        * 3
+        for job in study.jobs(True)
+    }
+    assert study.judge(found, True).because.startswith("Partly")  # no better than no window
+    found |= {key: [300.0] * 3 for key in found if "without changes" in key}
+    assert study.judge(found, True).because.startswith("As expected")
+    found |= {key: [10.0] * 3 for key in found if "four times" in key}
+    assert study.judge(found, True).because.startswith("Partly")

@@ -26,6 +26,7 @@ from tacit.privacy import (
     composed_delta,
     composed_epsilon,
     gaussian_scale,
+    least_private,
     loss_distribution,
 )
 from tacit.privacy.mechanisms import gaussian_delta
@@ -254,6 +255,22 @@ def test_gaussian_releases_are_one_at_any_count() -> None:
     assert composed_epsilon([(one, 10**12)], DELTA) == pytest.approx(
         composed_epsilon([(GaussianRelease(sensitivity=10.0**6, scale=100.0), 1)], DELTA)
     )
+
+
+def test_one_release_that_may_be_any_of_several_costs_what_the_worst_costs() -> None:
+    """Of each the epsilon where its own curve falls to delta; a curve may end above it."""
+    kinds = [
+        RandomizedResponseRelease.symmetric(1.2),
+        RandomizedResponseRelease(keep_zero=0.999, keep_one=0.0027186),
+        LaplaceRelease(scale=0.4),
+        GaussianRelease(scale=4.0),
+    ]
+    for delta in (1e-12, DELTA, 1e-3, 0.05, 0.4):
+        each = [composed_epsilon([(release, 1)], delta) for release in kinds]
+        for release, epsilon in zip(kinds, each, strict=True):
+            assert release.delta(epsilon) <= delta
+            assert epsilon == 0 or release.delta(epsilon * (1 - 1e-9)) > delta
+        assert composed_epsilon([(least_private(kinds), 1)], delta) == max(each)
 
 
 def test_response_delta_curve() -> None:

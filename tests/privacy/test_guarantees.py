@@ -33,6 +33,8 @@ from tacit.privacy import (
     composed_epsilon,
     strength,
 )
+from tacit.privacy.accounting import _Losses
+from tacit.privacy.mechanisms import Release
 from tacit.simulation.guarantees import person, spans
 
 CLAIM = Claim(epsilon=0.1, unit="reward", trust="local", span="run", holds=False, why="an atom")
@@ -306,16 +308,22 @@ def test_every_guarantee_fits_the_schema() -> None:
 
 
 def private_policies() -> list:
-    from tacit.cli.arguments import parsed
-    from tacit.registry import build_both, policies
+    from tacit.registry import policies
 
     found = []
     for name, kind in policies().items():
         if any(field.name == "epsilon" for field in dataclasses.fields(kind)):
-            spec = {"name": name, "epsilon": 1.0}
-            found.append(build_both(spec, parsed(kind.example_environment), 10**15)[0])
+            found.append(policy_of({"name": name, "epsilon": 1.0}))
     assert len(found) >= 8
     return found
+
+
+def policy_of(spec: dict):
+    from tacit.cli.arguments import parsed
+    from tacit.registry import build_both, policy_named
+
+    place = policy_named(spec["name"]).example_environment
+    return build_both(spec, parsed(place), 10**15)[0]
 
 
 def test_what_a_person_loses_needs_no_loop_over_the_horizon() -> None:
@@ -326,6 +334,37 @@ def test_what_a_person_loses_needs_no_loop_over_the_horizon() -> None:
         shown = {(row["protected"], f"{row['epsilon']:.4g}") for row in rows}
         assert len(shown) == len(rows), rows  # no row says what another said
         assert "e+15" in f"{rows[-2]['epsilon']:g}" or rows[-1]["epsilon"] > 1e13
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"name": "shuffled-klucb-cf", "epsilon": 1.0, "delta": 0.01, "block": 1000},
+        {"name": "colin", "privacy": {"kind": "published", "epsilon": 2.0, "trust": "local"}},
+        {"name": "colin", "privacy": {"kind": "noisy-sums", "epsilon": 2.0, "trust": "central"}},
+        {"name": "diffusion-outsiders", "epsilon": 1.0, "variant": "published"},
+        {"name": "dp-imed", "epsilon": 1.0},
+    ],
+    ids=lambda spec: f"{spec['name']} {spec.get('privacy', {}).get('kind', '')}",
+)
+def test_what_a_person_loses_takes_few_looks_at_any_curve(spec, monkeypatch) -> None:
+    """A look at a curve costs about a millisecond: 300 are what the command line has time for."""
+    looks = []
+
+    def counted(curve):
+        return lambda release, epsilon: (looks.append(epsilon.size), curve(release, epsilon))[1]
+
+    def kinds(kind):
+        return [kind, *(each for part in kind.__subclasses__() for each in kinds(part))]
+
+    for kind in kinds(Release):
+        if "_hockey_stick" in vars(kind) and kind is not Release:
+            monkeypatch.setattr(kind, "_hockey_stick", counted(vars(kind)["_hockey_stick"]))
+    policy = policy_of(spec)
+    _Losses.of.cache_clear()
+    spans(policy, 10**15, 1e-6, records=50)
+    assert 0 < len(looks) <= 300
+    assert sum(looks) <= 10_000
 
 
 def test_a_person_with_fifty_rewards() -> None:

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from tacit.cli import app
 from tacit.privacy import Amount, Outcome
 from tacit.privacy import ledger as module
-from tacit.privacy.ledger import BudgetExceededError, Charge, Ledger, LedgerError
+from tacit.privacy.ledger import BudgetExceededError, Charge, Entry, Ledger, LedgerError
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -334,8 +334,8 @@ def test_a_cap_can_be_lifted(ledger):
 def test_tiny_amounts_are_kept(ledger):
     """0.1 rounded each of these up to a millionth, so that a thousand cost a thousand times more."""
     ledger.allow(1e-9, 1e-15)
-    for i in range(1000):
-        ledger.spend("ada", 1e-12, 1e-18, key=str(i))
+    tiny = [Charge(subject="ada", key=str(i), epsilon=1e-12, delta=1e-18) for i in range(1000)]
+    assert all(isinstance(each, Entry) for each in ledger.spend_many(tiny))
     assert ledger.remaining("ada") == Amount(0)
 
 

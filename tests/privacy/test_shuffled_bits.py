@@ -19,7 +19,7 @@ slow = pytest.mark.skipif(INTERPRETED, reason="thousands of sums need compiled k
 
 def delta_of(n, p, epsilon):
     out = np.empty(1)
-    worst_delta(n, p, np.array([epsilon]), out)
+    worst_delta(n, p, np.array([epsilon]), out, 1.0)
     return out[0]
 
 

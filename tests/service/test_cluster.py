@@ -98,6 +98,12 @@ def test_whoever_is_asked_passes_it_on(cluster):
             browser.cookies.set("tacit_session", session[:-1] + "x")
             assert "Sign in" in browser.get("/").text
             assert browser.get("/experiments/news").status_code == 303
+    # Closed at one of them it is closed at all.
+    with httpx.Client(base_url=one.url, cookies={"tacit_session": session}) as browser:
+        assert browser.post("/logout").status_code == 303
+    with httpx.Client(base_url=two.url, cookies={"tacit_session": session}) as browser:
+        until(lambda: "Sign in" in browser.get("/").text, 5)
+        assert browser.get("/experiments/news").status_code == 303
 
     command = [sys.executable, "-m", "tacit", "token", "create", "--store", cluster.address, "shop"]
     made = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -14,6 +14,8 @@ import uvicorn
 
 from service.conftest import LOCAL
 from tacit.service import open_service
+from tacit.service.server import tokens_of
+from tacit.serving.store import StoreError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
@@ -71,9 +73,20 @@ def test_a_session_that_was_ended_or_is_old_is_worth_nothing(service, monkeypatc
         later.setattr("tacit.service.dashboard.time.time", lambda: until + 1.0)
         assert "Sign in" in service.http.get("/").text
     assert "Sign in" not in service.http.get("/").text
+    _, digest, *_ = session.split(".")
+    elsewhere = tokens_of(service.store)
+    assert elsewhere.session_of(digest, session) is not None
     service.http.post("/logout")
     service.http.cookies.set("tacit_session", session)
     assert "Sign in" in service.http.get("/").text
+    # Another process knows it within a second, and so does the next one that is started.
+    assert tokens_of(service.store).session_of(digest, session) is None
+    monkeypatch.setattr("tacit.service.tokens._CHECK_EVERY", 0.0)
+    assert elsewhere.session_of(digest, session) is None
+    # Others of the same token go on.
+    service.http.cookies.clear()
+    signed_in(service)
+    assert "Sign in" not in service.http.get("/").text
 
 
 def test_forms_steer_and_other_sites_cannot(service):
@@ -92,6 +105,18 @@ def test_forms_steer_and_other_sites_cannot(service):
         evil = service.http.post("/experiments/news/mode", data={"mode": "off"}, headers=headers)
         assert evil.status_code == 403
     assert service.call("GET", "/v1/experiments/news").json()["mode"] == "frozen"
+
+
+def test_the_health_of_the_store_is_shown(service, monkeypatch):
+    service.create(LOCAL)
+    signed_in(service)
+    assert "can be written" in service.http.get("/experiments/news").text
+
+    def full() -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(service.opened.host.store, "check", full)
+    assert "the disk is full" in service.http.get("/experiments/news").text
 
 
 def test_names_are_shown_as_text(service):
@@ -139,6 +164,9 @@ def test_a_person_steers_it_with_the_keyboard(running, width):
         page.locator("input:focus").wait_for()  # the field has the focus
         page.keyboard.type(token)
         page.keyboard.press("Enter")
+        page.wait_for_selector(".experiments")
+        hidden = "document.querySelector('.scroll').scrollWidth - innerWidth"
+        assert page.evaluate(hidden) <= 0
         page.get_by_role("link", name="news").focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("#numbers table")

@@ -45,6 +45,27 @@ def test_kill_9_under_load_for_long(tmp_path):
     kills(tmp_path, 200)
 
 
+def test_a_graceful_end_under_load_finishes_what_was_accepted(tmp_path):
+    process = Nursery(tmp_path)
+    process.start()
+    clients = Clients(process.token, count=8)
+    made = httpx.post(f"{process.url}/v1/experiments", json=LOCAL, headers=clients.headers)
+    assert made.status_code == 201
+    for how in (signal.SIGTERM, signal.SIGINT):
+        clients.urls = [process.url]
+        clients.start()
+        clients.until_more(40)
+        begun = time.monotonic()
+        assert process.kill(how) == 0
+        # Five seconds, and as much again for a machine that does other things.
+        assert time.monotonic() - begun < 10
+        clients.stop()
+        process.start()
+    clients.check(process.url)
+    assert process.kill(signal.SIGTERM) == 0
+    process.close()
+
+
 def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
     """A limit on the size of files stands for a disk without space."""
     service = Service(tmp_path / "s.db")

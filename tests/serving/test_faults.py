@@ -96,8 +96,8 @@ def test_answering_before_the_commit_is_noticed(monkeypatch):
 def test_a_release_that_is_not_in_the_log_is_noticed(monkeypatch):
     whole = Core._released
 
-    def unlogged(self):
-        values, _ = whole(self)
+    def unlogged(self, decision):
+        values, _ = whole(self, decision)
         return values, None
 
     monkeypatch.setattr(Core, "_released", unlogged)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 import tacit
 from tacit.networks import Graph
-from tacit.serving import RefusedError
-from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Residual
+from tacit.serving import RefusedError, StoreError
+from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Published, Residual
+from tacit.users.collaborative import select
 
 NAMES = ["ada-l", "bob-m", "cy-n", "di-o"]
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)], n_nodes=4, labels=NAMES)
@@ -221,18 +223,6 @@ def test_bad_requests_are_refused_and_change_nothing(words, said):
     assert learner.rounds == 0
 
 
-def test_noise_on_sums_does_not_serve():
-    policy = LinUCB(
-        n_users=2,
-        dimension=2,
-        privacy=NoisySums(epsilon=1.0, delta=1e-6, horizon=100, trust="central"),
-    )
-    with pytest.raises(ValueError, match="noise on sums"):
-        tacit.Learner(policy, seed=1)
-    with pytest.raises(ValueError, match="given"):
-        tacit.Learner(GOBLin(n_users=2, dimension=2, epsilon=1.0))
-
-
 def test_a_saved_learner_knows_its_people(tmp_path):
     policy = GOBLin(n_users=4, dimension=3, epsilon=2.0)
     learner = tacit.Learner(policy, people=PATH)
@@ -243,3 +233,162 @@ def test_a_saved_learner_knows_its_people(tmp_path):
     for name in NAMES:
         one, two = (each.decide(person=name, contexts=items) for each in (learner, again))
         assert one.option == two.option
+
+
+# Noise on sums
+
+SUMS = {
+    "tree": {"visits": 30},
+    "toeplitz": {"visits": 30, "continual": "toeplitz"},
+    "tree on b": {"horizon": 120, "statistic": "b"},
+    "toeplitz on b": {"horizon": 120, "statistic": "b", "continual": "toeplitz"},
+}
+every_sum = pytest.mark.parametrize("how", SUMS.values(), ids=SUMS)
+
+
+def summing(how, kind=CoLin, n_users=4):
+    hidden = NoisySums(epsilon=1.0, delta=1e-6, trust="central", **how)
+    return kind(n_users=n_users, dimension=3, privacy=hidden)
+
+
+@every_sum
+def test_no_noise_is_used_for_two_sums_when_commits_fail(how, tmp_path, monkeypatch):
+    """Lost or durable, a commit that failed is followed by another key, and by the log's sums."""
+    policy = summing(how)
+    with tacit.Learner(policy, people=NAMES, store=tmp_path / "x.db", weights=WEIGHTS) as learner:
+        store, keys, fates = learner._experiment._store, set(), itertools.cycle("..b...a.")
+        append = store.append
+
+        def faulty(*what):
+            fate = next(fates)
+            if fate != "b":
+                append(*what)
+            if fate != ".":
+                raise StoreError("disk full")
+
+        monkeypatch.setattr(store, "append", faulty)
+        failed = 0
+        for t in range(60):
+            keys.add(learner._core.tape.key[4:].tobytes())
+            try:
+                offer = learner.decide(person=NAMES[t % 4], contexts=np.eye(3))
+                learner.learn(offer.device.report(0.75))
+            except StoreError:
+                failed += 1
+        assert failed > 10
+        keys.add(learner._core.tape.key[4:].tobytes())
+        assert len(keys) == failed + 1
+        learner._experiment.verify()
+        released = [
+            event.body["released"] for event in store.events("learner", 0) if event.kind == "learn"
+        ]
+        assert len({tuple(values) for values in released}) == len(released)
+
+
+@every_sum
+def test_what_was_not_released_is_discarded_with_an_old_copy(how):
+    """Other rewards and the same released sums: then nothing tells the states apart."""
+    policy, states = summing(how), []
+    for reward in (0.0, 1.0):
+        learner = tacit.Learner(policy, people=NAMES, weights=WEIGHTS)
+        for t in range(13):
+            offer = learner.decide(person=NAMES[t % 4], contexts=np.eye(3)[t % 3 :][:1])
+            learner.learn(offer.device.report(reward if t == 4 else 0.5))
+        states.append(learner._core.decider)
+    one, other = states
+    for name in ("sums", "lift", "shift", "eta"):
+        getattr(other.state, name)[:] = getattr(one.state, name)
+    assert one.pack() != other.pack()
+    before = predictions(one)
+    for each in states:
+        each.discard()
+        each.state.work[:] = 0.0
+    assert one.pack() == other.pack()
+    np.testing.assert_allclose(predictions(one), before, atol=1e-9)
+    assert not one.state.memory.any()
+
+
+def predictions(decider):
+    state, rule = decider.state, decider.policy.rule
+    found = np.empty((4, 3))
+    for person in range(4):
+        select(rule, state, person, np.eye(3), np.empty((3, 3)))
+        found[person] = state.work[:3]
+    return found
+
+
+@pytest.mark.parametrize("how", [SUMS["tree"], SUMS["toeplitz"]], ids=["tree", "toeplitz"])
+def test_sums_with_noise_are_kept_when_edges_change_and_people_come(how):
+    ring = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3)], n_nodes=4)
+    wide = Graph.from_edges([(0, 1), (1, 2), (2, 3), (0, 3), (4, 1)], n_nodes=5)
+    policy = summing(how, GOBLin)
+    changed = tacit.Learner(policy, people=NAMES, graph=PATH, seed=3)
+    always = tacit.Learner(policy, people=NAMES, graph=ring, seed=3)
+    larger = tacit.Learner(summing(how, GOBLin, 5), people=[*NAMES, "eve"], graph=wide, seed=3)
+    rng = np.random.default_rng(0)
+    for t in range(40):
+        items, reward = rng.normal(size=(1, 3)) / 3, float(rng.random())
+        for each in (changed, always, larger):
+            offer = each.decide(person=NAMES[t % 4], contexts=items)
+            each.learn(offer.device.report(reward))
+        if t == 25:
+            changed.set_edges(graph=ring)
+    here, there = (predictions(each._core.decider) for each in (changed, always))
+    np.testing.assert_allclose(here, there, atol=1e-9)
+    changed.add_person("eve", near=["bob-m"])
+    np.testing.assert_allclose(
+        predictions(changed._core.decider), predictions(larger._core.decider), atol=1e-9
+    )
+
+
+def test_b_is_released_for_people_joined_as_they_were():
+    learner = tacit.Learner(summing(SUMS["tree on b"]), people=NAMES, weights=WEIGHTS)
+    with pytest.raises(ValueError, match="joined as they were"):
+        learner.add_person("eve")
+    with pytest.raises(ValueError, match="joined as they were"):
+        learner.set_edges(weights=np.eye(4))
+    assert learner.decide(person="ada-l", contexts=np.eye(3)).option in (0, 1, 2)
+
+
+def test_a_stream_that_is_full_asks_no_more(tmp_path):
+    policy = summing({"visits": 3})
+    with tacit.Learner(policy, people=NAMES, store=tmp_path / "x.db", weights=WEIGHTS) as learner:
+        early = [learner.decide(person="ada-l", contexts=np.eye(3)) for _ in range(4)]
+        statuses = [learner.learn(each.device.report(1.0)).status for each in early]
+        assert statuses == ["learned"] * 3 + ["late"]
+        full = learner.decide(person="ada-l", contexts=np.eye(3))
+        assert (full.reason, full.instructions) == ("capacity", None)
+        assert learner.decide(person="bob-m", contexts=np.eye(3)).reason == ""
+        with pytest.raises(ValueError, match="of length <= 1"):
+            learner.decide(person="bob-m", contexts=2 * np.eye(3))
+        assert learner.counts["late"] == 1
+        learner._experiment.verify()
+
+
+def test_silence_is_one_record_with_the_value_under_noisy_sums(tmp_path):
+    policy = summing({"visits": 30})
+    with tacit.Learner(
+        policy, people=NAMES, store=tmp_path / "x.db", weights=WEIGHTS, report_after=5.0
+    ) as learner:
+        now = [1_800_000_000_000]
+        learner._clock = lambda: now[0]
+        made = [learner.decide(person=NAMES[t % 4], contexts=np.eye(3)) for t in range(8)]
+        assert learner.learn(made[0].device.report(1.0)).status == "held"
+        now[0] += 66_000
+        assert learner.tick() == 8
+        assert (learner.counts["learned"], learner.counts["silent"]) == (8, 7)
+        learner._experiment.verify()
+
+
+def test_sums_that_devices_would_keep_and_inexact_noise_are_refused():
+    for local in (NoisySums(epsilon=1.0, delta=1e-6, visits=9), Published(epsilon=1.0, horizon=9)):
+        with pytest.raises(
+            ValueError, match="a device would have to keep its rewards and its noise"
+        ):
+            tacit.Learner(LinUCB(n_users=2, dimension=2, privacy=local), seed=1)
+    ball = NoisySums(epsilon=1.0, horizon=100, trust="central")
+    with pytest.raises(ValueError, match="not exact on a secure tape"):
+        tacit.Learner(LinUCB(n_users=2, dimension=2, privacy=ball))
+    assert tacit.Learner(LinUCB(n_users=2, dimension=2, privacy=ball), seed=1).trust == "central"
+    with pytest.raises(ValueError, match="given"):
+        tacit.Learner(GOBLin(n_users=2, dimension=2, epsilon=1.0))

@@ -3,8 +3,11 @@
 from tacit.arms.aae import AAE
 from tacit.arms.adap_klucb import AdaPKLUCB
 from tacit.arms.alpha_sample import AlphaSample
+from tacit.arms.bocpd_klucb_cf import BOCPDKLUCBCF
 from tacit.arms.changing import Adversarial, Drifting, Riser, Rotating, Switching
 from tacit.arms.corruption import Corruption
+from tacit.arms.corruption_schedule import CorruptionSchedule
+from tacit.arms.doubling_sw_klucb_cf import DoublingSWKLUCBCF
 from tacit.arms.dp_imed import DPIMED
 from tacit.arms.dp_klucb import DPKLUCB
 from tacit.arms.dp_top_two import DPTopTwo
@@ -26,6 +29,7 @@ from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
 from tacit.arms.tables import edit_rewards
+from tacit.arms.timed_klucb_cf import TimedKLUCBCF
 from tacit.arms.top_two_cf import TopTwoCF
 from tacit.arms.ts_n import TSN
 from tacit.arms.ucb1 import UCB1
@@ -34,6 +38,7 @@ from tacit.arms.uniform import Uniform
 
 __all__ = [
     "AAE",
+    "BOCPDKLUCBCF",
     "DPIMED",
     "DPKLUCB",
     "DPSE",
@@ -55,7 +60,9 @@ __all__ = [
     "Bernoulli",
     "Beta",
     "Corruption",
+    "CorruptionSchedule",
     "DPTopTwo",
+    "DoublingSWKLUCBCF",
     "Drifting",
     "GraphFeedback",
     "LazyDPTS",
@@ -66,6 +73,7 @@ __all__ = [
     "Rotating",
     "ShuffledKLUCBCF",
     "Switching",
+    "TimedKLUCBCF",
     "TopTwoCF",
     "TruncatedNormal",
     "Uniform",

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from tacit.arms.elimination import Elimination
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.compiled import kernel
 
 __all__ = ["AAE"]
@@ -130,12 +131,4 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     state.sums[arm] += reward
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-AAE.act, AAE.learn, AAE.run = act, learn, run
+AAE.act, AAE.learn, AAE.run = act, learn, rounds(act, learn)

@@ -18,14 +18,11 @@ from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import closed_rows
 from tacit.arms.growing_blocks import (
-    CHOICE,
-    FULL,
     UNKNOWN,
     Blocks,
-    moves_on,
-    note_pull,
-    play_stretch,
+    deciding,
     release_full,
+    stretches,
 )
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.kl import upper_root
@@ -126,31 +123,15 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """End the episode if it is complete; return the arm of round t."""
+def release(rule: Any, state: Any, tape: Any, t: Any) -> None:
+    """End the episodes that are complete."""
     blocks = state.blocks
-    begun = moves_on(blocks, t)
-    if begun or blocks.now[FULL] > 0:
-        release_full(blocks, tape, t, rule.epsilon, 0, 1)
-        for a in range(blocks.counts.size):
-            if blocks.fresh[a]:
-                state.totals[a] += blocks.counts[a]
-                blocks.due[a] = next_size(state.totals[a])
-        blocks.now[CHOICE] = choose(rule, state, t, rule.all_arms)
-    arm = blocks.now[CHOICE]
-    if eligible.size < blocks.counts.size:
-        arm = choose(rule, state, t, eligible)
-    note_pull(blocks, t, arm)
-    return arm
+    release_full(blocks, tape, t, rule.epsilon, 0, 1)
+    for a in range(blocks.counts.size):
+        if blocks.fresh[a]:
+            state.totals[a] += blocks.counts[a]
+            blocks.due[a] = next_size(state.totals[a])
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    t = first
-    while t < last:
-        act(rule, state, tape, t, rule.all_arms)
-        t = play_stretch(state.blocks, table, tape, trace, t, last)
-
-
-AdaPKLUCB.act, AdaPKLUCB.run, AdaPKLUCB.next_size = act, run, next_size
+AdaPKLUCB.act, AdaPKLUCB.next_size = deciding(release, choose), next_size
+AdaPKLUCB.run = stretches(AdaPKLUCB.act)

@@ -5,10 +5,15 @@ most eight of each size: the finer, the more recent. Where a bucket ends the fee
 s kl(m1, m) + (n - s) kl(m2, m) weighs the means of both parts against the common one. A change is
 looked for at every split; what buckets have merged was looked at when it was recent. Memory grows with
 the logarithm of the number of values: 40 sizes hold more than 10^12.
+
+A Bayesian asks instead how much more probable the bits are with a change at the split than without one, if
+every mean was drawn evenly from [0, 1] before: the probability of n bits of which S are ones is then
+B(S + 1, n - S + 1), and the answer is a ratio of three such.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +22,15 @@ from numpy.typing import NDArray
 from tacit.arms.kl import negative_entropy
 from tacit.compiled import kernel
 
-__all__ = ["History", "forget_all", "largest_ratio", "new_history", "remember", "two_sample_ratio"]
+__all__ = [
+    "History",
+    "forget_all",
+    "largest_odds",
+    "largest_ratio",
+    "new_history",
+    "remember",
+    "two_sample_ratio",
+]
 
 _SIZES, _ALIKE = 40, 8
 
@@ -79,4 +92,26 @@ def largest_ratio(history: Any, arm: Any, n: Any, total: Any) -> Any:
             if late < n:
                 ratio = two_sample_ratio(n - late, total - late_sum, late, late_sum)
                 largest = max(largest, ratio)
+    return largest
+
+
+@kernel
+def log_probability(n: Any, total: Any) -> Any:
+    """Return the logarithm of the probability of n bits that sum to `total`, their mean unknown."""
+    return math.lgamma(total + 1.0) + math.lgamma(n - total + 1.0) - math.lgamma(n + 2.0)
+
+
+@kernel(inlined=False)
+def largest_odds(history: Any, arm: Any, n: Any, total: Any) -> Any:
+    """Return the log of the largest odds of a change, over all splits of the arm's n values."""
+    largest, late, late_sum = -np.inf, 0, 0.0
+    whole = log_probability(n, total)
+    for j in range(_SIZES):
+        for i in range(history.held[arm, j] - 1, -1, -1):
+            late += 1 << j
+            late_sum += history.sums[arm, j, i]
+            if late < n:
+                early_sum = max(0.0, total - late_sum)
+                both = log_probability(n - late, early_sum) + log_probability(late, late_sum)
+                largest = max(largest, both - whole)
     return largest

@@ -82,6 +82,11 @@ class Switching(ArmsEnvironment):
             return len(self.means)
         return 1 + sum(b < horizon for b in self.breakpoints)
 
+    def variation_budget(self, horizon: int) -> float:
+        """Return the sum of the largest jumps at breakpoints before `horizon`."""
+        rows = np.array(self.means[: self.n_segments(horizon)])
+        return float(np.abs(np.diff(rows, axis=0)).max(axis=1).sum())
+
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
         """Return the segments."""
         n = len(self.means)
@@ -199,6 +204,10 @@ class Drifting(ArmsEnvironment):
         largest = (self._HIGH - self._LOW) / 2 * self.knots
         rule = f"in [0, {largest:g}] for {self.knots} knots"
         require(self, "variation", rule, self.variation <= largest, self.variation)
+
+    def variation_budget(self, horizon: int) -> float:
+        """Return `variation`."""
+        return self.variation
 
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
         """Draw one path of means."""

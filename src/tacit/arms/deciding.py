@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.policy import ArmsPolicy
 from tacit.checks import require
 from tacit.compiled import for_types
@@ -36,8 +39,9 @@ class ArmsDecider(Decider):
         self.horizon = getattr(policy, "horizon", None)
         self.patience = getattr(policy, "max_delay", None)
         kind = type(policy)
-        corruption = getattr(policy, "corruption_in_force", None)
-        ends = None if corruption is None else corruption.ends(policy.n_arms)
+        schedule: CorruptionSchedule | None = getattr(policy, "schedule_in_force", None)
+        ends = None if schedule is None else schedule.ends(policy.n_arms)
+        self._starts = (0,) if schedule is None else schedule.starts
         self.trust = "central" if ends is None else "local"
         self._ends = ends
         self._epsilon: float | None = getattr(policy, "epsilon", None)
@@ -65,7 +69,7 @@ class ArmsDecider(Decider):
             chances: Any = kind.chances
             self._chances = for_types(chances, *_without_tape(common), self._all, self._out)
         self._uniform: Any = for_types(uniform, tape, 0, 0, FLOOR) if explore else None
-        self._default: dict[tuple[int, float | None], tuple[dict[str, Any], Channel]] = {}
+        self._default: dict[tuple[int, int, float | None], tuple[dict[str, Any], Channel]] = {}
 
     @property
     def state(self) -> Any:
@@ -77,7 +81,8 @@ class ArmsDecider(Decider):
         """What the policy states for a reward, or for a round of which one is seen."""
         if self._ends is None:
             return self.policy.guarantee(self.horizon or 1).epsilon
-        return max(self._device(arm, None)[1].epsilon for arm in range(len(self._ends)))
+        places = product(range(self.policy.n_arms), range(len(self._ends)))
+        return max(self._device(*place, None)[1].epsilon for place in places)
 
     def asked(self, query: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return the eligible arms, increasing."""
@@ -102,7 +107,11 @@ class ArmsDecider(Decider):
             chance = float(self._out[arm])
         if self._explore:
             return self._floor(tape, t, query, arm, chance)
-        return Choice(arm, chance)
+        return Choice(arm, chance, self._piece(t))
+
+    def _piece(self, t: int) -> int | None:
+        """Return which corruption of several is in force, for the device."""
+        return bisect_right(self._starts, t) - 1 if len(self._starts) > 1 else None
 
     def _floor(self, tape: Tape, t: int, eligible: Any, arm: int, chance: float) -> Choice:
         share, m = self._explore, eligible.size
@@ -113,25 +122,27 @@ class ArmsDecider(Decider):
             elif drawn != arm:
                 chance = 0.0
             arm = drawn
-        return Choice(arm, (1.0 - share) * chance + share / m)
+        return Choice(arm, (1.0 - share) * chance + share / m, self._piece(t))
 
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
         """Ask for the reward, or for a bit of it."""
-        return self._device(option, default)[0]
+        return self._device(option, record or 0, default)[0]
 
-    def _device(self, option: int, default: float | None) -> tuple[dict[str, Any], Channel]:
-        if self._ends is None or len(self._ends) == 1:
+    def _device(
+        self, option: int, piece: int, default: float | None
+    ) -> tuple[dict[str, Any], Channel]:
+        if self._ends is None:
             option = 0
-        made = self._default.get((option, default))
+        made = self._default.get((option, piece, default))
         if made is None:
             if self._ends is None:
                 told = identity(default=default)
             elif self._epsilon is not None:
                 told = randomized_response(self._epsilon, default=default)
             else:
-                zero, one = (float(end) for end in self._ends[option])
+                zero, one = (float(end) for end in self._ends[piece, option])
                 told = asymmetric_response(1.0 - zero, one, default=default)
-            made = self._default[option, default] = (told, Channel(told))
+            made = self._default[option, piece, default] = (told, Channel(told))
         return made
 
     def checked(self, option: int, record: Any, value: Any) -> Any:
@@ -165,9 +176,9 @@ class ArmsDecider(Decider):
 
     def estimates(self, tallies: Sequence[Sequence[float]]) -> list[Estimate | None] | None:
         """Debias the reports of a local policy; of a central one take what it released."""
-        if self._ends is None:
+        if self._ends is None or len(self._ends) > 1:
             return self.policy.released_means(self._state)
-        ends = [self._ends[arm % len(self._ends)] for arm in range(len(tallies))]
+        ends = [self._ends[0, arm % self.policy.n_arms] for arm in range(len(tallies))]
         return [
             mean_of_bits(tally[2], tally[4], float(zero), float(one))
             for tally, (zero, one) in zip(tallies, ends, strict=True)
@@ -178,13 +189,13 @@ class ArmsDecider(Decider):
         """Return 1 where rewards are reported, and what debiasing makes of it where bits are."""
         if self._ends is None:
             return 1.0
-        return max(1.0 / abs(float(one) - float(zero)) for zero, one in self._ends)
+        return float(1.0 / np.abs(np.diff(self._ends)).min())
 
     def grown(self) -> ArmsDecider:
         """Return a decider with one arm more; old arms keep what was learned."""
         smaller: Any = self.policy
         policy: ArmsPolicy[Any] = replace(smaller, n_arms=smaller.n_arms + 1)
-        larger = ArmsDecider(policy, explore=self._explore)
+        larger = type(self)(policy, explore=self._explore)
         self.policy.carry_over(self._state, larger._state)
         return larger
 

@@ -21,16 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.growing_blocks import (
-    CHOICE,
-    FULL,
     UNKNOWN,
     Blocks,
     best_showing,
-    moves_on,
-    note_pull,
-    play_stretch,
+    deciding,
     release_full,
     shows_most_unknown,
+    stretches,
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
 from tacit.arms.private_divergence import private_divergence
@@ -152,7 +149,7 @@ def weigh(rule: Any, state: Any) -> None:
 
 
 @kernel(inlined=False)
-def choose(rule: Any, state: Any, eligible: Any) -> Any:
+def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
     """Return the arm to pull: what shows most unknown arms, else what shows the target."""
     blocks = state.blocks
     if blocks.now[UNKNOWN] > 0:
@@ -169,28 +166,11 @@ def choose(rule: Any, state: Any, eligible: Any) -> Any:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Release the full blocks, if any, and return the arm of round t."""
-    blocks = state.blocks
-    moved = moves_on(blocks, t)
-    if moved or blocks.now[FULL] > 0:
-        release(rule, state, tape, t)
-        weigh(rule, state)
-        blocks.now[CHOICE] = choose(rule, state, rule.all_arms)
-    arm = blocks.now[CHOICE]
-    if eligible.size < blocks.counts.size:
-        arm = choose(rule, state, eligible)
-    note_pull(blocks, t, arm)
-    return arm
+def renew(rule: Any, state: Any, tape: Any, t: Any) -> None:
+    """Release the full blocks and weigh what they say."""
+    release(rule, state, tape, t)
+    weigh(rule, state)
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    t = first
-    while t < last:
-        act(rule, state, tape, t, rule.all_arms)
-        t = play_stretch(state.blocks, table, tape, trace, t, last)
-
-
-DPIMED.act, DPIMED.run, DPIMED.next_size = act, run, next_size
+DPIMED.act, DPIMED.next_size = deciding(renew, choose), next_size
+DPIMED.run = stretches(DPIMED.act)

@@ -22,15 +22,12 @@ from numpy.typing import NDArray
 
 from tacit.arms.dp_imed import Rule, next_size, release
 from tacit.arms.growing_blocks import (
-    CHOICE,
-    FULL,
     UNKNOWN,
     Blocks,
     best_showing,
-    moves_on,
-    note_pull,
-    play_stretch,
+    deciding,
     shows_most_unknown,
+    stretches,
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
 from tacit.arms.private_divergence import private_slope, private_upper_root
@@ -134,30 +131,13 @@ def solved(rule: Any, state: Any, a: Any, log_t: Any) -> Any:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Release the full blocks, if any, and return the arm of round t."""
-    blocks = state.blocks
-    moved = moves_on(blocks, t)
-    if moved or blocks.now[FULL] > 0:
-        release(rule, state, tape, t)
-        for a in range(blocks.counts.size):
-            if blocks.fresh[a]:
-                state.indices[a], state.growth[a] = math.inf, 0.0
-        blocks.now[CHOICE] = choose(rule, state, t, rule.all_arms)
-    arm = blocks.now[CHOICE]
-    if eligible.size < blocks.counts.size:
-        arm = choose(rule, state, t, eligible)
-    note_pull(blocks, t, arm)
-    return arm
+def renew(rule: Any, state: Any, tape: Any, t: Any) -> None:
+    """Release the full blocks; the indices of their arms are to be solved anew."""
+    release(rule, state, tape, t)
+    for a in range(state.indices.size):
+        if state.blocks.fresh[a]:
+            state.indices[a], state.growth[a] = math.inf, 0.0
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    t = first
-    while t < last:
-        act(rule, state, tape, t, rule.all_arms)
-        t = play_stretch(state.blocks, table, tape, trace, t, last)
-
-
-DPKLUCB.act, DPKLUCB.run, DPKLUCB.next_size = act, run, next_size
+DPKLUCB.act, DPKLUCB.next_size = deciding(renew, choose), next_size
+DPKLUCB.run = stretches(DPKLUCB.act)

@@ -26,15 +26,16 @@ from tacit.arms.growing_blocks import (
     FULL,
     UNKNOWN,
     Blocks,
+    learn,
     moves_on,
     note_pull,
     shows_most_unknown,
-    take_in,
 )
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.identification import Identifying, Named, Seen, released_error
 from tacit.arms.private_divergence import private_divergence
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPTopTwo"]
@@ -180,12 +181,5 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     return arm
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        take_in(state.blocks, tape, t, arm, observe(table, trace, t, arm))
-
-
-DPTopTwo.act, DPTopTwo.run, DPTopTwo.next_size = act, run, next_size
+DPTopTwo.act, DPTopTwo.next_size = act, next_size
+DPTopTwo.run = rounds(act, learn)

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arms.elimination import WANTED, PrivateElimination, Rule, State
-from tacit.arms.gap import begin, learn, n_active, pick, play_phase, turn
+from tacit.arms.gap import begin, deciding, learn, n_active, phases
 from tacit.arms.graph_environments import closed_rows
 from tacit.arms.tables import Table
 from tacit.compiled import kernel
@@ -79,7 +79,7 @@ class DPSE(PrivateElimination):
 
 
 @kernel
-def new_phase(rule: Any, state: Any, t: Any) -> None:
+def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
     """Explore all active arms; the last one left is never judged again."""
     for a in range(state.active.size):
         state.chosen[a] = state.active[a]
@@ -88,22 +88,4 @@ def new_phase(rule: Any, state: Any, t: Any) -> None:
         state.now[WANTED] = _FOR_EVER
 
 
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Return the arm of round t."""
-    if turn(rule, state, tape, t):
-        new_phase(rule, state, t)
-    return pick(state, eligible)
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    t = first
-    while t < last:
-        if turn(rule, state, tape, t):
-            new_phase(rule, state, t)
-        t = play_phase(rule, state, table, tape, trace, t, last)
-
-
-DPSE.act, DPSE.learn, DPSE.run = act, learn, run
+DPSE.act, DPSE.learn, DPSE.run = deciding(new_phase), learn, phases(new_phase)

@@ -100,12 +100,18 @@ class ArmsEnvironment(Environment[Table, Trace]):
         return new_trace(self.n_arms, horizon, checkpoints, record=record)
 
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
-        """Return the number of arms, the horizon and how many pieces the environment has."""
-        return {**super().public_parameters(horizon), "n_segments": self.n_segments(horizon)}
+        """Return the number of arms, the horizon, the pieces and, if known, how much means move."""
+        known = {**super().public_parameters(horizon), "n_segments": self.n_segments(horizon)}
+        moved = self.variation_budget(horizon)
+        return known if moved is None else {**known, "variation": moved}
 
     def n_segments(self, horizon: int) -> int:
         """Return in how many pieces the means are constant."""
         return 1
+
+    def variation_budget(self, horizon: int) -> float | None:
+        """Return V, the sum over rounds of the largest change of any mean; None if nobody knows."""
+        return None
 
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, check
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
@@ -131,14 +132,6 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-@kernel
 def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability of every arm in the draw of round t, whose weights are in the scratch."""
     n, gamma, total = eligible.size, rule.exploration_prob, 0.0
@@ -151,4 +144,4 @@ def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
 
 
 EXP3.chances = chances
-EXP3.act, EXP3.learn, EXP3.run = act, learn, run
+EXP3.act, EXP3.learn, EXP3.run = act, learn, rounds(act, learn)

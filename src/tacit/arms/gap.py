@@ -14,6 +14,7 @@ phase, the phase begins again, because a set of the old graph need not cover the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -258,23 +259,40 @@ def turn(rule: Any, state: Any, tape: Any, t: Any) -> Any:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Return the arm of round t."""
-    if turn(rule, state, tape, t):
-        greedy_set(state)
-        begin(rule, state, t)
-    return pick(state, eligible)
+def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
+    """Choose the set to explore and begin."""
+    greedy_set(state)
+    begin(rule, state, t)
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    t = first
-    while t < last:
+def deciding(new_phase: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``act`` of a policy whose phases begin so."""
+
+    @kernel
+    def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+        """Return the arm of round t."""
         if turn(rule, state, tape, t):
-            greedy_set(state)
-            begin(rule, state, t)
-        t = play_phase(rule, state, table, tape, trace, t, last)
+            new_phase(rule, state, tape, t)
+        return pick(state, eligible)
+
+    return act
 
 
-GAP.act, GAP.learn, GAP.run = act, learn, run
+def phases(new_phase: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run`` of such a policy."""
+
+    @kernel
+    def run(
+        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+    ) -> None:
+        """Play rounds first to last - 1."""
+        t = first
+        while t < last:
+            if turn(rule, state, tape, t):
+                new_phase(rule, state, tape, t)
+            t = play_phase(rule, state, table, tape, trace, t, last)
+
+    return run
+
+
+GAP.act, GAP.learn, GAP.run = deciding(new_phase), learn, phases(new_phase)

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arms.elimination import GRAPH, GraphElimination, State
-from tacit.arms.gap import begin, learn, pick, play_phase, turn
+from tacit.arms.gap import begin, deciding, learn, phases
 from tacit.arms.tables import Table
 from tacit.compiled import kernel
 from tacit.networks.independent import uniform_independent_set, work_size
@@ -72,23 +72,10 @@ def uniform_set(state: Any, tape: Any, t: Any) -> None:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Return the arm of round t."""
-    if turn(rule, state, tape, t):
-        uniform_set(state, tape, t)
-        begin(rule, state, t)
-    return pick(state, eligible)
+def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
+    """Draw the set to explore and begin."""
+    uniform_set(state, tape, t)
+    begin(rule, state, t)
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    t = first
-    while t < last:
-        if turn(rule, state, tape, t):
-            uniform_set(state, tape, t)
-            begin(rule, state, t)
-        t = play_phase(rule, state, table, tape, trace, t, last)
-
-
-GAPU.act, GAPU.learn, GAPU.run = act, learn, run
+GAPU.act, GAPU.learn, GAPU.run = deciding(new_phase), learn, phases(new_phase)

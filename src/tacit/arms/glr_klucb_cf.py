@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.change_test import History, forget_all, largest_ratio, new_history, remember
-from tacit.arms.corruption import Feedback, feedback_of
+from tacit.arms.corruption import Feedback
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import corrupting, rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -161,39 +162,38 @@ def _forced(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
-    """Take in feedback of round t; restart if the arm has changed."""
+def noted(state: Any, t: Any, arm: Any, feedback: Any) -> Any:
+    """Take in feedback of round t, if it is after the restart; return whether it is time to look."""
     if t < state.now[0]:
-        return
+        return False
     state.counts[arm] += 1
     state.sums[arm] += feedback
     state.lazy.stale[arm] = True
     remember(state.history, arm, feedback)
-    n = state.counts[arm]
-    if n % _EVERY == 0:
+    return state.counts[arm] % _EVERY == 0
+
+
+@kernel(inlined=False)
+def restart(state: Any, t: Any) -> None:
+    """Forget all arms."""
+    state.counts[:] = 0
+    state.sums[:] = 0.0
+    state.pulls[:] = 0
+    state.lazy.stale[:] = True
+    forget_all(state.history)
+    state.now[0], state.now[1] = t + 1, state.now[1] + 1
+
+
+@kernel
+def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Take in feedback of round t; restart if the arm has changed."""
+    if noted(state, t, arm, feedback):
+        n = state.counts[arm]
         bar = math.log(3.0 * n * math.sqrt(float(n)) * math.sqrt(rule.horizon))
         if largest_ratio(state.history, arm, n, state.sums[arm]) > bar:
-            state.counts[:] = 0
-            state.sums[:] = 0.0
-            state.pulls[:] = 0
-            state.lazy.stale[:] = True
-            forget_all(state.history)
-            state.now[0], state.now[1] = t + 1, state.now[1] + 1
+            restart(state, t)
 
 
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward, if private, and take the feedback in."""
-    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-GLRKLUCBCF.act, GLRKLUCBCF.take, GLRKLUCBCF.learn, GLRKLUCBCF.run = act, take, learn, run
+GLRKLUCBCF.act, GLRKLUCBCF.take, GLRKLUCBCF.learn = act, take, corrupting(take)
+GLRKLUCBCF.run = rounds(act, GLRKLUCBCF.learn)
 GLRKLUCBCF.chances = chances

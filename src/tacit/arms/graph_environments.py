@@ -118,6 +118,10 @@ class GraphFeedback(ArmsEnvironment):
         """Return in how many pieces the means are constant."""
         return self.environment.n_segments(horizon)
 
+    def variation_budget(self, horizon: int) -> float | None:
+        """Return how much the means move."""
+        return self.environment.variation_budget(horizon)
+
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
         """Return the means of the environment."""
         return self.environment.schedule(horizon, rng)

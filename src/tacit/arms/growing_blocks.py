@@ -15,6 +15,7 @@ the blocks it feeds is full. ``python benchmarks/dp_imed.py --speed`` prints how
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,13 +28,13 @@ from tacit.privacy.block_sums import on_grid, release_sum
 
 __all__ = [
     "Blocks",
+    "deciding",
     "learn",
     "new_blocks",
     "note_pull",
-    "play_stretch",
     "release_full",
     "shows_most_unknown",
-    "take_in",
+    "stretches",
 ]
 
 _REMEMBERED = 4096
@@ -268,3 +269,47 @@ def play_stretch(blocks: Any, table: Any, tape: Any, trace: Any, t: Any, last: A
             blocks.shown[s % blocks.shown.size] = high - low
     blocks.now[ROUND] = last - 1
     return last
+
+
+def deciding(release: Callable[..., Any], choose: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``act`` of a policy that chooses anew when something is released or the graph changes.
+
+    Parameters
+    ----------
+    release : kernel of (rule, state, tape, t)
+        Releases the full blocks.
+    choose : kernel of (rule, state, t, eligible)
+        Returns the arm to pull until then.
+    """
+
+    @kernel
+    def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+        """Release the full blocks, if any, and return the arm of round t."""
+        blocks = state.blocks
+        moved = moves_on(blocks, t)
+        if moved or blocks.now[FULL] > 0:
+            release(rule, state, tape, t)
+            blocks.now[CHOICE] = choose(rule, state, t, rule.all_arms)
+        arm = blocks.now[CHOICE]
+        if eligible.size < blocks.counts.size:
+            arm = choose(rule, state, t, eligible)
+        note_pull(blocks, t, arm)
+        return arm
+
+    return act
+
+
+def stretches(act: Callable[..., Any]) -> Callable[..., Any]:
+    """Return ``run`` of a policy that decides so: from one release to the next."""
+
+    @kernel
+    def run(
+        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+    ) -> None:
+        """Play rounds first to last - 1."""
+        t = first
+        while t < last:
+            act(rule, state, tape, t, rule.all_arms)
+            t = play_stretch(state.blocks, table, tape, trace, t, last)
+
+    return run

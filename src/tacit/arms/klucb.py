@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 
@@ -144,13 +145,5 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     take(rule, state, t, arm, reward)
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-KLUCB.act, KLUCB.learn, KLUCB.run = act, learn, run
+KLUCB.act, KLUCB.learn, KLUCB.run = act, learn, rounds(act, learn)
 KLUCB.chances = chances

@@ -19,7 +19,8 @@ from tacit.arms.exploration import ExplorationFunction, exploration_of
 from tacit.arms.klucb import Rule, State, act, new_state, take
 from tacit.arms.lazy_argmax import chances
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -89,13 +90,6 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     take(rule, state, t, arm, corrupted(rule.ends, tape, t, arm, reward))
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-KLUCBCF.act, KLUCBCF.take, KLUCBCF.learn, KLUCBCF.run = act, take, learn, run
+KLUCBCF.act, KLUCBCF.take, KLUCBCF.learn = act, take, learn
+KLUCBCF.run = rounds(act, learn)
 KLUCBCF.chances = chances

@@ -22,7 +22,7 @@ from tacit.arms.kl import negative_entropy, upper_root
 from tacit.compiled import kernel
 from tacit.tapes import CHOICE, uniform
 
-__all__ = ["Lazy", "chances", "largest_index", "new_lazy", "only", "solved_index"]
+__all__ = ["Lazy", "chances", "largest_index", "line_moved", "new_lazy", "only", "solved_index"]
 
 
 class Lazy(NamedTuple):
@@ -152,11 +152,24 @@ def _set_bar(ends: Any, counts: Any, lazy: Any, b: Any) -> None:
         if a >= ends.shape[0]:
             at[a, 0], at[a, 1], at[a, 2] = at[0, 0], at[0, 1], at[0, 2]
         else:
-            g = ends[a, 1] if b >= 1.0 else ends[a, 0] + b * (ends[a, 1] - ends[a, 0])
-            at[a, 0] = g
-            at[a, 1] = math.log(g) if g > 0.0 else -np.inf
-            at[a, 2] = math.log1p(-g) if g < 1.0 else -np.inf
+            _set_at_bar(ends, lazy, a)
         lazy.evidence[a] = _evidence(ends, counts, lazy, a)
+
+
+@kernel
+def _set_at_bar(ends: Any, lazy: Any, a: Any) -> None:
+    b, at = lazy.bar[0], lazy.at_bar
+    g = ends[a, 1] if b >= 1.0 else ends[a, 0] + b * (ends[a, 1] - ends[a, 0])
+    at[a, 0] = g
+    at[a, 1] = math.log(g) if g > 0.0 else -np.inf
+    at[a, 2] = math.log1p(-g) if g < 1.0 else -np.inf
+
+
+@kernel
+def line_moved(ends: Any, lazy: Any, a: Any) -> None:
+    """Note that arm a's row of `ends`, which has a row for each arm, is another than before."""
+    _set_at_bar(ends, lazy, a)
+    lazy.stale[a] = True
 
 
 @kernel

@@ -28,7 +28,8 @@ from tacit.arms.growing_blocks import (
     release_full,
 )
 from tacit.arms.growing_policy import BlockPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
 from tacit.tapes import CHOICE, uniform
@@ -153,12 +154,5 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     return best
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-LazyDPTS.act, LazyDPTS.run, LazyDPTS.next_size = act, run, next_size
+LazyDPTS.act, LazyDPTS.next_size = act, next_size
+LazyDPTS.run = rounds(act, learn)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from tacit.arms.corruption import Corruption, Feedback, corruption_of
+from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.policy import ArmsPolicy, S
 from tacit.privacy import (
     AsymmetricResponse,
@@ -38,6 +39,12 @@ class LocalPolicy(ArmsPolicy[S]):
         return corruption_of(self.epsilon, self.corruption)
 
     @property
+    def schedule_in_force(self) -> CorruptionSchedule | None:
+        """When which corruption is in force; None if the reward itself is observed."""
+        corruption = self.corruption_in_force
+        return None if corruption is None else CorruptionSchedule(corruptions=(corruption,))
+
+    @property
     def feedback(self) -> Feedback:
         """What the kernels need of it."""
         corruption = self.corruption_in_force
@@ -48,12 +55,12 @@ class LocalPolicy(ArmsPolicy[S]):
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """The responses of the arms, each kind once; one that never flips is no mechanism."""
-        corruption = self.corruption_in_force
-        if corruption is None:
+        schedule = self.schedule_in_force
+        if schedule is None:
             return ()
         if self.epsilon is not None:
             return (RandomizedResponse(epsilon=self.epsilon),)
-        rows = dict.fromkeys(map(tuple, corruption.ends(self.n_arms).tolist()))
+        rows = dict.fromkeys(map(tuple, schedule.ends(self.n_arms).reshape(-1, 2).tolist()))
         return tuple(
             AsymmetricResponse(keep_one=one, keep_zero=1.0 - zero)
             for zero, one in rows
@@ -62,11 +69,11 @@ class LocalPolicy(ArmsPolicy[S]):
 
     def local_guarantee(self, claim: Claim | None = None) -> Guarantee:
         """Return what the corruption protects: each reward on its own."""
-        corruption = self.corruption_in_force
-        if corruption is None:
+        schedule = self.schedule_in_force
+        if schedule is None:
             return Guarantee.none(f"{type(self).__name__} without corruption adds no noise")
         return compose(
-            [(corruption.release(self.n_arms), 1)],
+            [(schedule.release(self.n_arms), 1)],
             unit="reward",
             trust="local",
             span="run",

@@ -29,10 +29,11 @@ from tacit.arms.change_test import (
     remember,
     two_sample_ratio,
 )
-from tacit.arms.corruption import Feedback, feedback_of
+from tacit.arms.corruption import Feedback
 from tacit.arms.kl import negative_entropy
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import corrupting, rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -315,18 +316,5 @@ def restart(state: Any, t: Any, arm: Any) -> None:
     state.now[PROBED], state.now[RESTART], state.now[LEADER] = -1, t + 1, -1
 
 
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward, if private, and take the bit in."""
-    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-PIMEDCF.act, PIMEDCF.take, PIMEDCF.learn, PIMEDCF.run = act, take, learn, run
+PIMEDCF.act, PIMEDCF.take, PIMEDCF.learn = act, take, corrupting(take)
+PIMEDCF.run = rounds(act, PIMEDCF.learn)

@@ -7,9 +7,10 @@ all told bits of an arm by the Kullback-Leibler interval of klUCB-CF and maps th
 
 A block holds a quarter of what is told of its arm already, at least `block` and at most 65,536 reports; its
 size and how its bits are flipped are fixed before it opens. Bits of different blocks are flipped
-differently: the mean of an arm of mean mu then is the line through the average ends, and a sum of
-bits of different means lies no further from its mean than one of equal ones (Hoeffding, 1956), so the
-bound holds. Nothing changes between two releases but t, so an arm is pulled until its block is full.
+differently, and at work so are late ones of one block, which were asked for an earlier block. The mean of an
+arm of mean mu then is the line through the average ends, and a sum of bits of different means lies no
+further from its mean than one of equal ones (Hoeffding, 1956), so the bound holds. Nothing changes between
+two releases but t, so an arm is pulled until its block is full.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from tacit.arms.exploration import Exploration, ExplorationFunction, exploration
 from tacit.arms.growing_blocks import among
 from tacit.arms.lazy_argmax import solved_index
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, Share, check
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee, Mechanism
@@ -35,7 +37,7 @@ from tacit.privacy.shuffler import Shuffler
 from tacit.tapes import NOISE, ROUNDING, released, uniform
 
 if TYPE_CHECKING:
-    from tacit.deciding import Decider
+    from tacit.deciding import Decider, Estimate
 
 __all__ = ["ShuffledKLUCBCF"]
 
@@ -61,6 +63,9 @@ class State(NamedTuple):
     """Shape (K,): ones in the open block; only the shuffler knows."""
     open_counts: NDArray[np.int64]
     """Shape (K,): reports in the open block."""
+    open_excess: NDArray[np.float64]
+    """Shape (K,): by how much they were flipped more than the block asks, summed: late ones were
+    asked for an earlier block."""
     blocks: NDArray[np.int64]
     """Shape (K,): blocks that were told."""
     ones: NDArray[np.int64]
@@ -138,8 +143,9 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return epsilon and delta for each reward over the whole run."""
-        filled = self._sizes[np.cumsum(self._sizes) <= horizon]
-        return self.shuffler.guarantee(largest=int(filled[-1]) if filled.size else 1)
+        # The shuffler sees the reports of a block that is never filled too.
+        opened = min(int(np.searchsorted(np.cumsum(self._sizes), horizon)), len(self._sizes) - 1)
+        return self.shuffler.guarantee(largest=int(self._sizes[opened]))
 
     @cached_property
     def _sizes(self) -> NDArray[np.int64]:
@@ -166,6 +172,7 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
         return State(
             open_ones=np.zeros(K, np.int64),
             open_counts=np.zeros(K, np.int64),
+            open_excess=np.zeros(K),
             blocks=np.zeros(K, np.int64),
             ones=np.zeros(K, np.int64),
             counts=np.zeros(K, np.int64),
@@ -177,13 +184,20 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
         """Empty the open blocks."""
         state.open_ones[:] = 0
         state.open_counts[:] = 0
+        state.open_excess[:] = 0.0
+
+    def released_means(self, state: State) -> list[Estimate | None]:
+        """Return what the told blocks say of each arm."""
+        from tacit.deciding import mean_of_bits
+
+        told = zip(state.counts.tolist(), state.ones.tolist(), state.ends.tolist(), strict=True)
+        return [mean_of_bits(n, ones, *ends) for n, ones, ends in told]
 
     def decider(self, *, explore: float = 0.0) -> Decider:
-        """Refuse: nobody shuffles reports between devices and a learner of this library."""
-        raise ValueError(
-            f"{type(self).__name__}: expected a simulation, because a service of this library takes "
-            "reports from devices itself and no shuffler stands between them, got a learner"
-        )
+        """Return this policy at work, with the learner for a shuffler."""
+        from tacit.arms.shuffling import ShufflingDecider
+
+        return ShufflingDecider(self, explore=explore)
 
 
 @kernel(inlined=False)
@@ -214,33 +228,38 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Put the flipped bit of a reward into the arm's open block; tell the block if it is full."""
-    bit = reward
-    if 0.0 < reward < 1.0:
-        bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
-    j = min(state.blocks[arm], rule.sizes.size - 1)
+def take(rule: Any, state: Any, t: Any, arm: Any, report: Any, asked: Any) -> None:
+    """Put a bit, flipped as block `asked` says, into the arm's open block; tell the block if it is full."""
+    last = rule.sizes.size - 1
+    j = min(state.blocks[arm], last)
     keep = rule.keeps[j]
-    state.open_ones[arm] += flipped_bit(tape, t, arm, NOISE, bit, keep)
+    state.open_ones[arm] += np.int64(report)
     state.open_counts[arm] += 1
+    state.open_excess[arm] += keep - rule.keeps[min(asked, last)]
     if state.open_counts[arm] == rule.sizes[j]:
         m = state.open_counts[arm]
-        state.ones[arm] += np.int64(released(tape, float(state.open_ones[arm])))
+        keep -= state.open_excess[arm] / m
+        state.ones[arm] += state.open_ones[arm]
         state.counts[arm] += m
         share = m / state.counts[arm]
         state.ends[arm, 0] += share * (1.0 - keep - state.ends[arm, 0])
         state.ends[arm, 1] += share * (keep - state.ends[arm, 1])
-        state.open_ones[arm], state.open_counts[arm] = 0, 0
+        state.open_ones[arm], state.open_counts[arm], state.open_excess[arm] = 0, 0, 0.0
         state.blocks[arm] += 1
         state.now[1] = 1
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Put the flipped bit of a reward into the arm's open block; tell the block if it is full."""
+    bit = reward
+    if 0.0 < reward < 1.0:
+        bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
+    asked, before = state.blocks[arm], state.ones[arm]
+    keep = rule.keeps[min(asked, rule.keeps.size - 1)]
+    take(rule, state, t, arm, float(flipped_bit(tape, t, arm, NOISE, bit, keep)), asked)
+    if state.blocks[arm] > asked:
+        _ = released(tape, float(state.ones[arm] - before))
 
 
-ShuffledKLUCBCF.act, ShuffledKLUCBCF.learn, ShuffledKLUCBCF.run = act, learn, run
+ShuffledKLUCBCF.act, ShuffledKLUCBCF.learn, ShuffledKLUCBCF.run = act, learn, rounds(act, learn)

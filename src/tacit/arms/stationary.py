@@ -27,6 +27,10 @@ class _Stationary(ArmsEnvironment):
         """Number of arms."""
         return len(self.means)
 
+    def variation_budget(self, horizon: int) -> float:
+        """Return that the means do not move."""
+        return 0.0
+
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
         """Return means that never move."""
         return Schedule(np.zeros(1, np.int64), np.array([self.means]))

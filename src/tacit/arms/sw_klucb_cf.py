@@ -7,6 +7,12 @@ confidence interval, and maps the bound back through the corruption function. Ga
 Departures: the window has a log factor by default (the paper's lacks it and is too short); `min` in
 the definition of the window is read as `max`; indices are clipped to [0, 1], an arm unseen in the window
 has index 1, ties are broken at random and f is floored at 0.
+
+Where means drift, a window follows from a budget V instead: the sum over rounds of the largest change of
+any mean. In a window of w rounds drift misleads each of T decisions by at most what the means move, 2 w V
+in all; what w rounds do not tell costs 2 T sqrt(2 K ln(T) / w) / s in all, with s the slope of the
+corruption (Pinsker's inequality). The sum is least at w = (T / (s V))^(2/3) (K ln(T) / 2)^(1/3). Besbes, Gur
+and Zeevi (2014) and Cheung, Simchi-Levi and Zhu (2019) have the same power of T / V.
 """
 
 from __future__ import annotations
@@ -19,14 +25,15 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import Corruption, Feedback, check_privacy, feedback_of
+from tacit.arms.corruption import Corruption, Feedback, check_privacy
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level, level_at
 from tacit.arms.klucb import first_untried
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import corrupting, rounds
+from tacit.arms.tables import Table
 from tacit.arms.window import Window, new_window, next_leaving, remembered
-from tacit.checks import Count, check
+from tacit.checks import Count, NonNegative, check, require
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
 from tacit.privacy import Claim, Guarantee
@@ -85,8 +92,11 @@ class SWKLUCBCF(LocalPolicy[State]):
         `corruption`, rewards are observed as they are.
     corruption : Corruption, optional
         Any randomized response, one for all arms or one for each, instead of `epsilon`.
-    window : "log", "paper" or int, default "log"
-        sqrt(4 e T ln T / (L + 4)), the paper's sqrt(4 e T / (L + 4)), or a number of rounds.
+    window : "log", "paper", "variation" or int, default "log"
+        sqrt(4 e T ln T / (L + 4)), the paper's sqrt(4 e T / (L + 4)), the one that follows from
+        `variation`, or a number of rounds.
+    variation : float, optional
+        V, the sum over rounds of the largest change of any mean, for ``window="variation"``.
     exploration : "paper", "log" or function of t, default "paper"
         f, as in :class:`~tacit.arms.KLUCB`.
 
@@ -118,14 +128,18 @@ class SWKLUCBCF(LocalPolicy[State]):
     window: Annotated[
         int | str,
         CheckRule(
-            "log, paper or a number of rounds >= 1", lambda w: w in ("log", "paper") or w >= 1
+            "log, paper, variation or a number of rounds >= 1",
+            lambda w: w in ("log", "paper", "variation") or w >= 1,
         ),
     ] = "log"
+    variation: NonNegative | None = None
     exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:
         check(self)
         check_privacy(self, self.epsilon, self.corruption)
+        told = self.window != "variation" or self.variation is not None
+        require(self, "variation", "given, for the window", told, self.variation)
         _ = self.rule
 
     @property
@@ -133,9 +147,14 @@ class SWKLUCBCF(LocalPolicy[State]):
         """The window w in rounds."""
         if not isinstance(self.window, str):
             return int(self.window)
-        scale = 4 * math.e * self.horizon / (self.n_segments + 4)
-        if self.window == "log":
-            scale *= math.log(max(self.horizon, math.e))
+        T = self.horizon
+        log = math.log(max(T, math.e))
+        if self.window == "variation":
+            slope = float(np.abs(np.diff(self.feedback.ends)).min())
+            drift = slope * (self.variation or 0.0)
+            most = (T / drift) ** (2 / 3) * (self.n_arms * log / 2) ** (1 / 3) if drift > 0 else T
+            return max(1, math.floor(min(most, T)))
+        scale = 4 * math.e * T / (self.n_segments + 4) * (log if self.window == "log" else 1.0)
         return max(1, math.floor(math.sqrt(scale)))
 
     def guarantee(self, horizon: int) -> Guarantee:
@@ -209,19 +228,6 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
         state.lazy.stale[arm] = True
 
 
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward, if private, and take the feedback in."""
-    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-SWKLUCBCF.act, SWKLUCBCF.take, SWKLUCBCF.learn, SWKLUCBCF.run = act, take, learn, run
+SWKLUCBCF.act, SWKLUCBCF.take, SWKLUCBCF.learn = act, take, corrupting(take)
+SWKLUCBCF.run = rounds(act, SWKLUCBCF.learn)
 SWKLUCBCF.chances = chances

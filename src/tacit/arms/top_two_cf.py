@@ -20,10 +20,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import Feedback, feedback_of
+from tacit.arms.corruption import Feedback
 from tacit.arms.identification import Identifying, Named, pooled_cost
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import corrupting, rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -155,18 +156,5 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     state.sums[arm] += feedback
 
 
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward, if private, and take the feedback in."""
-    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-TopTwoCF.act, TopTwoCF.take, TopTwoCF.learn, TopTwoCF.run = act, take, learn, run
+TopTwoCF.act, TopTwoCF.take, TopTwoCF.learn = act, take, corrupting(take)
+TopTwoCF.run = rounds(act, TopTwoCF.learn)

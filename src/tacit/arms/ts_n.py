@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from tacit.arms.graph_environments import check_graph
 from tacit.arms.largest_normal import largest_chances
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import Table, observe, piece_of, reward, row_of
+from tacit.arms.rounds import rounds_on_graph
+from tacit.arms.tables import Table
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
@@ -125,19 +126,6 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     state.sums[arm] += reward
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    K = state.counts.size
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        value = observe(table, trace, t, arm)
-        low, high = row_of(table.indptr, K, piece_of(table.graph_starts, t), arm)
-        for e in range(low, high):
-            b = table.indices[e]
-            learn(rule, state, tape, t, b, value if b == arm else reward(table, t, b))
-
-
 @kernel(allocates=True)
 def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability that each arm has the largest draw."""
@@ -154,4 +142,4 @@ def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
 
 
 TSN.chances = chances
-TSN.act, TSN.learn, TSN.run = act, learn, run
+TSN.act, TSN.learn, TSN.run = act, learn, rounds_on_graph(act, learn)

@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.policy import PlainPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, NonNegative, check
 from tacit.compiled import kernel
 
@@ -113,12 +114,4 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     state.widths[arm] = 1.0 / math.sqrt(state.counts[arm])
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-UCB1.act, UCB1.learn, UCB1.run = act, learn, run
+UCB1.act, UCB1.learn, UCB1.run = act, learn, rounds(act, learn)

@@ -8,12 +8,11 @@ feedback graphs. Ties go to the lowest index.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from tacit.arms.graph_environments import check_graph
-from tacit.arms.tables import observe, piece_of, reward, row_of
+from tacit.arms.rounds import rounds_on_graph
 from tacit.arms.ucb1 import UCB1, act, learn
-from tacit.compiled import kernel
 from tacit.networks import Graph
 
 __all__ = ["UCBN"]
@@ -63,17 +62,4 @@ class UCBN(UCB1):
         check_graph(self, self.graph)
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    K = state.counts.size
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        value = observe(table, trace, t, arm)
-        low, high = row_of(table.indptr, K, piece_of(table.graph_starts, t), arm)
-        for e in range(low, high):
-            b = table.indices[e]
-            learn(rule, state, tape, t, b, value if b == arm else reward(table, t, b))
-
-
-UCBN.run = run
+UCBN.run = rounds_on_graph(act, learn)

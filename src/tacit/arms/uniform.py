@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import Table, observe
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee, Mechanism, compose
@@ -99,14 +100,6 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-@kernel
 def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability of every arm in the draw of round t."""
     for a in range(out.size):
@@ -116,4 +109,4 @@ def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
 
 
 Uniform.chances = chances
-Uniform.act, Uniform.learn, Uniform.run = act, learn, run
+Uniform.act, Uniform.learn, Uniform.run = act, learn, rounds(act, learn)

@@ -64,6 +64,5 @@ def evaluate(
     with progress_bar(f"evaluate {found.source}") as progress:
         for done, (text, each) in enumerate(zip(policy, policies, strict=True), 1):
             rows += [{**row, "policy": text} for row in evaluate(found, each, seed=seed).rows()]
-            if progress is not None:
-                progress(done, len(policies))
+            progress(done, len(policies))
     show(rows, as_json)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from tacit.jsonable import dumps
 
 __all__ = ["as_text", "progress_bar", "show"]
+
+MINUTE = 60.0
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
@@ -45,8 +48,8 @@ def as_text(value: Any) -> str:
 
 
 @contextmanager
-def progress_bar(name: str) -> Iterator[Any]:
-    """Give a function that moves a bar on a terminal, and nothing in a pipe.
+def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
+    """Give a function that moves a bar on a terminal, and writes a line a minute elsewhere.
 
     Compilation that takes more than a second is announced on either.
     """
@@ -54,7 +57,7 @@ def progress_bar(name: str) -> Iterator[Any]:
 
     when_compiling(_announce)
     if not sys.stderr.isatty():
-        yield None
+        yield _line_a_minute(name)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -63,6 +66,18 @@ def progress_bar(name: str) -> Iterator[Any]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _line_a_minute(name: str) -> Callable[[int, int], None]:
+    written = time.monotonic()
+
+    def move(done: int, total: int) -> None:
+        nonlocal written
+        if time.monotonic() - written >= MINUTE:
+            written = time.monotonic()
+            print(f"tacit: {name}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+    return move
 
 
 def _announce() -> None:

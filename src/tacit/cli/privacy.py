@@ -46,7 +46,7 @@ def guarantee(
         chosen, _ = policy_and_environment(target, environment, horizon)
     stated = chosen.guarantee(horizon)
     rows = spans(chosen, horizon, delta, records=rewards)
-    curve = horizons(chosen, horizon, delta)
+    curve = horizons(chosen, horizon, delta) if as_json or picture is not None else []
     whole = [] if rewards is None else [person(chosen, horizon, rewards, d) for d in (0.0, delta)]
     if picture is not None:
         from tacit.report.privacy import draw_curve

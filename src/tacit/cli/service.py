@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
 
@@ -36,6 +37,7 @@ Secret = Annotated[
     typer.Option("--token", help="An administrator's token; else the variable TACIT_TOKEN."),
 ]
 Name = Annotated[str, typer.Argument(help="The experiment.")]
+Option = Annotated[str, typer.Argument(help="The option.")]
 _STORE = "tacit.db"
 _URL = "http://127.0.0.1:8000"
 
@@ -159,15 +161,19 @@ def show_one(name: Name, url: Url = _URL, secret: Secret = None, as_json: Json =
 
     Example: `tacit experiment show --help`
     """
-    facts = _ask(url, secret, "GET", f"/v1/experiments/{name}")
-    numbers = _ask(url, secret, "GET", f"/v1/experiments/{name}/statistics")
+    facts = _ask(url, secret, "GET", _path(name))
+    numbers = _ask(url, secret, "GET", f"{_path(name)}/statistics")
     if as_json:
         print(json.dumps({**facts, "statistics": numbers}))
         return
     print(facts["sentence"])
     print()
-    columns = ("option", "decided", "learned", "estimate", "low", "high", "retired")
-    rows = [{column: row[column] for column in columns} for row in numbers["options"]]
+    columns = ("option", "decided", "learned", "estimate", "low", "high")
+    rows = [
+        {column: "" if row[column] is None else row[column] for column in columns}
+        | {"retired": "yes" if row["retired"] else ""}
+        for row in numbers["options"]
+    ]
     if rows:
         show(rows, False)
 
@@ -183,37 +189,25 @@ def mode(
 
     Example: `tacit experiment mode --help`
     """
-    print(_ask(url, secret, "PATCH", f"/v1/experiments/{name}", {"mode": mode})["mode"])
+    _change(url, secret, name, f"mode {mode}", {"mode": mode})
 
 
 @experiment.command("add-option")
-def add_option(
-    name: Name,
-    option: Annotated[str, typer.Argument(help="Its name.")],
-    url: Url = _URL,
-    secret: Secret = None,
-) -> None:
+def add_option(name: Name, option: Option, url: Url = _URL, secret: Secret = None) -> None:
     """Add an option; the others keep what was learned about them.
 
     Example: `tacit experiment add-option --help`
     """
-    _ask(url, secret, "PATCH", f"/v1/experiments/{name}", {"add_options": [option]})
-    print(f"{name}: added {option}")
+    _change(url, secret, name, f"added {option}", {"add_options": [option]})
 
 
 @experiment.command("retire")
-def retire(
-    name: Name,
-    option: Annotated[str, typer.Argument(help="Its name.")],
-    url: Url = _URL,
-    secret: Secret = None,
-) -> None:
+def retire(name: Name, option: Option, url: Url = _URL, secret: Secret = None) -> None:
     """Never choose an option again.
 
     Example: `tacit experiment retire --help`
     """
-    _ask(url, secret, "PATCH", f"/v1/experiments/{name}", {"retire_options": [option]})
-    print(f"{name}: retired {option}")
+    _change(url, secret, name, f"retired {option}", {"retire_options": [option]})
 
 
 @experiment.command("export")
@@ -235,8 +229,7 @@ def export(
     kinds = (".json", ".csv", ".parquet")
     if out is not None and out.suffix not in kinds:
         raise ValueError(f"export: expected a file that ends with {', '.join(kinds)}, got {out}")
-    path = f"/v1/experiments/{name}/released"
-    lines = _answered(url, secret, "GET", path).text.splitlines()
+    lines = _answered(url, secret, "GET", f"{_path(name)}/released").text.splitlines()
     if out is None:
         print("\n".join(lines))
         return
@@ -348,6 +341,15 @@ def _tokens(store: str) -> Iterator[Any]:
 def _said(error: Exception) -> str:
     hint = " (tacit service restore does so)" if "as restored" in str(error) else ""
     return f"{error}{hint}"
+
+
+def _path(name: str) -> str:
+    return f"/v1/experiments/{quote(name, safe='')}"
+
+
+def _change(url: str, secret: str | None, name: str, done: str, wanted: dict[str, Any]) -> None:
+    _ask(url, secret, "PATCH", _path(name), wanted)
+    print(f"{name}: {done}")
 
 
 def _ask(url: str, secret: str | None, method: str, path: str, body: Any = None) -> Any:

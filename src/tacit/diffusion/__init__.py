@@ -1,6 +1,8 @@
 """Agents who track a changing truth and pool their beliefs over a network (paper 000)."""
 
 from tacit.diffusion.bandit import DiffusionBandit
+from tacit.diffusion.batched import BatchedTsallis
+from tacit.diffusion.bounds import RegretBounds, regret_bounds
 from tacit.diffusion.environments import THREE_AGENTS, ChangingTruth, RecordedTruth
 from tacit.diffusion.learning import DiffusionLearning
 from tacit.diffusion.outsiders import OutsiderPrivateDiffusion
@@ -9,12 +11,15 @@ from tacit.diffusion.tables import edit_losses, edit_signals
 
 __all__ = [
     "THREE_AGENTS",
+    "BatchedTsallis",
     "ChangingTruth",
     "DiffusionBandit",
     "DiffusionLearning",
     "OutsiderPrivateDiffusion",
     "RecordedTruth",
+    "RegretBounds",
     "SpyPrivateDiffusion",
     "edit_losses",
     "edit_signals",
+    "regret_bounds",
 ]

@@ -22,7 +22,16 @@ from tacit.compiled import kernel
 from tacit.diffusion import sound
 from tacit.diffusion.policy import BanditPolicy, Half, with_ghosts
 from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, note, signal_at, truth_at
+from tacit.diffusion.tables import (
+    Table,
+    Trace,
+    charge,
+    deviation_at,
+    loss_at,
+    rounds,
+    signal_at,
+    truth_at,
+)
 from tacit.policy import Program
 from tacit.privacy import Guarantee
 from tacit.tapes import CHOICE, Tape, uniform
@@ -65,7 +74,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffusionBandit(BanditPolicy):
+class DiffusionBandit(BanditPolicy[State | sound.State]):
     """Track the dominant state from losses and signals, sharing in the open.
 
     Guarantee: none; beliefs depend on every loss and signal without noise.
@@ -107,14 +116,16 @@ class DiffusionBandit(BanditPolicy):
         """Return that nothing is protected."""
         return Guarantee.none("Beliefs depend on every loss and signal without noise", unit="loss")
 
-    def start(self, table: Table) -> Any:
+    def start(self, table: Table) -> State | sound.State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.rates == "adaptive":
-            return sound.start(mu, table.signal_std, self.rule, table.ghosts)
+            return sound.start(mu, self.rule, table.ghosts)
         return State.of(mu, table)
 
-    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+    def program(
+        self, state: State | sound.State, table: Table, tape: Tape, trace: Trace
+    ) -> Program:
         """Return the kernel and its arguments."""
         if self.rates == "adaptive":
             return sound.run, (self.rule, state, table, tape, trace)
@@ -125,10 +136,9 @@ class DiffusionBandit(BanditPolicy):
         """The kernels of a round."""
         return (sound.tell, sound.hear) if self.rates == "adaptive" else (tell, hear)
 
-    def told(self, state: Any) -> NDArray[np.float64]:
+    def told(self, state: State | sound.State) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""
-        p: NDArray[np.float64] = state.p
-        return p
+        return state.p
 
     @property
     def rule(self) -> sound.Rule:
@@ -138,22 +148,13 @@ class DiffusionBandit(BanditPolicy):
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        tell(rule, state, table, tape, trace, t)
-        hear(rule, state, table, tape, trace, t)
-        note(table, trace, t, state.mu)
-
-
-@kernel
 def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write p, what every agent sends (step 1)."""
     truth = trace.truth
     truth_at(table, t, truth)
     for k in range(state.mu.shape[0]):
         S = signal_at(table, t, k, truth[table.group[k]])
-        intermediate(state.log_mu, k, S, table.signal_std, state.p)
+        intermediate(state.log_mu, k, S, deviation_at(table, t, k), state.p)
         mix(state.mu, k, rule.gamma, state.p)
 
 
@@ -171,3 +172,6 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         reweigh(mu, log_mu, k, theta, rule.eta * loss / P[k, theta])
+
+
+run = rounds(tell, hear)

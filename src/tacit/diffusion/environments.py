@@ -8,7 +8,7 @@ dominates, as in the simulations of Odeyomi (2022); :class:`RecordedTruth` reads
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import Count, Positive, Probability, Rule, Whole, check, one_of, require
+from tacit.checks import Count, Probability, Rule, Whole, check, one_of, require
 from tacit.diffusion.neighbours import pairs_of
 from tacit.diffusion.pieces import DiffusionPopulation
 from tacit.diffusion.tables import DISTANCE, MATCH, MEASURES, RECORDED, Table, Trace, new_trace
@@ -49,7 +49,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     )
     connectivity: Annotated[str, one_of("strong", "weak")] = "strong"
     groups: Sequence[int] | None = None
-    signal_std: Positive = 1.0
+    signal_std: float | Sequence[float] | Sequence[Sequence[float]] = 1.0
     losses: Any = "match"
     flip_prob: Probability = 0.0
     threshold: Annotated[float, Rule("in [1/2, 1)", lambda v: 0.5 <= v < 1)] = 0.99
@@ -72,6 +72,25 @@ class _TruthEnvironment(Environment[Table, Trace]):
             self.group.shape == (n,) and set(self.groups) == set(range(self.n_groups))
         )
         require(self, "groups", f"{n} group numbers 0, 1, ... without gaps", fits, self.groups)
+        object.__setattr__(self, "signal_std", _plain(self.signal_std))
+        rows = self._rounds_of_signals
+        even = rows is None or len({np.shape(row) for row in rows}) == 1
+        fits = even and np.shape(self.signal_std)[-1:] in ((), (n,))
+        rule = f"a number, {n} numbers, or {n} numbers for each round"
+        require(self, "signal_std", rule, fits, self.signal_std)
+        inside = bool(np.all((self._deviations > 0) & np.isfinite(self._deviations)))
+        require(self, "signal_std", "> 0 and finite", inside, self.signal_std)
+
+    @property
+    def _rounds_of_signals(self) -> Any:
+        """The rows of `signal_std` where every round has its own, else None."""
+        rows = self.signal_std if isinstance(self.signal_std, tuple) else ()
+        return rows if any(isinstance(row, tuple) for row in rows) else None
+
+    @cached_property
+    def _deviations(self) -> NDArray[np.float64]:
+        """The standard deviations of signals, shape (1 or T, 1 or n_agents)."""
+        return np.array(self.signal_std, np.float64, ndmin=2)
 
     @property
     def described(self) -> bool:
@@ -161,28 +180,10 @@ class _TruthEnvironment(Environment[Table, Trace]):
         """Return the table of the agents `first` to `last` - 1, and which others they hear."""
         return self._table(seed, repetition, horizon, first, last)
 
-    def population(
-        self,
-        policy: Any,
-        bounds: NDArray[np.int64],
-        *,
-        seed: int,
-        repetition: int,
-        horizon: int,
-        checkpoints: NDArray[np.int64],
-        record: bool = False,
-    ) -> Population:
-        """Return a run of `policy` in pieces."""
-        return DiffusionPopulation(
-            policy,
-            self,
-            bounds,
-            seed=seed,
-            repetition=repetition,
-            horizon=horizon,
-            checkpoints=checkpoints,
-            record=record,
-        )
+    @property
+    def population_kind(self) -> Callable[..., Population]:
+        """What makes a run in pieces."""
+        return DiffusionPopulation
 
     @abstractmethod
     def _recorded(self, seed: int, repetition: int, horizon: int) -> dict[str, Any]:
@@ -214,6 +215,10 @@ class _TruthEnvironment(Environment[Table, Trace]):
         elif self.groups is not None:
             row_agent = np.unique(self.group, return_index=True)[1]
         recorded = self._recorded(seed, repetition, horizon)
+        sigma = self._deviations
+        if self._rounds_of_signals is not None:
+            rule = f"<= {len(sigma)}, the rounds of signal_std"
+            require(self, "horizon", rule, horizon <= len(sigma), horizon)
         if "signals" in recorded:
             recorded["signals"] = np.ascontiguousarray(recorded["signals"][:, first:last])
         if "losses" in recorded and self._own_losses:
@@ -231,7 +236,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
             dominant=np.zeros((1, G), np.int64),
             dominance=1.0,
             states=np.empty((0, G), np.int64),
-            signal_std=float(self.signal_std),
+            signal_std=(sigma if sigma.shape[1] == 1 else sigma[:, first:last]).copy(),
             signals=np.empty((0, n)),
             loss_kind=_KINDS[self.losses] if isinstance(self.losses, str) else RECORDED,
             losses=np.empty((0, row_agent.size, M)),
@@ -248,6 +253,13 @@ class _TruthEnvironment(Environment[Table, Trace]):
             edit_values=np.empty(0),
         )
         return table._replace(**recorded), ghosts
+
+
+def _plain(value: Any) -> Any:
+    """Return numbers, arrays and lists of lists as something that can be compared and hashed."""
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    return tuple(map(_plain, value)) if isinstance(value, (list, tuple)) else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,8 +285,8 @@ class ChangingTruth(_TruthEnvironment):
         Whether every agent must hear of every other, at least by hearsay.
     groups : sequence of int, optional
         The group of each agent; every group has a truth of its own. One group unless given.
-    signal_std : float, default 1
-        Standard deviation of the signals.
+    signal_std : float, or one for each agent, or rows of these for each round, default 1
+        Standard deviation of the signals, sigma_kt of eq. 3; agents know it, and it is no secret.
     losses : "match" or "distance", default "match"
         0 for the true state and 1 for others, or the distance to the true state over M - 1.
     flip_prob : float, default 0

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.diffusion.policy import DiffusionPolicy, Half, with_ghosts
 from tacit.diffusion.steps import log_consensus, log_intermediate, normalise, shares
-from tacit.diffusion.tables import Table, Trace, charge, note, signal_at, truth_at
+from tacit.diffusion.tables import Table, Trace, charge, deviation_at, note, signal_at, truth_at
 from tacit.policy import Program
 from tacit.privacy import Guarantee
 from tacit.tapes import Tape
@@ -39,7 +39,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffusionLearning(DiffusionPolicy):
+class DiffusionLearning(DiffusionPolicy[State]):
     """Learn from signals and neighbours, without losses.
 
     Guarantee: none; the intermediate beliefs that agents exchange show their signals.
@@ -108,7 +108,7 @@ def tell(state: Any, table: Any, trace: Any, t: Any) -> None:
     truth_at(table, t, truth)
     for k in range(state.mu.shape[0]):
         S = signal_at(table, t, k, truth[table.group[k]])
-        log_intermediate(state.log_mu, k, S, table.signal_std, state.log_psi)
+        log_intermediate(state.log_mu, k, S, deviation_at(table, t, k), state.log_psi)
         normalise(state.log_psi, k)
 
 

@@ -20,7 +20,7 @@ from tacit.compiled import kernel
 from tacit.diffusion.bandit import tell
 from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
 from tacit.diffusion.steps import consensus, draw, noised, reweigh
-from tacit.diffusion.tables import charge, loss_at, note
+from tacit.diffusion.tables import charge, loss_at, rounds
 from tacit.privacy import Guarantee, Release
 from tacit.tapes import CHOICE, NOISE, uniform
 
@@ -94,15 +94,6 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1 of the published box."""
-    for t in range(first, last):
-        tell(rule, state, table, tape, trace, t)
-        hear(rule, state, table, tape, trace, t)
-        note(table, trace, t, state.mu)
-
-
-@kernel
 def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
@@ -118,3 +109,6 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
         who = table.first + k
         scaled = noised(tape, t, who, NOISE, loss, rule.epsilon, rule.b)  # steps 4 to 6
         reweigh(mu, log_mu, k, theta, rule.eta * scaled / P[k, theta])  # steps 7, 8
+
+
+run = rounds(tell, hear)

@@ -16,6 +16,7 @@ from tacit.diffusion.tables import (
     add_distances,
     add_up,
     agree,
+    charge_updated,
     keep_beliefs,
     new_trace,
     write_measures,
@@ -28,7 +29,7 @@ __all__ = ["DiffusionPiece", "DiffusionPopulation"]
 
 _MEETING = -1
 #: What does not change in a run, or is no more than room to work.
-_FIXED = {"checkpoints", "threshold", "likelihood", "truth", "certain", "sums"}
+_FIXED = {"checkpoints", "threshold", "truth", "certain", "sums"}
 
 
 class DiffusionPiece(Piece):
@@ -36,7 +37,7 @@ class DiffusionPiece(Piece):
 
     def __init__(
         self,
-        policy: DiffusionPolicy,
+        policy: DiffusionPolicy[Any],
         table: Table,
         trace: Callable[[], Trace],
         border: Border,
@@ -74,6 +75,7 @@ class DiffusionPiece(Piece):
         self.border.incoming(mail, self.policy.told(self.state))
         self._hear(*self._arguments, t)
         trace = self.trace
+        charge_updated(self.table, trace, t, self.state.mu)
         checkpoint = np.searchsorted(trace.checkpoints, t + 1)
         if checkpoint < trace.checkpoints.size and trace.checkpoints[checkpoint] == t + 1:
             trace.cursor[0] = checkpoint
@@ -110,7 +112,7 @@ class DiffusionPopulation(Population):
 
     def __init__(
         self,
-        policy: DiffusionPolicy,
+        policy: DiffusionPolicy[Any],
         environment: Any,
         bounds: NDArray[np.int64],
         *,
@@ -174,7 +176,7 @@ class DiffusionPopulation(Population):
 
 
 def made_there(
-    policy: DiffusionPolicy,
+    policy: DiffusionPolicy[Any],
     environment: Any,
     bounds: NDArray[np.int64],
     i: int,

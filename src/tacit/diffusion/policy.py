@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,24 @@ __all__ = ["BanditPolicy", "DiffusionPolicy", "Half", "with_ghosts"]
 
 Half = Callable[..., None]
 
+
+class Believing(Protocol):
+    """A state of such a policy."""
+
+    @property
+    def mu(self) -> NDArray[np.float64]:
+        """Shape (N, M): beliefs."""
+
+
+S = TypeVar("S", bound=Believing)
+
 _Exploration = Annotated[
     float, Rule("in [0, 1/2]", lambda v: 0 <= v <= 0.5, {"minimum": 0, "maximum": 0.5})
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffusionPolicy(Policy[Table, Any, Trace]):
+class DiffusionPolicy(Policy[Table, S, Trace]):
     """A policy of agents who name one of `n_states` states and share what they believe.
 
     Parameters
@@ -57,7 +68,7 @@ class DiffusionPolicy(Policy[Table, Any, Trace]):
         """
 
     @abstractmethod
-    def told(self, state: Any) -> NDArray[np.float64]:
+    def told(self, state: S) -> NDArray[np.float64]:
         """Return what agents tell: a row each, and then one for each ghost."""
 
     def tells(self, t: int) -> bool:
@@ -76,7 +87,7 @@ def with_ghosts(mu: NDArray[np.float64], table: Table) -> NDArray[np.float64]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BanditPolicy(DiffusionPolicy):
+class BanditPolicy(DiffusionPolicy[S]):
     """A diffusion policy that learns from losses at some rate.
 
     Parameters

@@ -51,7 +51,7 @@ class PublishedBox(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateBanditPolicy(BanditPolicy):
+class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
     """What the two private policies share: a channel for losses."""
 
     epsilon: Epsilon
@@ -186,11 +186,11 @@ class PrivateBanditPolicy(BanditPolicy):
             keep_signal=self.keep_signal,
         )
 
-    def start(self, table: Table) -> Any:
+    def start(self, table: Table) -> State | sound.State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.corrected:
-            return sound.start(mu, table.signal_std, self.rule, table.ghosts)
+            return sound.start(mu, self.rule, table.ghosts)
         return State.of(mu, table)
 
     @property
@@ -203,7 +203,9 @@ class PrivateBanditPolicy(BanditPolicy):
         """The numbers of the published variant."""
         return Rule(*self.published_rates, self.epsilon, self.bound)
 
-    def program(self, state: Any, table: Table, tape: Tape, trace: Trace) -> Program:
+    def program(
+        self, state: State | sound.State, table: Table, tape: Tape, trace: Trace
+    ) -> Program:
         """Return the kernel of the variant and its arguments."""
         if self.corrected:
             return sound.run, (self.rule, state, table, tape, trace)
@@ -233,10 +235,9 @@ class PrivateBanditPolicy(BanditPolicy):
             not_protected=("sending", *self.open_to_all),
         )
 
-    def told(self, state: Any) -> NDArray[np.float64]:
+    def told(self, state: State | sound.State) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""
-        p: NDArray[np.float64] = state.p
-        return p
+        return state.p
 
     def tells(self, t: int) -> bool:
         """Return whether a block begins with round t."""

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 from tacit.diffusion.steps import centre, consensus, draw, intermediate, mix, shares
-from tacit.diffusion.tables import charge, loss_at, note, signal_at, truth_at
+from tacit.diffusion.tables import charge, deviation_at, loss_at, rounds, signal_at, truth_at
 from tacit.privacy import ClampedLaplace, Mechanism, RandomizedResponse
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms import release_clamped, release_option
@@ -108,8 +108,6 @@ class State(NamedTuple):
     """Shape (N,): the probability each had."""
     suffered: NDArray[np.float64]
     """Shape (N,): the losses of this block so far."""
-    likelihood: NDArray[np.float64]
-    """Shape (M, M): probability of sharing state z where theta is true."""
 
 
 def best_block(epsilon: float) -> int:
@@ -139,7 +137,7 @@ def rule_of(
     return Rule(gamma, eta, block, kind, flip, step, level, bound, reach, variance, keep_signal)
 
 
-def start(mu: NDArray[np.float64], signal_std: float, rule: Rule, ghosts: int = 0) -> State:
+def start(mu: NDArray[np.float64], rule: Rule, ghosts: int = 0) -> State:
     """Return the state before the first round of agents who hear `ghosts` others."""
     N, M = mu.shape
     cap = 1.0 / (2.0 * M * rule.reach)
@@ -154,30 +152,7 @@ def start(mu: NDArray[np.float64], signal_std: float, rule: Rule, ghosts: int = 
         np.zeros(N, np.int64),
         np.ones(N),
         np.zeros(N),
-        _likelihood(M, signal_std, rule.keep_signal),
     )
-
-
-def _likelihood(M: int, sigma: float, keep: float) -> NDArray[np.float64]:
-    # P(nearest state is y | theta) for a normal signal, then y told truly or another state told.
-    theta = np.arange(M)
-    edges = np.concatenate(([-math.inf], np.arange(M - 1) + 0.5, [math.inf]))
-    below = np.array(
-        [[0.5 * math.erfc((s - e) / (sigma * math.sqrt(2.0))) for s in theta] for e in edges]
-    )
-    nearest = np.diff(below, axis=0)
-    other = (1.0 - keep) / max(1, M - 1)
-    likelihood: NDArray[np.float64] = (keep - other) * nearest + other
-    return likelihood
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        tell(rule, state, table, tape, trace, t)
-        hear(rule, state, table, tape, trace, t)
-        note(table, trace, t, state.mu)
 
 
 @kernel
@@ -188,7 +163,7 @@ def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
     if t % rule.block == 0:
         for k in range(state.choices.size):
             S = signal_at(table, t, k, truth[table.group[k]])
-            share(rule, state, tape, t, k, table.first + k, S, table.signal_std)
+            share(rule, state, tape, t, k, table.first + k, S, deviation_at(table, t, k))
 
 
 @kernel
@@ -208,12 +183,15 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
             learn(rule, state, tape, t, k, first + k)
 
 
+run = rounds(tell, hear)
+
+
 @kernel
 def share(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any, S: Any, sigma: Any) -> None:
     """Write p_k, what the agent in row k sends; `who` is its number on the tape."""
     if rule.keep_signal > OPEN_SIGNAL:
         z = _told(tape, t, who, S, state.mu.shape[1], rule.keep_signal)
-        _update_by(state.mu, k, state.likelihood, z, state.p)
+        _update_by(state.mu, k, z, sigma, rule.keep_signal, state.p)
     else:
         intermediate(state.log_mu, k, S, sigma, state.p)
     mix(state.mu, k, rule.gamma, state.p)
@@ -279,12 +257,28 @@ def _told(tape: Any, t: Any, k: Any, S: Any, M: Any, keep: Any) -> Any:
 
 
 @kernel
-def _update_by(mu: Any, k: Any, likelihood: Any, z: Any, psi: Any) -> None:
-    """Write psi_k, the belief mu_k after Bayes' rule on the shared state z (eq. 4)."""
+def _update_by(mu: Any, k: Any, z: Any, sigma: Any, keep: Any, psi: Any) -> None:
+    """Write psi_k, the belief mu_k after Bayes' rule on the state z that was told (eq. 4).
+
+    Where theta is true, a normal signal is nearest to z with the probability between z - 1/2 and
+    z + 1/2; then z is told truly, or another state is.
+    """
     M = mu.shape[1]
+    other = (1.0 - keep) / max(1, M - 1)
     total = 0.0
     for theta in range(M):
-        psi[k, theta] = mu[k, theta] * likelihood[z, theta]
+        nearest = _below(z, theta, sigma, M) - _below(z - 1, theta, sigma, M)
+        psi[k, theta] = mu[k, theta] * ((keep - other) * nearest + other)
         total += psi[k, theta]
     for theta in range(M):
         psi[k, theta] = psi[k, theta] / total if total > 0.0 else mu[k, theta]
+
+
+@kernel
+def _below(z: Any, theta: Any, sigma: Any, M: Any) -> Any:
+    """Return the probability that a signal of state theta is nearest to one of the states up to z."""
+    if z < 0:
+        return 0.0
+    if z >= M - 1:
+        return 1.0
+    return 0.5 * math.erfc((theta - z - 0.5) / (sigma * math.sqrt(2.0)))

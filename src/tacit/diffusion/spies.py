@@ -24,7 +24,7 @@ from tacit.diffusion.bandit import Rule
 from tacit.diffusion.bandit import tell as tell_openly
 from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
 from tacit.diffusion.steps import consensus, draw, noised, reweigh
-from tacit.diffusion.tables import charge, loss_at, note
+from tacit.diffusion.tables import charge, loss_at, rounds
 from tacit.privacy import (
     BoundedNoise,
     BoundedNoiseRelease,
@@ -185,15 +185,6 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1 of the published box."""
-    for t in range(first, last):
-        tell(rule, state, table, tape, trace, t)
-        hear(rule, state, table, tape, trace, t)
-        note(table, trace, t, state.mu)
-
-
-@kernel
 def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write the noisy p that every agent sends."""
     p, b = state.p, rule.message_bound
@@ -226,3 +217,6 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
         who = table.first + k
         scaled = noised(tape, t, who, NOISE, loss, rule.epsilon, rule.b)  # steps 7 to 9
         reweigh(mu, log_mu, k, theta, rule.eta * scaled / P[k, theta])  # steps 10, 11
+
+
+run = rounds(tell, hear)

@@ -8,7 +8,7 @@ regret, belief, disagreement and convergence at the checkpoints, and everything 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,11 +24,14 @@ __all__ = [
     "add_distances",
     "add_up",
     "agree",
+    "charge_updated",
+    "deviation_at",
     "edit_losses",
     "edit_signals",
     "keep_beliefs",
     "new_trace",
     "note",
+    "rounds",
     "write_measures",
 ]
 
@@ -40,6 +43,7 @@ MEASURES = (
     "converged",
     "convergence_time",
     "choice_regret",
+    "regret_after_update",
 )
 _TRUTH, _SIGNAL, _LOSS = np.uint64(1), np.uint64(2), np.uint64(3)
 _SIGNAL_EDIT = -1
@@ -71,7 +75,8 @@ class Table(NamedTuple):
     """Probability that the dominant state is the true one in a round; else another, uniformly."""
     states: NDArray[np.int64]
     """Shape (T, G): recorded true states, or (0, G)."""
-    signal_std: float
+    signal_std: NDArray[np.float64]
+    """Shape (1 or T, 1 or N): of all signals, of each agent's, or of each round and agent."""
     signals: NDArray[np.float64]
     """Shape (T, N): recorded signals, or (0, N)."""
     loss_kind: int
@@ -106,7 +111,7 @@ class Trace(NamedTuple):
     checkpoints: NDArray[np.int64]
     """Shape (C,): numbers of rounds played, increasing."""
     measures: NDArray[np.float64]
-    """Shape (C, 6): a column for each of MEASURES."""
+    """Shape (C, 7): a column for each of MEASURES."""
     cursor: NDArray[np.int64]
     """Shape (1,): the next checkpoint."""
     threshold: float
@@ -114,7 +119,9 @@ class Trace(NamedTuple):
     converged_at: NDArray[np.int64]
     """Shape (1,): rounds played at convergence, 0 before."""
     belief_loss: NDArray[np.float64]
-    """Shape (N,): sum over rounds of the loss expected under the belief held, eq. 10."""
+    """Shape (N,): sum over rounds of the loss expected under the belief held when a round begins."""
+    updated_loss: NDArray[np.float64]
+    """Shape (N,): the same under the belief that the round left behind, as eq. 10 prints it."""
     state_loss: NDArray[np.float64]
     """Shape (L, M): sum over rounds of the loss of each state."""
     choice_loss: NDArray[np.float64]
@@ -128,7 +135,8 @@ class Trace(NamedTuple):
     certain: NDArray[np.int64]
     """Shape (G,): what the agents of each group agree on, -1 for nothing yet."""
     sums: NDArray[np.float64]
-    """Shape (4 + M,): room to work: regret, belief, disagreement, regret of choices, mean belief."""
+    """Shape (5 + M,): room to work: regret, belief, disagreement, regret of choices and of updated
+    beliefs, mean belief."""
 
 
 def new_trace(
@@ -148,13 +156,14 @@ def new_trace(
         float(threshold),
         np.zeros(1, np.int64),
         np.zeros(n_agents),
+        np.zeros(n_agents),
         np.zeros((n_rows, n_states)),
         np.zeros(n_agents),
         np.zeros((len(checkpoints) if record else 0, n_agents, n_states)),
         np.zeros((horizon if record else 0, n_agents), np.int32),
         np.zeros(n_groups, np.int64),
         np.zeros(n_groups, np.int64),
-        np.zeros(4 + n_states),
+        np.zeros(5 + n_states),
     )
 
 
@@ -220,7 +229,14 @@ def signal_at(table: Any, t: Any, k: Any, true_state: Any) -> Any:
     if table.signals.shape[0] > 0:
         return table.signals[t, k]
     words = philox(table.key0, table.key1, np.uint64(t), np.uint64(who), _SIGNAL, np.uint64(0))
-    return true_state + table.signal_std * inverse_normal(to_open_unit(words[0]))
+    return true_state + deviation_at(table, t, k) * inverse_normal(to_open_unit(words[0]))
+
+
+@kernel
+def deviation_at(table: Any, t: Any, k: Any) -> Any:
+    """Return sigma_kt, the standard deviation of the signal of the agent in row k in round t (eq. 3)."""
+    sigma = table.signal_std
+    return sigma[t if sigma.shape[0] > 1 else 0, k if sigma.shape[1] > 1 else 0]
 
 
 @kernel
@@ -261,20 +277,33 @@ def charge(table: Any, trace: Any, t: Any, mu: Any, choices: Any) -> None:
         for state in range(M):
             trace.state_loss[row, state] += _loss(table, t, who, row, state, true_state)
     for k in range(mu.shape[0]):
-        true_state = truth[table.group[k]]
-        expected = 0.0
-        for state in range(M):
-            expected += mu[k, state] * loss_at(table, t, k, state, true_state)
-        trace.belief_loss[k] += expected
-        trace.choice_loss[k] += loss_at(table, t, k, choices[k], true_state)
+        trace.belief_loss[k] += _expected(table, t, k, mu, truth[table.group[k]])
+        trace.choice_loss[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
     if trace.decisions.shape[0] > 0:
         for k in range(mu.shape[0]):
             trace.decisions[t, k] = choices[k]
 
 
 @kernel
+def _expected(table: Any, t: Any, k: Any, mu: Any, true_state: Any) -> Any:
+    """Return the loss that agent k expects in round t under the belief mu."""
+    expected = 0.0
+    for state in range(mu.shape[1]):
+        expected += mu[k, state] * loss_at(table, t, k, state, true_state)
+    return expected
+
+
+@kernel
+def charge_updated(table: Any, trace: Any, t: Any, mu: Any) -> None:
+    """Add round t to the losses of the beliefs that it left behind (eq. 10)."""
+    for k in range(mu.shape[0]):
+        trace.updated_loss[k] += _expected(table, t, k, mu, trace.truth[table.group[k]])
+
+
+@kernel
 def note(table: Any, trace: Any, t: Any, mu: Any) -> None:
-    """Look for convergence after round t, and fill the checkpoint if there is one."""
+    """Charge the new beliefs, look for convergence, and fill the checkpoint if there is one."""
+    charge_updated(table, trace, t, mu)
     if trace.converged_at[0] == 0 and agree(table.group, mu, trace.threshold, trace.certain):
         trace.converged_at[0] = t + 1
     cursor = trace.cursor[0]
@@ -312,12 +341,13 @@ def add_up(table: Any, trace: Any, mu: Any, sums: Any) -> None:
     for k in range(mu.shape[0]):
         row, best = table.loss_row[k], 0
         for state in range(mu.shape[1]):
-            sums[4 + state] += mu[k, state] / table.n_agents
+            sums[5 + state] += mu[k, state] / table.n_agents
             if trace.state_loss[row, state] < trace.state_loss[row, best]:
                 best = state
         sums[0] += trace.belief_loss[k] - trace.state_loss[row, best]
         sums[1] += mu[k, best]
         sums[3] += trace.choice_loss[k] - trace.state_loss[row, best]
+        sums[4] += trace.updated_loss[k] - trace.state_loss[row, best]
 
 
 @kernel
@@ -325,7 +355,7 @@ def add_distances(mu: Any, sums: Any) -> None:
     """Add how far these agents are from the mean belief, which the sums hold."""
     for k in range(mu.shape[0]):
         for state in range(mu.shape[1]):
-            sums[2] += 0.5 * abs(mu[k, state] - sums[4 + state])
+            sums[2] += 0.5 * abs(mu[k, state] - sums[5 + state])
 
 
 @kernel
@@ -347,4 +377,21 @@ def write_measures(trace: Any, t: Any, N: Any) -> None:
     trace.measures[cursor, 3] = 1.0 if done > 0 else 0.0
     trace.measures[cursor, 4] = done if done > 0 else t + 1
     trace.measures[cursor, 5] = trace.sums[3] / N
+    trace.measures[cursor, 6] = trace.sums[4] / N
     trace.cursor[0] += 1
+
+
+def rounds(tell: Callable[..., None], hear: Callable[..., None]) -> Callable[..., None]:
+    """Return the kernel that plays rounds of these two halves."""
+
+    @kernel
+    def run(
+        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+    ) -> None:
+        """Play rounds first to last - 1."""
+        for t in range(first, last):
+            tell(rule, state, table, tape, trace, t)
+            hear(rule, state, table, tape, trace, t)
+            note(table, trace, t, state.mu)
+
+    return run

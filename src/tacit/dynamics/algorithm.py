@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.dynamics.engines import disseminate, estimate, new_mail
 from tacit.dynamics.engines.crowd import perturb_counts, remember
-from tacit.dynamics.tables import note, replace_adoptions, signal, watch
+from tacit.dynamics.tables import note, piece_at, replace_adoptions, signal, watch
 from tacit.generator import to_unit
 from tacit.privacy.mechanisms import release_bit, release_subset
 from tacit.tapes import EXPLORE, NOISE, WAKE
@@ -109,18 +109,19 @@ class State(NamedTuple):
 def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1 with agents kept one by one."""
     source = source_of(tape)
-    M = table.qualities.size
+    M = table.qualities.shape[1]
     mail, root, senders = new_mail(rule, table, 0), np.zeros((M, M)), np.zeros(M + 1, np.int64)
     for t in range(first, last):
         replace_adoptions(table, t, state.adoption, state.counts)
-        watch(table.qualities, trace, state.counts)
+        now = piece_at(table.starts, t)
+        watch(table.qualities, now, trace, state.counts)
         perturb(rule, state, table, tape, source, t, senders)  # stage 1
         if not rule.each:
             slot = t % state.pool.shape[0]
             perturb_counts(rule, state.pool, tape, source, t, slot, senders, root)
         messages = disseminate(rule, state, table, source, t, mail)  # stage 2
         sample_and_adopt(rule, state, table, source, t, mail)  # stages 3 and 4
-        note(table.qualities, trace, t, state.counts, messages, bits_of(rule, M))
+        note(table.qualities, now, trace, t, state.counts, messages, bits_of(rule, M))
 
 
 @kernel

@@ -28,7 +28,7 @@ from tacit.compiled import kernel
 from tacit.dynamics.algorithm import Numbers, State, run
 from tacit.dynamics.engines import CROWD, DEALT, ENDPOINTS, MOMENTS, TOKENS
 from tacit.dynamics.engines.crowd import run_crowd
-from tacit.dynamics.tables import Table, Trace
+from tacit.dynamics.tables import Table, Trace, first_adoptions, first_counts
 from tacit.dynamics.tuning import ENCODINGS, Encoder, encoder, recommend
 from tacit.networks import Graph
 from tacit.networks.walks import Ends, Walk
@@ -37,7 +37,7 @@ from tacit.privacy import Claim, Guarantee, Mechanism, Release, compose
 from tacit.privacy.mechanisms import HIGHEST_EPSILON, LOWEST_EPSILON
 from tacit.tapes import RECORDED, SECURE, Tape
 
-__all__ = ["LearningDynamics", "counts_of", "leave", "rows_of_ends"]
+__all__ = ["LearningDynamics", "leave", "rows_of_ends"]
 
 _ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
 #: Up to so many tokens each, `mixed` deals them out one by one.
@@ -69,7 +69,7 @@ _Above0 = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearningDynamics(Policy[Table, Any, Trace]):
+class LearningDynamics(Policy[Table, State, Trace]):
     """Agents that adopt what is popular and good, and tell each other through noise.
 
     Guarantee: corrected, an agent's message of a round is epsilon-private, whatever it adopts or
@@ -312,10 +312,10 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         )
 
     def start(self, table: Table) -> State:
-        """Return a population that adopts all options equally often."""
+        """Return a population that adopts what its table says."""
         N, M, W = self.n_agents, self.n_options, self.delay + 1
         require(self, "n_agents", f"the table's {table.n_agents}", table.n_agents == N, N)
-        options = table.qualities.size
+        options = table.qualities.shape[1]
         require(self, "n_options", f"the table's {options}", options == M, M)
         known = not self._networked or table.indptr.size > 0
         require(self, "engine", "mixed or crowd without a network", known, self.engine)
@@ -334,14 +334,15 @@ class LearningDynamics(Policy[Table, Any, Trace]):
             psi = Walk(Graph(indptr=table.indptr, indices=table.indices))
             if self.engine == "endpoints":
                 ends = psi.ends(self.hops)
-        counts = counts_of(table.first, table.here, M)
         members = 0 if self.engine == "crowd" else table.here
-        adoption = np.arange(table.first, table.first + members) % M
+        adoption = first_adoptions(table, table.first + np.arange(members))
+        counts = np.bincount(np.where(adoption < 0, M, adoption), minlength=M + 1)
         if self.engine == "crowd":
+            counts = first_counts(table)
             later = bool(np.any(table.edit_rounds > 0))
             require(self, "engine", "not crowd where later adoptions are given", not later, "crowd")
             for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
-                counts[agent % M] -= 1
+                counts[first_adoptions(table, np.array([agent]))[0]] -= 1
                 counts[option] += 1
         return State(
             adoption=adoption.astype(np.int16),
@@ -360,7 +361,7 @@ class LearningDynamics(Policy[Table, Any, Trace]):
     def _networked(self) -> bool:
         return self.engine in ("tokens", "endpoints")
 
-    def program(self, state: State, table: Table, tape: Tape, trace: Any) -> Program:
+    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
         require(self, "tape", "seeded or secure", tape.kind != RECORDED, "a recorded one")
         if tape.kind == SECURE:
@@ -373,13 +374,6 @@ class LearningDynamics(Policy[Table, Any, Trace]):
         if self.rule.rho >= 1.0:
             return 0
         return 2 * self.sample_pairs if self.engine == "crowd" else here
-
-
-def counts_of(first: int, here: int, n_options: int) -> NDArray[np.int64]:
-    """Return how many agents adopt each option at the start, and none: each its number modulo M."""
-    M, last = n_options, first + here
-    below = [[end // M + (j < end % M) for j in range(M)] for end in (first, last)]
-    return np.array([b - a for a, b in zip(*below, strict=True)] + [0], np.int64)
 
 
 def rows_of_ends(ends: Ends | None, before: int, total: int) -> dict[str, NDArray[Any]]:

@@ -16,7 +16,7 @@ from tacit.dynamics.engines.crowd import perturb_counts
 from tacit.dynamics.engines.moments import crowd_of
 from tacit.dynamics.engines.tokens import deliver_all
 from tacit.dynamics.learning import LearningDynamics, leave, rows_of_ends
-from tacit.dynamics.tables import Table, Trace, note, replace_adoptions, watch
+from tacit.dynamics.tables import Table, Trace, note, piece_at, replace_adoptions, watch
 from tacit.networks import Graph, Network
 from tacit.networks.pieces import Border
 from tacit.networks.walks import Ends, Walk, added_up, nonzero, times
@@ -52,7 +52,7 @@ class DynamicsPiece(Piece):
         super().__init__(horizon, border.bounds.size - 1)
 
     def start(self) -> None:
-        """Adopt all options equally often."""
+        """Adopt what the table says."""
         self.tape = seeded_tape(*self._seeds)
         self.state = self.policy.start(self.table)
         self._degrees = np.diff(self.table.indptr)
@@ -65,7 +65,7 @@ class DynamicsPiece(Piece):
         rule, state, table = self.policy.rule, self.state, self.table
         if self._mail is None:
             self._mail = new_mail(rule, table, self._room())
-        senders = np.zeros(table.qualities.size + 1, np.int64)
+        senders = np.zeros(table.qualities.shape[1] + 1, np.int64)
         _begin(rule, state, table, self.tape, t, senders, self._mail)
         told = state.pool[t % state.pool.shape[0]].copy() if rule.each else senders
         letters = self.no_mail if rule.engine == MOMENTS else self._letters()
@@ -183,8 +183,8 @@ class DynamicsPopulation(Population):
         self.bounds, self.horizon = bounds, horizon
         self._policy, self._environment = policy, environment
         self._run = (seed, repetition, horizon)
-        self._qualities = np.array(environment.qualities)
-        M = self._qualities.size
+        self._qualities, self._starts = environment.schedule(horizon)
+        M = environment.n_options
         self.first = first_step(policy, network is not None)
         self.trace: Trace = environment.trace(horizon, checkpoints, record=record)
         self._tape = seeded_tape(seed, repetition)
@@ -207,7 +207,8 @@ class DynamicsPopulation(Population):
         if t < 0:
             return None
         rule, slot = self._policy.rule, t % self._pool.shape[0]
-        watch(self._qualities, self.trace, np.sum([counts for counts, _ in said], axis=0))
+        now = piece_at(self._starts, t)
+        watch(self._qualities, now, self.trace, np.sum([counts for counts, _ in said], axis=0))
         told = np.sum([each for _, each in said], axis=0)
         if rule.each:
             self._pool[slot] = told
@@ -220,8 +221,9 @@ class DynamicsPopulation(Population):
         """Write the end of round t to the trace."""
         if t < 0:
             return
-        counts, bits = np.sum(said, axis=0), bits_of(self._policy.rule, self._qualities.size)
-        note(self._qualities, self.trace, t, counts, self._messages, bits)
+        counts, bits = np.sum(said, axis=0), bits_of(self._policy.rule, self._qualities.shape[1])
+        now = piece_at(self._starts, t)
+        note(self._qualities, now, self.trace, t, counts, self._messages, bits)
 
     def ended(self, recorded: Sequence[Any], draws: Sequence[int]) -> tuple[Trace, int]:
         """Return the trace, and the noise that was drawn there and here."""

@@ -11,10 +11,13 @@ import importlib.util
 import logging
 import os
 import re
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from tacit.checks import require
@@ -27,6 +30,8 @@ __all__ = ["Cluster"]
 
 #: Seconds that a cluster may take to bring a lost actor back.
 _COMING_BACK = 120.0
+#: What Ray ends in order: these two know of the others.
+_DRAINED = ("raylet", "gcs_server")
 #: The first version that can ask for a token.
 _TOKENS_SINCE = (2, 52)
 
@@ -67,38 +72,25 @@ class Cluster(Engine):
         if not jobs:
             return
         ray = _ray(starts=self.address is None)
-        mine = not ray.is_initialized()
-        if mine:
-            self._connect(ray)
+        stay = self._join(ray)
         try:
             self._run(ray, function, jobs, finished)
         finally:
-            if mine:
-                with deaf():
-                    ray.shutdown()
+            stay.end()
 
     def crew(self, makers: Sequence[Maker]) -> Crew:
         """Return actors of the cluster, spread over its machines."""
         ray = _ray(starts=self.address is None)
-        mine = not ray.is_initialized()
-        if mine:
-            self._connect(ray)
+        stay = self._join(ray)
         try:
-            return _ActorCrew(ray, makers, leaves=mine)
+            return _ActorCrew(ray, makers, stay)
         except BaseException:
-            if mine:
-                with deaf():
-                    ray.shutdown()
+            stay.end()
             raise
 
-    def _connect(self, ray: Any) -> None:
-        quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+    def _join(self, ray: Any) -> _Stay:
         try:
-            with deaf():
-                if self.address is not None:
-                    ray.init(address=self.address, **quiet)
-                else:
-                    ray.init(num_cpus=self.workers, include_dashboard=False, **quiet)
+            return _Stay(ray, self.address, self.workers)
         except (ConnectionError, RuntimeError, TimeoutError, ray.exceptions.RayError) as error:
             raise ValueError(
                 f"no Ray cluster at {self.address or 'this machine'}: {_first_line(error)}"
@@ -137,11 +129,62 @@ class Cluster(Engine):
             raise
 
 
+class _Stay:
+    """Being in a cluster: begun here, unless this process was in one already, and then ended here.
+
+    Ray keeps Ctrl-C from the processes that it starts, and on Linux they end with this one, however it
+    ends; what they started in turn is ended by the sweeper.
+    """
+
+    def __init__(self, ray: Any, address: str | None, workers: int | None) -> None:
+        self._ray, self._mine = ray, not ray.is_initialized()
+        self._helpers: set[int] = set()
+        self._sweeper: subprocess.Popen[bytes] | None = None
+        if not self._mine:
+            return
+        quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
+        where = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
+        before = _children()
+        try:
+            joined = ray.init(address=address, **where, **quiet)
+        except BaseException:
+            self._helpers = _children() - before
+            self.end()
+            raise
+        started = _children() - before
+        self._helpers = {each for each in started if _command(each) not in _DRAINED}
+        if started:
+            self._sweeper = _sweeper_of(joined.address_info["session_dir"])
+
+    def end(self) -> None:
+        """Leave the cluster; one that was started here ends."""
+        if not self._mine:
+            return
+        with deaf():
+            # Ray would ask one after the other to end, and wait a second for some that never listen.
+            for each in self._helpers:
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
+            self._ray.shutdown()
+            if self._sweeper is not None:
+                self._sweeper.communicate()
+
+
+def _sweeper_of(folder: str) -> subprocess.Popen[bytes]:
+    program = str(Path(__file__).with_name("sweeper.py"))
+    with deaf():
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", program, folder],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+
 class _ActorCrew(Crew):
     """Pieces as actors; what they send each other goes from actor to actor."""
 
-    def __init__(self, ray: Any, makers: Sequence[Maker], *, leaves: bool) -> None:
-        self._ray, self._leaves = ray, leaves
+    def __init__(self, ray: Any, makers: Sequence[Maker], stay: _Stay) -> None:
+        self._ray, self._stay = ray, stay
         actor = ray.remote(_Actor).options(
             num_cpus=0,
             max_restarts=-1,
@@ -207,8 +250,7 @@ class _ActorCrew(Crew):
         self._mail = []
         with deaf():
             self._end()
-            if self._leaves:
-                self._ray.shutdown()
+            self._stay.end()
 
     def _end(self) -> None:
         for actor in self._actors:
@@ -277,6 +319,22 @@ def _ray(*, starts: bool = False) -> Any:
     import ray
 
     return ray
+
+
+def _children() -> set[int]:
+    """Return the processes that this one started, where the system tells."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return {int(each) for listed in lists for each in _read(listed).split()}
+
+
+def _command(process: int) -> str:
+    return _read(Path(f"/proc/{process}/comm")).strip()
+
+
+def _read(place: Path) -> str:
+    with suppress(OSError):
+        return place.read_text()
+    return ""
 
 
 def _version() -> tuple[int, ...]:

@@ -61,7 +61,7 @@ def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
     if delta == 0 or pure == 0 or not parts:
         return pure
     if len(parts) == 1 and parts[0][1] == 1:
-        return min(pure, _least_epsilon(parts[0][0].delta, delta, 1e-12))
+        return _single_epsilon(parts[0][0], delta)
     if _hopeless(parts):
         return pure
     total = _Total(_simple(parts))
@@ -274,14 +274,28 @@ class _Total:
         return _least_epsilon(self.convolved_delta, delta, 1e-8)
 
 
-def _least_epsilon(curve: Callable[[float], float], delta: float, tolerance: float) -> float:
+def _single_epsilon(release: Release, delta: float) -> float:
+    """Return the epsilon of one release; of one that may be any of several, the largest of theirs."""
+    found = 0.0
+    for each in reversed(getattr(release, "releases", (release,))):
+        if each.delta(found) > delta:
+            found = _least_epsilon(each.delta, delta, 1e-12, each.epsilon)
+    return found
+
+
+def _least_epsilon(
+    curve: Callable[[float], float], delta: float, tolerance: float, pure: float = math.inf
+) -> float:
+    """Return where a curve falls to `delta`, at the latest at `pure`, where it ends."""
     if curve(0.0) <= delta:
         return 0.0
-    low, high = 0.0, 1.0
-    while curve(high) > delta:
-        low, high = high, 2 * high
+    low, high = 0.0, min(1.0, pure)
+    while high < pure and curve(high) > delta:
+        low, high = high, min(2 * high, pure)
         if high > _MOST:
             return math.inf
+    if high == pure and curve(pure * (1 - tolerance)) > delta:
+        return pure
     while high - low > tolerance * high:
         middle = (low + high) / 2
         if middle in (low, high):

@@ -6,7 +6,7 @@ holds in each window of the calendar (UTC) or for a lifetime, and several may ho
 up by basic composition, which holds even when later charges depend on earlier answers.
 
 The ledger decides here and keeps its rows in a file or a database. What a running experiment may spend on one
-person is counted in the experiment's own log, in whole millionths of pure epsilon: `tacit.serving.spending`.
+person is counted in the experiment's own log (`tacit.serving.spending`), with these amounts and windows.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from fractions import Fraction
 from typing import Any
 
 __all__ = [
+    "EPSILON_UNIT",
     "Amount",
     "BudgetExceededError",
     "Cap",

@@ -15,6 +15,7 @@ import os
 import tempfile
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -92,7 +93,8 @@ class Ledger:
     *Nothing lost*: a commit is forced to disk before `spend` returns.
     *Nothing under-counted*: a crash between `spend` and the release leaves the charge standing.
     *Never overspent*: check and charge are one write transaction, so writers cannot interleave.
-    *Nothing spent on a file that is gone*: a ledger whose file was deleted or replaced refuses.
+    *Nothing spent on a file that is gone*: a ledger whose file was deleted, replaced or overwritten
+    with an older one refuses.
     A float stands for the decimal number that it prints as: 0.1 is exactly a tenth.
 
     Examples
@@ -119,12 +121,23 @@ class Ledger:
         self._waiting: deque[_Waiting] = deque()
         self._leading = False
         self._shared = 0
+        self._seen = 0
         self._book: Book = open_book(path, timeout)
         self.path = self._book.path
+        _opened.add(self)
 
     def _require_process(self) -> None:
         if os.getpid() != self._process:
             raise LedgerError("Ledger: opened before a fork; open it again in this process")
+
+    def _require_history(self, connection: Connection) -> None:
+        """Make sure that no entry is gone that this process has seen."""
+        last = _last_id(connection)
+        if last < self._seen:
+            raise LedgerError(
+                f"Ledger: {self.path} has {last:,} entries and had {self._seen:,}: an old copy took "
+                "its place; nothing may be released"
+            )
 
     @contextlib.contextmanager
     def _using(self) -> Iterator[Connection]:
@@ -135,8 +148,12 @@ class Ledger:
     @contextlib.contextmanager
     def _writing(self) -> Iterator[Connection]:
         self._require_process()
-        with self._lock, self._book.writing() as connection:
-            yield connection
+        with self._lock:
+            with self._book.writing() as connection:
+                self._require_history(connection)
+                yield connection
+                made = _last_id(connection)
+            self._seen = made
 
     def allow(
         self,
@@ -356,8 +373,9 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file; what was spent is safe without it."""
-        with self._lock:
-            self._book.close()
+        if os.getpid() == self._process:  # what was inherited in a fork is its owner's to close
+            with self._lock:
+                self._book.close()
 
     def __enter__(self) -> Self:
         return self
@@ -370,6 +388,28 @@ class Ledger:
     ) -> None:
         self.close()
 
+
+_opened: weakref.WeakSet[Ledger] = weakref.WeakSet()
+_forking = threading.Lock()
+_paused: list[Ledger] = []
+
+
+def _pause() -> None:
+    """Let no fork copy a transaction: a child that ends would take it back under its parent's feet."""
+    _forking.acquire()
+    for each in list(_opened):
+        each._lock.acquire()
+        _paused.append(each)
+
+
+def _resume() -> None:
+    while _paused:
+        _paused.pop()._lock.release()
+    _forking.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_pause, after_in_parent=_resume, after_in_child=_resume)
 
 _EXPORTED = [name.strip() for name in _COLUMNS.split(",")]
 
@@ -468,6 +508,10 @@ def _spent(connection: Connection, subject: str, period: Period, now: datetime) 
         f"{totals} AND time < ? ORDER BY time DESC, id DESC LIMIT 1", (subject, start)
     ).fetchone() or (0, 0)
     return Amount(whole[0] - before[0], whole[1] - before[1])
+
+
+def _last_id(connection: Connection) -> int:
+    return int(connection.execute("SELECT coalesce(max(id), 0) FROM entries").fetchone()[0])
 
 
 def _caps(connection: Connection, subject: str) -> tuple[Cap, ...]:

@@ -118,7 +118,7 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
     app.state.host, app.state.tokens = host, tokens
     app.state.rate, app.state.buckets = rate, {}
     app.state.started = time.time()
-    app.state.metrics, app.state.ended_sessions, app.state.pages = metrics.Metrics(), {}, {}
+    app.state.metrics, app.state.pages = metrics.Metrics(), {}
     return app
 
 

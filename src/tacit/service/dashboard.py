@@ -27,6 +27,8 @@ from tacit.service.hosting import Hosted, clock
 from tacit.service.messages import Change
 from tacit.service.requests import RequestError, body_of, host_of, hosted_of
 from tacit.service.telling import apply, statistics_of
+from tacit.service.tokens import Tokens
+from tacit.serving.store import StoreError
 
 __all__ = ["routes"]
 
@@ -108,11 +110,10 @@ async def login(request: Request) -> Response:
 async def logout(request: Request) -> Response:
     """Close the session."""
     await _form(request)
-    ended, now = request.app.state.ended_sessions, int(time.time())
-    for old in [session for session, until in ended.items() if until < now]:
-        del ended[old]
     if _signed_in(request):
-        ended[request.cookies[_COOKIE]] = now + _LASTS
+        session = request.cookies[_COOKIE]
+        until, digest, *_ = session.split(".")
+        request.app.state.tokens.end_session(digest, session, int(until))
     answer = RedirectResponse("/", 303)
     answer.delete_cookie(_COOKIE)
     return answer
@@ -212,12 +213,11 @@ def _signed_in(request: Request) -> bool:
     session = request.cookies.get(_COOKIE, "")
     text, _, seal = session.rpartition(".")
     made_here = hmac.compare_digest(seal.encode(), _seal(request, text).encode())
-    if not made_here or session in request.app.state.ended_sessions:
+    if not made_here:
         return False
     until, digest, _ = text.split(".")
-    # A revoked token ends its sessions.
-    known = any(token.digest == digest for token in request.app.state.tokens.known())
-    return known and int(until) > time.time()
+    tokens: Tokens = request.app.state.tokens
+    return int(until) > time.time() and tokens.session_of(digest, session) is not None
 
 
 def _summary(hosted: Hosted) -> dict[str, Any]:
@@ -260,9 +260,18 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "lies": found.shift_by_lies,
         "budgets": _budgets(hosted),
         "events": None if core.hides_silence else hosted.experiment.seq,
+        "store_problem": _store_problem(hosted),
         "horizon": core.decider.horizon,
         "past_horizon": core.past_horizon,
     }
+
+
+def _store_problem(hosted: Hosted) -> str:
+    try:
+        hosted.store.check()
+    except StoreError as error:
+        return str(error)
+    return ""
 
 
 def _budgets(hosted: Hosted) -> list[dict[str, Any]]:

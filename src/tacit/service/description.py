@@ -41,7 +41,7 @@ def places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     """Return the numbers of options by their names."""
     known = {name: i for i, name in enumerate(names)}
     missing = next((name for name in wanted if name not in known), None)
-    require("decision", "eligible", "names of options", missing is None, missing)
+    require("experiment", "options", "by their names", missing is None, missing)
     return [known[name] for name in wanted]
 
 
@@ -68,6 +68,9 @@ def decider_of(policy: AnyPolicy, request: ExperimentRequest) -> Decider:
     if edges is not None:
         given["graph"] = graph_of(people or (), edges)
     decider = decider_for(policy, explore=request.explore, **given)
+    mixed = decider.trust != "shuffler"
+    rule = "one that needs no shuffler: operators and exports of a service see single reports"
+    require("experiment", "policy", rule, mixed, policy.name)
     n = len(people or ())
     rule = "not given with this policy" if decider.n_people is None else f"{decider.n_people} names"
     require("experiment", "people", rule, n == (decider.n_people or 0), n)

@@ -74,6 +74,8 @@ def rows(hosted: Hosted, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
             yield {"kind": "shown", "id": event.id, "at": at, "reason": body.get("reason", "")}
         elif event.kind == "learn" and local:
             yield {"kind": "report", "id": event.id, "at": at, "value": body["value"]}
+        elif event.kind == "retire":
+            yield {"kind": "retire", "at": at, "name": options[body["option"]]}
         elif event.kind in _CHANGES:
             yield {"kind": event.kind, "at": at, **body}
         if "released" in body:

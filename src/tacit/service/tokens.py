@@ -13,8 +13,8 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class Token:
     """Pages that may use it, such as ``https://shop.example``; any client if there are none."""
     created: int = 0
     """Seconds since 1970."""
+    ended: Mapping[str, int] = field(default_factory=dict)
+    """Sessions that were closed before their time: their digests, and when they would have ended."""
 
     def may(self, scope: str) -> bool:
         """Return whether it allows what `scope` says; an administrator may do everything."""
@@ -109,6 +111,24 @@ class Tokens:
 
         self._change(remove)
 
+    def end_session(self, digest: str, session: str, until: int) -> None:
+        """Close a session of a token before its time; every process knows within a second."""
+        now = time.time()
+
+        def close(known: dict[str, Token]) -> None:
+            token = known.get(digest)
+            if token is not None:
+                left = {each: end for each, end in token.ended.items() if end > now}
+                known[digest] = replace(token, ended={**left, digest_of(session): until})
+
+        self._change(close)
+
+    def session_of(self, digest: str, session: str) -> Token | None:
+        """Return the token whose open session this is; a revoked token has none."""
+        self.known()
+        token = self._known.get(digest)
+        return token if token is not None and digest_of(session) not in token.ended else None
+
     def _change(self, change: Callable[[dict[str, Token]], None]) -> None:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(f"{self.path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
@@ -169,10 +189,13 @@ class SharedTokens(Tokens):
             change(after)
             for digest in before.keys() - after.keys():
                 connection.execute("DELETE FROM tokens WHERE name = %s", (before[digest].name,))
-            for digest in after.keys() - before.keys():
-                token = after[digest]
-                row = (token.name, json.dumps(asdict(token)))
-                connection.execute("INSERT INTO tokens (name, body) VALUES (%s, %s)", row)
+            for digest, token in after.items():
+                if before.get(digest) != token:
+                    connection.execute(
+                        "INSERT INTO tokens (name, body) VALUES (%s, %s)"
+                        " ON CONFLICT (name) DO UPDATE SET body = excluded.body",
+                        (token.name, json.dumps(asdict(token))),
+                    )
         self._known = after
 
     def _read(self, connection: Any) -> dict[str, Token]:

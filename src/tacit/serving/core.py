@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Protocol
 
@@ -135,7 +135,7 @@ class Open:
     close_at: int | None = None
     shown: bool = True
     reason: str = ""
-    """Why devices do not report on it: ``budget``, ``frozen``, ``off``; empty if they do."""
+    """Why devices do not report on it: ``budget``, ``capacity``, ``frozen``, ``off``; empty if they do."""
     person: str | None = None
     digest: str | None = None
     """Of the request, to tell a repeated one from another with the same identity."""
@@ -334,6 +334,7 @@ class Core:
             if self._logs:
                 self._stage("report", id, {"value": _plain(checked)})
             return Receipt(id, "held")
+        learned = self.learned
         released, state = self._learn(decision, checked)
         decision.value = checked
         self._close(decision, "answered")
@@ -342,6 +343,8 @@ class Core:
             if released:
                 body["released"] = released
             self._stage("learn", id, body, state, self._expiry(decision))
+        if self.learned == learned:
+            return Receipt(id, "late", "the policy learns from nothing that comes so late")
         return Receipt(id, "learned")
 
     def cancel(self, now: int, id: str) -> Open:
@@ -485,6 +488,14 @@ class Core:
 
     def snapshot(self) -> tuple[dict[str, Any], bytes, list[dict[str, Any]]]:
         """Return counters and names, the policy's arrays, and the open decisions."""
+        return *self.summary(), list(self.rows())
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Return the open decisions one by one, since there may be many."""
+        return map(Open.row, self.open.values())
+
+    def summary(self) -> tuple[dict[str, Any], bytes]:
+        """Return counters and names, and the policy's arrays."""
         about = {name: getattr(self, name) for name in _COUNTERS}
         if self._logs:
             about["now"] = self._staged_at
@@ -497,7 +508,7 @@ class Core:
             "joined": self.decider.joined,
             "tallies": [list(tally) for tally in self.tallies],
         }
-        return about, self.decider.pack(), [decision.row() for decision in self.open.values()]
+        return about, self.decider.pack()
 
     def restore(
         self, about: Mapping[str, Any], state: bytes, decisions: Iterable[Mapping[str, Any]]
@@ -521,8 +532,8 @@ class Core:
         self.tallies = [list(tally) for tally in about["tallies"]]
         self._refresh()
         self.decider.unpack(state)
-        rows = sorted(decisions, key=lambda row: int(row["round"]))
-        self.open = {row["id"]: Open.of(row) for row in rows}
+        opened = sorted(map(Open.of, decisions), key=lambda decision: decision.round)
+        self.open = {decision.id: decision for decision in opened}
         self._due = [
             (d.close_at, d.round, d.id) for d in self.open.values() if d.close_at is not None
         ]
@@ -630,14 +641,18 @@ class Core:
         if mode == "shadow":
             decision.would = choice.option
             decision.option, decision.probability = self.terms.baseline, 1.0
-        return self._released() if self.decider.releases else ([], None)
+        if not self.decider.releases:
+            return [], None
+        if not decision.reason and self.decider.full(decision.record):
+            decision.reason = "capacity"
+        return self._released(decision)
 
     def _learn(self, decision: Open, value: Any) -> tuple[list[float], bytes | None]:
-        patience = self.decider.patience
-        if patience is not None and self.rounds - decision.round >= patience:
+        patience, watched = self.decider.patience, self.decider.releases
+        old = patience is not None and self.rounds - decision.round >= patience
+        if old or (watched and self.decider.full(decision.record)):
             self.late += 1
             return [], None
-        watched = self.decider.releases
         if watched:
             self._reads[1] = 0
         try:
@@ -645,7 +660,7 @@ class Core:
         except Exception as error:
             raise BrokenError(f"decision {decision.id}: {error}") from error
         self._count_learned(decision, value)
-        return self._released() if watched else ([], None)
+        return self._released(decision) if watched else ([], None)
 
     def _tally(self, decision: Open) -> list[float]:
         return self.tallies[0 if self._one_tally else decision.option]
@@ -665,15 +680,13 @@ class Core:
         self.silent += 1
         self._tally(decision)[SILENT] += 1
 
-    def _released(self) -> tuple[list[float], bytes | None]:
+    def _released(self, decision: Open) -> tuple[list[float], bytes | None]:
         n = self._reads[1]
         if n == 0:
             return [], None
-        require(
-            "Core", "released values", f"at most {self.tape.log.size}", n <= self.tape.log.size, n
-        )
-        self.releases += n
-        return self.tape.log[:n].tolist(), self.decider.pack() if self._logs else None
+        values = self.decider.told(self.tape, n, decision.record)
+        self.releases += len(values)
+        return values, self.decider.pack_release(decision.record) if self._logs else None
 
     def _show(self, decision: Open, now: int) -> tuple[tuple[str, str, int], ...]:
         decision.shown = True
@@ -845,7 +858,7 @@ class Core:
         query, released = event.body.get("query"), event.body.get("released", ())
         logged = self._logged(event)
         if event.state is not None:
-            self.decider.unpack(event.state)
+            self.decider.unpack_release(event.state, logged.record)
             self.rounds = logged.round + 1
             self.releases += len(released)
         else:
@@ -899,7 +912,7 @@ class Core:
             released, _ = self._learn(decision, value)
             require("Core", "releases", "as in the log, none", not released, decision.id)
         else:
-            self.decider.unpack(event.state)
+            self.decider.unpack_release(event.state, decision.record)
             self._count_learned(decision, value)
             self.releases += len(event.body["released"])
 

@@ -428,8 +428,8 @@ class Learner:
             In rounds; the policy's own unless given.
         """
         stated = self.policy.guarantee(horizon or self._horizon or max(1, self.rounds))
-        still = list(stated.not_protected or ())
         core = self._core
+        still = [*(stated.not_protected or ()), *core.decider.still_open]
         if self.trust == "central" and core.terms.report_after is None:
             still.append("when a reward arrives, which decisions may show (set report_after)")
         if self.loads > 1:

@@ -1,20 +1,24 @@
-"""What may be spent on one person, in windows of UTC time; whole millionths of epsilon."""
+"""What may be spent on one person of a running experiment; whole millionths of pure epsilon.
+
+Amounts, their rounding and the windows of the calendar are those of :mod:`tacit.privacy.budgets`. An
+experiment's log counts in millionths, and calls a lifetime ``ever``.
+"""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from fractions import Fraction
 from functools import lru_cache
 from typing import Annotated
 
-from tacit.checks import Positive, check, one_of, require
+from tacit.checks import Positive, check, one_of
+from tacit.privacy.budgets import EPSILON_UNIT, Amount, Period, window_start
 
 __all__ = ["WINDOWS", "Allowance", "amount_of"]
 
 WINDOWS = ("day", "month", "year", "ever")
-_MICRO = 10**6
+_MICRO = EPSILON_UNIT // 10**6
+_SHOWN = {"day": 10, "month": 7, "year": 4}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,11 +39,12 @@ class Allowance:
 
     def __post_init__(self) -> None:
         check(self)
+        _ = self.amount
 
     @property
     def amount(self) -> int:
         """What may be spent, rounded down."""
-        return math.floor(_exact(self.epsilon) * _MICRO)
+        return Amount.allowed(self.epsilon).epsilon_units // _MICRO
 
     def of(self, now: int) -> tuple[str, int]:
         """Return the name of the window that a time (milliseconds) lies in, and when it began."""
@@ -54,23 +59,12 @@ def amount_of(epsilon: float) -> int:
     >>> amount_of(0.1), amount_of(1e-9)
     (100000, 1)
     """
-    require("Allowance", "epsilon", "finite", math.isfinite(epsilon), epsilon)
-    return math.ceil(_exact(epsilon) * _MICRO)
-
-
-def _exact(epsilon: float) -> Fraction:
-    return Fraction(repr(float(epsilon)))
+    return -(-Amount.spent(epsilon).epsilon_units // _MICRO)
 
 
 @lru_cache(maxsize=64)
 def _window(window: str, day: int) -> tuple[str, int]:
     if window == "ever":
         return "ever", 0
-    date = datetime.fromtimestamp(day * 86_400, UTC)
-    begins = {
-        "day": date,
-        "month": date.replace(day=1),
-        "year": date.replace(month=1, day=1),
-    }[window]
-    name = begins.date().isoformat()[: {"day": 10, "month": 7, "year": 4}[window]]
-    return f"{window} {name}", int(begins.timestamp()) * 1000
+    begins = window_start(Period(window), datetime.fromtimestamp(day * 86_400, UTC))
+    return f"{window} {begins.date().isoformat()[: _SHOWN[window]]}", int(begins.timestamp()) * 1000

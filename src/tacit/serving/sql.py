@@ -14,6 +14,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +223,7 @@ class SQLStore(Store):
         snapshot = None
         if kept:
             rows = self._query("SELECT body FROM open_decisions WHERE experiment = ?", id)
-            decisions = [json.loads(body) for (body,) in rows]
+            decisions = (json.loads(body) for (body,) in rows)
             snapshot = Snapshot(kept[0][0], json.loads(kept[0][1]), kept[0][2], decisions)
         return Kept(json.loads(description), snapshot, seq, charged, at)
 
@@ -329,11 +330,9 @@ class SQLStore(Store):
                 snapshot.state,
             )
             self._run("DELETE FROM open_decisions WHERE experiment = ?", id)
-            if snapshot.decisions:
-                self._insert(
-                    "open_decisions",
-                    [(id, row["id"], _text(row)) for row in snapshot.decisions],
-                )
+            rows = ((id, row["id"], _text(row)) for row in snapshot.decisions)
+            while some := list(islice(rows, _CHUNK)):
+                self._insert("open_decisions", some)
 
     def prune(self, experiment: str, now: int) -> int:
         """Delete what expired."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,7 +26,8 @@ class Snapshot(NamedTuple):
     seq: int
     about: dict[str, Any]
     state: bytes
-    decisions: list[dict[str, Any]]
+    decisions: Iterable[dict[str, Any]]
+    """Those that are open; to be gone through once."""
 
 
 class Kept(NamedTuple):
@@ -181,7 +182,7 @@ class MemoryStore(Store):
 
     def keep(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
-        self._snapshots[experiment] = snapshot
+        self._snapshots[experiment] = snapshot._replace(decisions=list(snapshot.decisions))
 
     def prune(self, experiment: str, now: int) -> int:
         """Delete what expired."""

@@ -13,6 +13,7 @@ import dataclasses
 import functools
 import math
 import types
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +30,7 @@ from tacit.privacy.auditing.enumeration import (
     Draw,
     Draws,
     ExactResult,
+    Noise,
     exact_audit,
 )
 from tacit.privacy.mechanisms import staircase, subset_selection
@@ -38,7 +40,7 @@ from tacit.tapes import SECURE, SEEDED, Tape
 
 __all__ = ["audit_exactly", "audit_mechanism_exactly"]
 
-drawn = interpreted(tapes.drawn, {})
+drawn, released = interpreted(tapes.drawn, {}), interpreted(tapes.released, {})
 _WIDEST = 2**12
 """A tape's log: more released values than this are no small game."""
 
@@ -50,19 +52,23 @@ def audit_exactly(
     horizon: int = 3,
     epsilon: float | None = None,
     delta: float | None = None,
+    pairs: Iterable[Neighbours] | None = None,
 ) -> ExactResult:
     """Return the epsilon of a policy in a game of a few rounds, over all its small tables.
 
     Parameters
     ----------
     policy : Policy
-        One whose noise has few outcomes: responses, not Laplace or Gaussian noise.
+        One whose noise has few outcomes, as responses have, or is discrete Laplace noise on what it
+        releases; not Gaussian noise.
     environment : Environment
         A small one, of the same setting; it says which pairs of tables there are (`every_pair`).
     horizon : int
         Rounds.
     epsilon, delta : float, optional
         The claim. By default what ``policy.guarantee(horizon)`` states.
+    pairs : iterable of Neighbours, optional
+        The only tables to try, where a game is too long for all.
 
     Examples
     --------
@@ -79,8 +85,8 @@ def audit_exactly(
     require("audit_exactly", "epsilon", rule, math.isfinite(claimed), claimed)
     allowed = (guarantee.delta if epsilon is None else 0.0) if delta is None else delta
     game = _Game(policy, environment, horizon)
-    pairs = environment.every_pair(guarantee.unit, horizon)
-    found = exact_audit(game.play, pairs, epsilon=claimed, delta=allowed)
+    tried = environment.every_pair(guarantee.unit, horizon) if pairs is None else pairs
+    found = exact_audit(game.play, tried, epsilon=claimed, delta=allowed)
     return dataclasses.replace(found, silent=game.told == 0)
 
 
@@ -101,7 +107,8 @@ class _Chosen:
             exact.whole: self.whole,
             exact.secure_below: self.secure_below,
             exact.below: self.no_grid,
-            exact.secure_laplace: self.no_grid,
+            exact.secure_laplace: self.secure_laplace,
+            tapes.released: self.released,
             exact.secure_gaussian: self.no_grid,
             staircase._stairs: self.no_grid,
             subset_selection._below: self.below,
@@ -146,6 +153,13 @@ class _Chosen:
 
     def secure_below(self, tape: Any, t: Any, index: Any, purpose: Any, n: Any, k: Any) -> int:
         return int(self.draws.uniform() * n)
+
+    def secure_laplace(self, tape: Any, t: Any, index: Any, purpose: Any, scale: Any) -> Noise:
+        self.drawn(tape, t, index, purpose)
+        return self.draws.noise(int(scale))
+
+    def released(self, tape: Any, value: Any) -> Any:
+        return released(tape, value.release() if isinstance(value, Noise) else value)
 
     def below(self, tape: Any, t: Any, index: Any, purpose: Any, k: Any, n: Any) -> Any:
         return int(self.draws.uniform() * n), k + 1

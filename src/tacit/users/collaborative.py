@@ -44,8 +44,10 @@ __all__ = [
     "rebuild",
     "relearn",
     "select",
+    "settle",
     "take",
     "together",
+    "withdraw",
 ]
 
 VALUE, BIN, NEAR = 0, 1, 2
@@ -654,8 +656,7 @@ def _release(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any, r
         for u in range(n_users):
             for a in range(d):
                 item[u * d + a] = state.basis[u, i] * x[a] * r
-        for j in range(dim):
-            state.eta[j] -= sums[j]
+    withdraw(rule, state, s)
     state.steps[s] += 1
     k, stream, scale, grid = (
         state.steps[s],
@@ -664,12 +665,27 @@ def _release(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any, r
         state.scales[s, 1:],
     )
     next_sum(tape, t, 0, NOISE, k, stream, scale, grid, item, state.memory[s], fresh, sums)
+    settle(rule, state, i, s)
+
+
+@kernel
+def withdraw(rule: Any, state: Any, s: Any) -> None:
+    """Take the sum of stream s, which is to change, out of b."""
+    if rule.channel.space == PARAMETER:
+        for j in range(state.eta.size):
+            state.eta[j] -= state.sums[s, j]
+
+
+@kernel
+def settle(rule: Any, state: Any, i: Any, s: Any) -> None:
+    """Predict with the sum of stream s as it was released, for the user at place i."""
+    d = state.mean.shape[1]
     if rule.channel.space == USER:
         for a in range(d):
-            state.lift[i, a] = sums[a]
+            state.lift[i, a] = state.sums[s, a]
         return
-    for j in range(dim):
-        state.eta[j] += sums[j]
+    for j in range(state.eta.size):
+        state.eta[j] += state.sums[s, j]
     c = state.work[:d]
     _push_through(
         state.basis, state.eta, state.gram, rule.regularisation, state.lift, state.shift, c

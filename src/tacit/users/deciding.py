@@ -11,25 +11,48 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import require
-from tacit.deciding import Choice, Decider
+from tacit.deciding import Choice, Decider, pack, unpack
 from tacit.device import Channel
 from tacit.device.instructions import identity
 from tacit.networks import Graph
 from tacit.tapes import FLOOR, Tape, uniform
-from tacit.users.collaborative import Question, State, select
+from tacit.users.collaborative import (
+    Question,
+    State,
+    ask,
+    rebuild,
+    select,
+    settle,
+    take,
+    withdraw,
+)
 from tacit.users.policy import CollaborativePolicy
 from tacit.users.preparation import relation
-from tacit.users.privacy import PerReward, Residual
+from tacit.users.privacy import USER, NoisySums, PerReward, Published, Residual
 from tacit.users.statistics import restored, statistics_of
 from tacit.users.tables import as_matrix
 
 __all__ = ["UsersDecider"]
+
+_KEEPS = (
+    "with trust='central' for noise on sums, because a device would have to keep its rewards and "
+    "its noise from one decision to the next, and keeps nothing"
+)
+
+
+class _Step(NamedTuple):
+    """What one release made of a stream."""
+
+    kept: NDArray[np.float64]
+    """Shape (dim, 2): the two numbers of each coordinate that its memory got."""
+    sums: NDArray[np.float64]
+    """Shape (dim,): what was released."""
 
 
 class UsersDecider(Decider):
@@ -38,8 +61,8 @@ class UsersDecider(Decider):
     Parameters
     ----------
     policy : CollaborativePolicy
-        With rewards privatised one by one, or not at all. Noise on sums is noise that a device or
-        server would have to keep, and cannot be told from a log.
+        With rewards privatised one by one on devices, with noise on sums that a trusted server
+        keeps, or with none. Sums that devices would have to keep are refused.
     explore : float
         The share of decisions that are drawn evenly from what is eligible.
     graph, weights
@@ -55,14 +78,14 @@ class UsersDecider(Decider):
         weights: Any = None,
     ) -> None:
         hidden = policy.protection
-        rule = "PerReward, Residual or None: noise on sums is for simulations"
-        single = hidden is None or isinstance(hidden, PerReward | Residual)
-        require("Learner", "privacy", rule, single, hidden)
+        self.trust = "local" if isinstance(hidden, PerReward | Residual) else "central"
+        self.releases = isinstance(hidden, NoisySums | Published)
+        if isinstance(hidden, NoisySums | Published):
+            require("Learner", "privacy", _KEEPS, hidden.trust == "central", hidden)
+            self.horizon = hidden.horizon
         require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
         self.policy: CollaborativePolicy = policy
         self.n_options, self.n_people = None, policy.n_users
-        self.trust = "central" if hidden is None else "local"
-        self._epsilon = math.inf if hidden is None else float(hidden.epsilon)
         self._explore = explore
         self._edges = _edges(policy, graph, weights)
         self._state = policy.open(**_joined(policy, self._edges))
@@ -75,7 +98,10 @@ class UsersDecider(Decider):
     @property
     def epsilon(self) -> float:
         """What one report costs."""
-        return self._epsilon
+        hidden = self.policy.protection
+        if isinstance(hidden, PerReward | Residual):
+            return float(hidden.epsilon)
+        return math.inf if hidden is None else self.policy.guarantee(1).epsilon
 
     @property
     def joined(self) -> Any:
@@ -95,6 +121,9 @@ class UsersDecider(Decider):
         fits = rows.ndim == 2 and rows.shape[1] == d and len(rows) > 0
         require(self.policy, "contexts", f"of shape (n, {d})", fits, rows.shape)
         require(self.policy, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
+        if self.releases:
+            longest = float(np.sqrt(np.max(np.sum(rows**2, axis=1))))
+            require(self.policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
         numbers = np.arange(len(rows))
         eligible = query.get("eligible")
         if eligible is not None:
@@ -137,16 +166,70 @@ class UsersDecider(Decider):
         person, x = int(record[0]), np.array(record[1])
         if self.trust == "local":
             self.policy.take(self._state, person, x, Question(*record[2]), value)
-        else:
-            self.policy.update(self._state, tape, person, x, value)
+            return
+        self.policy.update(self._state, tape, person, x, value)
+        if self.releases:
+            self._state.work[:] = 0.0
+
+    def full(self, record: Any) -> bool:
+        """Return whether the stream of a person's sums is calibrated for no more rewards."""
+        if not self.releases:
+            return False
+        return (
+            int(self._state.steps[self._stream(record)]) >= self.policy.rule.channel.stream.capacity
+        )
+
+    def told(self, tape: Tape, n: int, record: Any) -> list[float]:
+        """Return the sum of a person's stream, or of the only one."""
+        values: list[float] = self._state.sums[self._stream(record)].tolist()
+        return values
+
+    def pack_release(self, record: Any) -> bytes:
+        """Return the released sum and what its stream remembers of the step."""
+        s = self._stream(record)
+        return pack(_Step(self._state.memory[s][:, self._places(s)], self._state.sums[s]))
+
+    def unpack_release(self, data: bytes, record: Any) -> None:
+        """Take in the context of a reward, and the sum that was released with it."""
+        state, rule, s = self._state, self.policy.rule, self._stream(record)
+        person, x = int(record[0]), np.array(record[1])
+        take(rule, state, person, x, ask(rule, state, person, x), 0.0)
+        withdraw(rule, state, s)
+        state.steps[s] += 1
+        dim = state.sums.shape[1]
+        step = _Step(np.empty((dim, 2)), np.empty(dim))
+        unpack(step, data)
+        state.memory[s][:, self._places(s)] = step.kept
+        state.sums[s] = step.sums
+        settle(rule, state, state.place[person], s)
+        state.work[:] = 0.0
+
+    def _stream(self, record: Any) -> int:
+        own = self.policy.rule.channel.own == 1
+        return int(self._state.place[int(record[0])]) if own else 0
+
+    def _places(self, s: int) -> list[int]:
+        """Return where a stream's memory has its latest step: a node's height, or the step itself."""
+        k, half = int(self._state.steps[s]), self._state.memory.shape[2] // 2
+        tree = self.policy.rule.channel.stream.coefficients.size == 0
+        at = (k & -k).bit_length() - 1 if tree else k - 1
+        return [at, half + at]
 
     def rejoined(self, n_people: int, joined: Any) -> UsersDecider:
         """Return a decider for so many people, joined anew, made from each one's statistics."""
+        rule = "on each person's sums: b was released for people joined as they were"
+        apart = not self.releases or self.policy.rule.channel.space == USER
+        require(self.policy, "privacy", rule, apart, self.policy.protection)
         policy = dataclasses.replace(self.policy, n_users=n_people)
         again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
         old = np.arange(n_people)
         old[old >= self.policy.n_users] = -1
         restored(policy.rule, again._state, statistics_of(self._state).arranged(old))
+        if self.releases:
+            known = min(n_people, self.policy.n_users)
+            mine, theirs = self._state.place[:known], again._state.place[:known]
+            for name in ("steps", "memory", "sums", "lift"):
+                getattr(again._state, name)[theirs] = getattr(self._state, name)[mine]
         return again
 
     def with_person(self, near: Sequence[int]) -> UsersDecider:
@@ -166,7 +249,19 @@ class UsersDecider(Decider):
         raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
 
     def discard(self) -> None:
-        """Do nothing: reports are private, or nothing is."""
+        """Let streams begin anew from what they released, which is known, and forget true sums.
+
+        A sum that a lost history may have released again is then in none that is still to come.
+        """
+        state = self._state
+        if not self.releases:
+            return
+        if self.policy.rule.channel.space == USER:
+            state.response[:] += state.sums
+            state.lift[:] = 0.0
+            rebuild(state)
+        state.memory[:] = 0.0
+        state.sums[:] = 0.0
 
 
 def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[float]] | None:

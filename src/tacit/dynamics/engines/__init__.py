@@ -81,7 +81,7 @@ class Mail(NamedTuple):
 @kernel(allocates=True)
 def new_mail(rule: Any, table: Any, room: Any) -> Any:
     """Return empty mail of the agents here, with room for deliveries to others."""
-    N, M = table.here, table.qualities.size
+    N, M = table.here, table.qualities.shape[1]
     tallied = N if rule.engine != MOMENTS else 0
     walking = N if rule.engine == TOKENS else 0
     return Mail(

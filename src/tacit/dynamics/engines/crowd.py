@@ -19,7 +19,7 @@ from tacit.dynamics.engines.moments import (
     receive,
     tokens_received,
 )
-from tacit.dynamics.tables import note, signal, watch
+from tacit.dynamics.tables import note, piece_at, signal, watch
 from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn
 from tacit.variates import binomial, block, multinomial, normal, source_of
 
@@ -32,14 +32,15 @@ def run_crowd(
 ) -> None:
     """Play rounds first to last - 1."""
     source = source_of(tape)
-    M, W = table.qualities.size, state.pool.shape[0]
+    M, W = table.qualities.shape[1], state.pool.shape[0]
     N = table.n_agents
     crowd = new_crowd(M)
     Q, x, chosen = np.zeros(M), np.zeros(M), np.zeros(M)
     senders, picks, root = np.zeros(M + 1, np.int64), np.zeros(M, np.int64), np.zeros((M, M))
     bits = M + math.ceil(math.log2(rule.walk + 1.0))
     for t in range(first, last):
-        watch(table.qualities, trace, state.counts)
+        now = piece_at(table.starts, t)
+        watch(table.qualities, now, trace, state.counts)
         slot = t % W
         present = 0
         for j in range(M + 1):
@@ -72,7 +73,7 @@ def run_crowd(
             state.counts[j] += adopters
             state.counts[M] -= adopters
         traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.public[0]
-        note(table.qualities, trace, t, state.counts, traffic, bits)
+        note(table.qualities, now, trace, t, state.counts, traffic, bits)
 
 
 @kernel

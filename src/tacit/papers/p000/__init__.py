@@ -6,12 +6,15 @@ paper does not say how often the dominant state is the true one, so every study 
 
 from __future__ import annotations
 
+from tacit.papers.p000.adversarial import ADVERSARIAL
 from tacit.papers.p000.beliefs import BELIEFS, CONVERGENCE
+from tacit.papers.p000.bounds import BOUNDS
 from tacit.papers.p000.epsilon import EPSILON
 from tacit.papers.p000.figure_6 import FIGURE_6
 from tacit.papers.p000.network_size import SIZE
 from tacit.papers.p000.privacy import PRIVACY
 from tacit.papers.p000.real_networks import REAL_NETWORKS
+from tacit.papers.p000.weak_networks import WEAK, WEAK_REAL
 from tacit.papers.paper import Paper
 
 __all__ = ["PAPER"]
@@ -35,5 +38,17 @@ PAPER = Paper(
         "neighbours who spy. The paper reports that both still reach the dominant story, "
         "somewhat later than without noise."
     ),
-    studies=(*BELIEFS, CONVERGENCE, FIGURE_6, EPSILON, SIZE, REAL_NETWORKS, PRIVACY),
+    studies=(
+        *BELIEFS,
+        CONVERGENCE,
+        FIGURE_6,
+        BOUNDS,
+        EPSILON,
+        SIZE,
+        REAL_NETWORKS,
+        WEAK,
+        WEAK_REAL,
+        ADVERSARIAL,
+        PRIVACY,
+    ),
 )

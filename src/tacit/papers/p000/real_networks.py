@@ -32,7 +32,7 @@ from tacit.papers.runner import data_folder
 
 __all__ = ["REAL_NETWORKS", "network"]
 
-_FILES: dict[str, tuple[str, str, dict[str, Any], str]] = {
+FILES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "Facebook": (
         "graphs/facebook_combined.txt.gz",
         "f41c026ed8af3cc3359f1ca5573d0605fb09ae0eefa34544b820fd8c6e2ef296",
@@ -45,7 +45,14 @@ _FILES: dict[str, tuple[str, str, dict[str, Any], str]] = {
         {"header": True, "relabel": True, "duplicates": "merge"},
         "https://grouplens.org/datasets/hetrec-2011/",
     ),
+    "Epinions": (  # a line says who trusts whom, and who trusts listens
+        "graphs/soc-Epinions1-lcc.txt.gz",
+        "cb685c31abce7c9c57e8ef2ec12eb83b55d36bdebd9fd59c843d9ef094ce59d5",
+        {"directed": True, "columns": (1, 0)},
+        "https://snap.stanford.edu/data/soc-Epinions1.html",
+    ),
 }
+_FRIENDS = ("Facebook", "Last.fm")
 _POLICIES = {"Algorithm 3, no privacy": ALGORITHM_3, "1 corrected, epsilon = 1": corrected(1, 1.0)}
 
 
@@ -54,7 +61,7 @@ def network(name: str) -> Any:
     """Return the largest component of a network, its content checked."""
     from tacit.networks import largest_component, read_edges
 
-    place, known, options, source = _FILES[name]
+    place, known, options, source = FILES[name]
     folder = data_folder()
     if folder is None or not (folder / place).is_file():
         raise FileNotFoundError(
@@ -91,26 +98,26 @@ def _jobs(quick: bool) -> list[Job]:
                 on_network,
                 {**common, "name": name, "policy": policy, "repetitions": many},
             )
-            for name in _FILES
+            for name in _FRIENDS
             for label, policy in _POLICIES.items()
         ],
     ]
 
 
 def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    places = ["three", *_FILES]
+    places = ["three", *_FRIENDS]
     regret = {
         (place, label): summarise(outcomes[f"{place}/{label}"]["regret"])
         for place in places
         for label in _POLICIES
     }
-    agents = {name: outcomes[f"{name}/{next(iter(_POLICIES))}"]["agents"] for name in _FILES}
-    names = {"three": "three agents", **{n: f"{n}, {agents[n]:,} people" for n in _FILES}}
+    agents = {name: outcomes[f"{name}/{next(iter(_POLICIES))}"]["agents"] for name in _FRIENDS}
+    names = {"three": "three agents", **{n: f"{n}, {agents[n]:,} people" for n in _FRIENDS}}
     uniform = HORIZON * (0.8 - 0.2)
     learns = all(found.high < uniform / 2 for found in regret.values())
     alike = all(
         regret[name, label].mean < 1.25 * regret["three", label].mean
-        for name in _FILES
+        for name in _FRIENDS
         for label in _POLICIES
     )
     said = "; ".join(

@@ -1,194 +1,46 @@
 """Exact audits: every output of a small game with its probability, so that epsilon itself is found.
 
-A game reads random draws. Here a draw is not a number but a cell of [0, 1) that is split only where
-the game asks something of it: ``u < 0.3`` has two answers, and both are followed, one after the other.
-A path through all questions has the product of its cells' lengths as its probability, a fraction
-without rounding; the paths of one output add up. What is done to a draw between two questions is
-calculated in fractions too. A game that hands a draw to a function which is not a straight line, such as
-the logarithm of Laplace noise, has a continuous output and is refused.
+A game is played once for each path through the questions that it asks of its draws (`draws.py`); the
+paths of one output add up, in fractions without rounding.
 """
 
 from __future__ import annotations
 
-import json
 import math
-import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from tacit.checks import require
+from tacit.jsonable import dumps
+from tacit.privacy.auditing.draws import ContinuousDrawError, Draw, Draws, Noise, Noises
 from tacit.privacy.auditing.search import Neighbours
 
-__all__ = ["Distribution", "Draw", "Draws", "ExactResult", "exact_audit", "outputs_of"]
+__all__ = [
+    "ContinuousDrawError",
+    "Distribution",
+    "Draw",
+    "Draws",
+    "ExactResult",
+    "Noise",
+    "exact_audit",
+    "outputs_of",
+]
 
 Distribution = Mapping[Hashable, Fraction]
 """The probability of every output."""
 
 _MOST_PATHS = 20_000
-_MOST_CELLS = 4096
-_OPERATORS = {
-    "add": "add",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "truediv",
-    "floor_divide": "floordiv",
-    "negative": "neg",
-    "absolute": "abs",
-    "less": "lt",
-    "less_equal": "le",
-    "greater": "gt",
-    "greater_equal": "ge",
-}
 _ROUNDING = 1e-9
 """Of a logarithm and of a stated epsilon, relatively; probabilities have none."""
 
 
-class Draws:
-    """The draws of one path through a game; `answers` are those to its first questions."""
-
-    def __init__(self, answers: list[bool]) -> None:
-        self.answers = answers
-        self.asked = 0
-        self.cells: list[_Cell] = []
-
-    def uniform(self) -> Draw:
-        """Return a draw from [0, 1)."""
-        cell = _Cell(self)
-        self.cells.append(cell)
-        return Draw(cell, Fraction(1), Fraction(0))
-
-    def happens(self, probability: float | Fraction) -> bool:
-        """Return True with the given probability."""
-        return self.uniform() < probability
-
-    @property
-    def probability(self) -> Fraction:
-        """Of the path so far."""
-        return math.prod((cell.high - cell.low for cell in self.cells), start=Fraction(1))
-
-    def answer(self) -> bool:
-        """Return the answer to the next question: yes, if it was never asked before."""
-        if self.asked == len(self.answers):
-            self.answers.append(True)
-        self.asked += 1
-        return self.answers[self.asked - 1]
-
-
-class _Cell:
-    """Where a draw may still lie."""
-
-    def __init__(self, draws: Draws) -> None:
-        self.draws = draws
-        self.low, self.high = Fraction(0), Fraction(1)
-
-    def below(self, place: Fraction) -> bool:
-        """Return whether the draw lies below a place, and keep to that answer."""
-        if place >= self.high:
-            return True
-        if place <= self.low:
-            return False
-        if self.draws.answer():
-            self.high = place
-            return True
-        self.low = place
-        return False
-
-
-class Draw:
-    """A straight line in a draw, ``slope * u + offset``, that can be compared and rounded down."""
-
-    __hash__ = None  # type: ignore[assignment]
-    __slots__ = ("_cell", "_offset", "_slope")
-
-    def __init__(self, cell: _Cell, slope: Fraction, offset: Fraction) -> None:
-        self._cell, self._slope, self._offset = cell, slope, offset
-
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
-        # NumPy's scalars ask here what to do with a draw.
-        apply = getattr(operator, _OPERATORS.get(ufunc.__name__, ""), None)
-        if apply is None:
-            raise ContinuousDrawError(f"its {ufunc.__name__} is taken")
-        return apply(*(x.item() if hasattr(x, "item") else x for x in inputs))
-
-    def __add__(self, other: Any) -> Draw:
-        return Draw(self._cell, self._slope, self._offset + _exact(other))
-
-    def __mul__(self, other: Any) -> Draw:
-        factor = _exact(other)
-        return Draw(self._cell, self._slope * factor, self._offset * factor)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def __neg__(self) -> Draw:
-        return self * -1
-
-    def __sub__(self, other: Any) -> Draw:
-        return self + -_exact(other)
-
-    def __rsub__(self, other: Any) -> Draw:
-        return (-self).__add__(other)
-
-    def __truediv__(self, other: Any) -> Draw:
-        return self * (1 / _exact(other))
-
-    def __lt__(self, other: Any) -> bool:
-        # A single place has no probability: at most is less than.
-        level = _exact(other) - self._offset
-        if self._slope == 0:
-            return level > 0
-        inside = self._cell.below(level / self._slope)
-        return inside if self._slope > 0 else not inside
-
-    def __ge__(self, other: Any) -> bool:
-        return not self < other
-
-    __le__, __gt__ = __lt__, __ge__
-
-    def __int__(self) -> int:
-        # Halving, so that a draw among n takes about log n questions.
-        ends = [self._slope * u + self._offset for u in (self._cell.low, self._cell.high)]
-        low, high = math.floor(min(ends)), math.ceil(max(ends))
-        if high - low > _MOST_CELLS:
-            raise ContinuousDrawError(f"a draw is one of {high - low:,} numbers")
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self < middle else (middle, high)
-        return low
-
-    def __floordiv__(self, other: Any) -> int:
-        return int(self / other)
-
-    def __abs__(self) -> Draw:
-        return -self if self < 0 else self
-
-    def __float__(self) -> float:
-        raise ContinuousDrawError("a draw is used as a number of its own")
-
-    def __rshift__(self, other: Any) -> Any:
-        raise ContinuousDrawError("its bits are looked at")
-
-    __and__ = __rand__ = __lshift__ = __rtruediv__ = __pow__ = __rshift__
-
-
-class ContinuousDrawError(ValueError):
-    """A game makes more of a draw than answers to questions can tell."""
-
-    def __init__(self, words: str) -> None:
-        super().__init__(
-            f"exact audit: expected draws of which a few cells matter, but {words}; audit by sampling"
-        )
-
-
-def _exact(value: Any) -> Fraction:
-    if isinstance(value, Draw):
-        raise ContinuousDrawError("two draws are combined")
-    return Fraction(value.item() if hasattr(value, "item") else value)
-
-
 def outputs_of(
-    play: Callable[[Draws], Hashable], *, limit: int = _MOST_PATHS
+    play: Callable[[Draws], Hashable],
+    *,
+    limit: int = _MOST_PATHS,
+    noises: dict[Hashable, Noises] | None = None,
 ) -> dict[Hashable, Fraction]:
     """Return every output of a game with its exact probability.
 
@@ -198,6 +50,8 @@ def outputs_of(
         ``play(draws)`` plays once, with draws from `draws`, and returns what is seen.
     limit : int
         More paths than this are refused.
+    noises : dict, optional
+        Filled with the Laplace noises behind every output; probabilities then leave them out.
 
     Examples
     --------
@@ -210,6 +64,10 @@ def outputs_of(
         draws = Draws(answers)
         output = play(draws)
         found[output] = found.get(output, Fraction(0)) + draws.probability
+        if noises is None and draws.noises:
+            raise ContinuousDrawError("its noise has infinitely many values")
+        if noises is not None and noises.setdefault(output, (*draws.noises,)) != (*draws.noises,):
+            raise ContinuousDrawError("one output has Laplace noise around several centres")
         while answers and not answers[-1]:
             answers.pop()
         if not answers:
@@ -237,8 +95,15 @@ class ExactResult:
     """How many outputs the game has, at most, on one input."""
     distributions: Sequence[tuple[Distribution, Distribution]]
     """Of the outputs on the two inputs of every pair."""
+    most: float = math.nan
+    """No output needs more: `found`, but where Laplace noise was tried at a few values."""
     silent: bool = False
     """Whether nothing was released on any path, so that nothing was tried."""
+
+    @property
+    def noisy(self) -> bool:
+        """Whether Laplace noise was tried at a few values, and the rest is bounded."""
+        return not self.distributions
 
     @property
     def excess(self) -> float:
@@ -258,14 +123,18 @@ class ExactResult:
         return "nothing was released" if self.silent else "true of this game"
 
     def to_json(self) -> str:
-        """Return everything but the distributions as JSON; an infinite epsilon is null."""
-        found = self.found if math.isfinite(self.found) else None
-        names = ("verdict", "epsilon", "delta", "excess", "pairs", "outputs")
+        """Return everything but the distributions as JSON; what is infinite or not known is null."""
+        names = ("verdict", "epsilon", "delta", "excess", "found", "most", "pairs", "outputs")
         record = {name: getattr(self, name) for name in names}
-        return json.dumps(record | {"found": found, "pair": self.worst.words})
+        return dumps(record | {"pair": self.worst.words})
 
     def delta_at(self, epsilon: float) -> float:
-        """Return the least delta that holds at another epsilon, for every pair."""
+        """Return the least delta that holds at another epsilon, for every pair.
+
+        With Laplace noise it is not known below `most`: not-a-number.
+        """
+        if self.noisy:
+            return 0.0 if epsilon >= self.most else math.nan
         return max(_delta(left, right, epsilon) for left, right in self.distributions)
 
     def sentence(self) -> str:
@@ -275,10 +144,17 @@ class ExactResult:
             return f"Nothing was released, so that the claim {claim} was not put to the test."
         at = f" at delta={self.delta:g}" if self.delta else ""
         pairs = "its one pair" if self.pairs == 1 else f"all {self.pairs:,} pairs"
+        exactly = f"exactly {self.found:.9g}"
+        if self.most > self.found * (1 + _ROUNDING):
+            exactly = f"at least {self.found:.9g} and at most {self.most:.9g}"
+        noise = (
+            " Laplace noise was tried at a few values: epsilon is attained there, and the distances "
+            "of its centres bound what any other tells."
+        )
         return (
-            f"The claim {claim} is {self.verdict}: enumerated, not sampled, epsilon is exactly "
-            f"{self.found:.9g}{at} over {pairs} of neighbouring inputs and up to "
-            f"{self.outputs:,} outputs. Worst pair: {self.worst.words or 'unnamed'}."
+            f"The claim {claim} is {self.verdict}: enumerated, not sampled, epsilon is {exactly}{at} "
+            f"over {pairs} of neighbouring inputs and up to {self.outputs:,} outputs. "
+            f"Worst pair: {self.worst.words or 'unnamed'}.{noise if self.noisy else ''}"
         )
 
 
@@ -311,23 +187,60 @@ def exact_audit(
     0.07043
     """
     known: dict[int, Distribution] = {}
+    behind: dict[int, dict[Hashable, Noises]] = {}
     held = list(pairs)
     require("exact_audit", "pairs", "not empty", bool(held), 0)
     for side in (side for pair in held for side in (pair.left, pair.right)):
         if id(side) not in known:
-            known[id(side)] = outputs_of(lambda draws, side=side: play(side, draws))  # type: ignore[misc]
+            behind[id(side)] = {}
+            known[id(side)] = outputs_of(
+                lambda draws, side=side: play(side, draws),  # type: ignore[misc]
+                noises=behind[id(side)],
+            )
     both = [(known[id(pair.left)], known[id(pair.right)]) for pair in held]
-    needed = [_epsilon(left, right, delta) for left, right in both]
+    noisy = any(any(each.values()) for each in behind.values())
+    if noisy:
+        require("exact_audit", "delta", "0 where there is Laplace noise", delta == 0, delta)
+        noises = [(behind[id(pair.left)], behind[id(pair.right)]) for pair in held]
+        ends = [_noisy_epsilon(*of, *by) for of, by in zip(both, noises, strict=True)]
+        needed, most = [end[0] for end in ends], max(end[1] for end in ends)
+    else:
+        needed = [_epsilon(left, right, delta) for left, right in both]
+        most = max(needed)
     found = max(needed)
     return ExactResult(
         epsilon=epsilon,
         delta=delta,
         found=found,
+        most=most,
         worst=held[needed.index(found)],
         pairs=len(held),
         outputs=max(map(len, known.values())),
-        distributions=both,
+        distributions=() if noisy else both,
     )
+
+
+def _noisy_epsilon(
+    left: Distribution,
+    right: Distribution,
+    left_noises: Mapping[Hashable, Noises],
+    right_noises: Mapping[Hashable, Noises],
+) -> tuple[float, float]:
+    """Return the largest loss of any output, and what no value of the noise exceeds."""
+    found = most = 0.0
+    if left.keys() != right.keys():
+        return math.inf, math.inf
+    for output, p in left.items():
+        coins, here = _log_ratio(p, right[output]), Fraction(0)
+        bound = Fraction(0)
+        for (c, s, x), (d, r, y) in zip(left_noises[output], right_noises[output], strict=True):
+            if s != r:  # the wider one is infinitely likelier far out
+                return math.inf, math.inf
+            here += Fraction(abs(y) - abs(x), s)
+            bound += abs(c - d) / s
+        found = max(found, abs(coins + float(here)))
+        most = max(most, abs(coins) + float(bound))
+    return found, most
 
 
 def _losses(left: Distribution, right: Distribution) -> list[tuple[float, float]]:

@@ -303,7 +303,7 @@ def noisy_number(numbers: Any, tape: Any, t: Any, index: Any, purpose: Any, valu
     if tape.kind == SECURE:
         level = round_to_level(numbers, tape, t, index, value, LEVELS)
         noise = secure_laplace(tape, t, index, purpose, np.int64(numbers[5]))
-        symbol = min(max(np.float64(level + noise), -_FARTHEST), _FARTHEST)
+        symbol = min(max(1.0 * (level + noise), -_FARTHEST), _FARTHEST)
         return numbers[0] + numbers[1] * symbol
     clipped = min(max(value, numbers[2]), numbers[3])
     return clipped + numbers[4] * laplace_quantile(noise_uniform(tape, t, index, purpose))

@@ -89,7 +89,7 @@ class ShuffledBitsRelease(Release):
     def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
         m = self.records
         delta = np.empty(epsilon.size)
-        worst_delta(self.reports, self.keep, np.ascontiguousarray(epsilon / m), delta)
+        worst_delta(self.reports, self.keep, np.ascontiguousarray(epsilon / m), delta, 1.0)
         if m > 1:
             # Times (e^epsilon - 1) / (e^(epsilon / m) - 1), which is m at 0.
             each = np.maximum(epsilon / m, 1e-12)
@@ -194,7 +194,7 @@ def _largest_local(epsilon: float, delta: float, reports: int) -> float:
     curve, at = np.empty(1), np.array([epsilon])
     while high - low > 1e-5 * low:
         middle = (low + high) / 2
-        worst_delta(reports, keep_probability(middle), at, curve)
+        worst_delta(reports, keep_probability(middle), at, curve, delta)
         low, high = (middle, high) if curve[0] <= delta else (low, middle)
     return low
 
@@ -216,16 +216,19 @@ def _run(tape: Any, ones: Any, reports: Any, keep: Any, out: Any) -> None:
 
 
 @kernel(allocates=True)
-def worst_delta(n: Any, p: Any, epsilon: Any, out: Any) -> None:
-    """Write delta at each epsilon for the worst number of ones among the n - 1 others."""
+def worst_delta(n: Any, p: Any, epsilon: Any, out: Any, enough: Any) -> None:
+    """Write delta at each epsilon for the worst number of ones among the n - 1 others.
+
+    Once all are above `enough`, no further number is tried.
+    """
     out[:] = 0.0
     s = 0 if n <= _EXACT else -(-n // _CORNERS)
-    j = 0
-    while True:
+    # As a rule the most ones are the worst.
+    for i in range((n - 1) // (s + 1), -1, -1):
+        j = i * (s + 1)
         _raise_to(j, max(n - 1 - j - s, 0), p, epsilon, out)
-        if j + s >= n - 1:
+        if out.min() > enough:
             return
-        j += s + 1
 
 
 @kernel(allocates=True)

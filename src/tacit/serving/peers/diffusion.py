@@ -94,7 +94,7 @@ class DiffusionPeer(Peer[Sound]):
         self._weights = np.array(list(hears.values()), np.float64)
         self._heard: dict[int, int] = dict.fromkeys(others, -1)
         M = policy.n_states
-        state = start(np.full((1, M), 1.0 / M), self._std, policy.rule)
+        state = start(np.full((1, M), 1.0 / M), policy.rule)
         state = state._replace(p=np.full((len(hears), M), 1.0 / M))
         self._shared = False
         super().__init__(policy, number, state, path=path, seed=seed)

@@ -1,0 +1,227 @@
+"""SW-KLUCB-CF for a horizon that nobody knows: begin anew with twice the horizon, again and again.
+
+The window of SW-KLUCB-CF depends on the horizon T. Paper 003: an unknown T can be handled using the doubling
+trick. Guess a horizon, play SW-KLUCB-CF for that long, then forget everything and play it for twice as long.
+Each epoch is Algorithm 1 of the paper with the window of its own length and time counted from its own
+beginning; feedback of a round before the epoch is dropped. Because the window is kept in memory, epochs stop
+doubling after 2^26 rounds: the last one goes on for ever.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.corruption import Corruption, Feedback, check_privacy, feedback_of
+from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
+from tacit.arms.klucb import first_untried
+from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
+from tacit.arms.local import LocalPolicy
+from tacit.arms.sw_klucb_cf import SWKLUCBCF
+from tacit.arms.tables import Table, observe
+from tacit.arms.window import Window, new_window, next_leaving, remembered
+from tacit.checks import Count, check, one_of
+from tacit.checks import Rule as CheckRule
+from tacit.compiled import kernel
+from tacit.privacy.mechanisms import Epsilon
+
+__all__ = ["DoublingSWKLUCBCF"]
+
+LONGEST = 2**26
+"""No epoch but the last is longer than this many rounds."""
+_Horizon = Annotated[int, CheckRule(f"in 1..{LONGEST:,}", lambda n: 1 <= n <= LONGEST)]
+
+
+class Rule(NamedTuple):
+    """What the kernels need of E epochs."""
+
+    starts: NDArray[np.int64]
+    """Shape (E,): the first round of each epoch."""
+    windows: NDArray[np.int64]
+    """Shape (E,): w of each epoch, in rounds."""
+    exploration: Exploration
+    feedback: Feedback
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
+
+
+class State(NamedTuple):
+    """What is learned in this epoch."""
+
+    counts: NDArray[np.int64]
+    """Shape (K,): N, feedback of each arm in the window."""
+    sums: NDArray[np.float64]
+    """Shape (K,): its sum."""
+    tried: NDArray[np.bool_]
+    """Shape (K,): whether an arm was pulled in this epoch."""
+    untried: NDArray[np.int64]
+    """Shape (1,): how many were not."""
+    window: Window
+    """What the last rounds gave; as long as the longest window."""
+    lazy: Lazy
+    """What is known of the indices."""
+    epoch: NDArray[np.int64]
+    """Shape (1,): the number of the epoch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoublingSWKLUCBCF(LocalPolicy[State]):
+    """Sliding-window kl-UCB on corrupted feedback, restarted with twice the horizon.
+
+    Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
+    run; none without `epsilon` and `corruption`.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    first_horizon : int, default 1000
+        The length of the first epoch.
+    n_segments : int, default 1
+        L, the number of stationary segments, for the windows.
+    epsilon : float, optional
+        Privacy of one reward, by the optimal randomized response. Without it and without
+        `corruption`, rewards are observed as they are.
+    corruption : Corruption, optional
+        Any randomized response, one for all arms or one for each, instead of `epsilon`.
+    window : "log" or "paper", default "log"
+        As in :class:`~tacit.arms.SWKLUCBCF`, for the length of an epoch.
+    exploration : "paper", "log" or function of t, default "paper"
+        f, as in :class:`~tacit.arms.KLUCB`.
+
+    Examples
+    --------
+    >>> from tacit.arms import DoublingSWKLUCBCF
+    >>> policy = DoublingSWKLUCBCF(n_arms=2, epsilon=1.0)
+    >>> policy.rule.starts[:4].tolist(), policy.rule.windows[:4].tolist()
+    ([0, 1000, 3000, 7000], [122, 181, 268, 395])
+
+    References
+    ----------
+    Gajane. Local Differential Privacy for Sequential Decision Making in a Changing Environment. 2023.
+    """
+
+    name: ClassVar[str] = "doubling-sw-klucb-cf"
+    summary: ClassVar[str] = "SW-KLUCB-CF for an unknown horizon, by the doubling trick"
+    paper: ClassVar[str] = "003 Alg. 1, horizon unknown"
+
+    n_arms: Count
+    first_horizon: _Horizon = 1000
+    n_segments: Count = 1
+    epsilon: Epsilon | None = None
+    corruption: Corruption | None = None
+    window: Annotated[str, one_of("log", "paper")] = "log"
+    exploration: ExplorationFunction = "paper"
+
+    def __post_init__(self) -> None:
+        check(self)
+        check_privacy(self, self.epsilon, self.corruption)
+        _ = self.rule
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        doublings = math.floor(math.log2(LONGEST / self.first_horizon))
+        lengths = [self.first_horizon * 2**i for i in range(doublings + 1)]
+        windows = [
+            SWKLUCBCF(
+                n_arms=self.n_arms, horizon=T, n_segments=self.n_segments, window=self.window
+            ).window_rounds
+            for T in lengths
+        ]
+        return Rule(
+            starts=np.cumsum([0, *lengths[:-1]]),
+            windows=np.array(windows),
+            exploration=exploration_of(self, self.exploration),
+            feedback=self.feedback,
+            all_arms=np.arange(self.n_arms),
+        )
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        return State(
+            counts=np.zeros(self.n_arms, np.int64),
+            sums=np.zeros(self.n_arms),
+            tried=np.zeros(self.n_arms, np.bool_),
+            untried=np.full(1, self.n_arms),
+            window=new_window(int(self.rule.windows[-1])),
+            lazy=new_lazy(self.n_arms),
+            epoch=np.zeros(1, np.int64),
+        )
+
+
+@kernel
+def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Begin an epoch if it is time; then decide as SW-KLUCB-CF does, with time since its beginning."""
+    while state.epoch[0] + 1 < rule.starts.size and t >= rule.starts[state.epoch[0] + 1]:
+        _begin(state)
+    s = t - rule.starts[state.epoch[0]]
+    w = rule.windows[state.epoch[0]]
+    window = _latest(state.window, w)
+    arm, value = next_leaving(window, s)
+    while arm >= 0:
+        state.counts[arm] -= 1
+        state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
+        state.lazy.stale[arm] = True
+        arm, value = next_leaving(window, s)
+    arm = first_untried(state, eligible)
+    if arm >= 0:
+        return only(state.lazy, arm)
+    f = level(rule.exploration, float(min(s, w)))
+    ends = rule.feedback.ends
+    return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+
+
+@kernel(inlined=False)
+def _begin(state: Any) -> None:
+    """Forget everything and go on to the next epoch."""
+    state.epoch[0] += 1
+    state.counts[:] = 0
+    state.sums[:] = 0.0
+    state.tried[:] = False
+    state.untried[0] = state.counts.size
+    state.window.arms[:] = -1
+    state.window.now[0] = -1
+    state.lazy.stale[:] = True
+    state.lazy.latest[0] = 0
+
+
+@kernel
+def _latest(window: Any, w: Any) -> Any:
+    """Return a window of w rounds in the memory of a longer one."""
+    return Window(window.arms[: w + 1], window.values[: w + 1], window.now)
+
+
+@kernel
+def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Add the feedback to the arm's sum, unless its round has left the window or the epoch."""
+    s = t - rule.starts[state.epoch[0]]
+    window = _latest(state.window, rule.windows[state.epoch[0]])
+    if s >= 0 and remembered(window, s, arm, feedback):
+        state.counts[arm] += 1
+        state.sums[arm] += feedback
+        state.lazy.stale[arm] = True
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Corrupt the reward, if private, and take the feedback in."""
+    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
+
+
+@kernel
+def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+    """Play rounds first to last - 1."""
+    for t in range(first, last):
+        arm = act(rule, state, tape, t, rule.all_arms)
+        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+
+
+DoublingSWKLUCBCF.act, DoublingSWKLUCBCF.take = act, take
+DoublingSWKLUCBCF.learn, DoublingSWKLUCBCF.run = learn, run
+DoublingSWKLUCBCF.chances = chances

@@ -1,0 +1,97 @@
+"""Shuffled bits at work: the learner mixes the reports itself, and tells its policy full blocks only.
+
+A device flips its bit as the block asks that was open when its decision was made. A report that comes when
+that block is full already enters the next one. Blocks are flipped ever less, so such a bit is flipped more
+than its block asks. That hides no less: to flip a bit once more is to mix the laws of a zero and of a one,
+and what holds for every number of ones among the others holds for a mixture over that number.
+
+The reports have identities, so that a learner is a shuffler only to those who see what it publishes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tacit.arms.deciding import ArmsDecider
+from tacit.arms.shuffled_klucb_cf import take
+from tacit.compiled import for_types
+from tacit.deciding import Choice
+from tacit.device.instructions import randomized_response
+from tacit.tapes import Tape
+
+if TYPE_CHECKING:
+    from tacit.arms.shuffled_klucb_cf import ShuffledKLUCBCF
+
+__all__ = ["ShufflingDecider"]
+
+
+class ShufflingDecider(ArmsDecider):
+    """One of `n_arms` options at a time, from the numbers of ones in blocks of reported bits.
+
+    Parameters
+    ----------
+    policy : ShuffledKLUCBCF
+    explore : float
+        The share of decisions that are drawn evenly from the eligible arms.
+    """
+
+    def __init__(self, policy: ShuffledKLUCBCF, *, explore: float = 0.0) -> None:
+        super().__init__(policy, explore=explore)
+        self.trust = "shuffler"
+        self._sizes = self._rule.sizes.tolist()
+        self._local = policy.shuffler.bits
+        self._take: Any = for_types(take, self._rule, self._state, 0, 0, 0.0, 0)
+        self._told: dict[tuple[int, float | None], dict[str, Any]] = {}
+
+    @property
+    def epsilon(self) -> float:
+        """What one report costs at most from whoever sees it: the bits of the largest blocks."""
+        return max(self._local(size).epsilon for size in self._sizes)
+
+    @property
+    def still_open(self) -> tuple[str, ...]:
+        """What reports tell to those who see them with their identities."""
+        blocks = self._state.blocks.tolist()
+        asked = max(self._local(self._block(each)).epsilon for each in blocks)
+        return (
+            "a reward from whoever sees its report under way or reads the learner's memory, store or "
+            "backups, where it stands beside its decision until retention is over: from them it has "
+            f"the local epsilon of its bit only, up to {asked:.3g} so far",
+        )
+
+    def choose(self, tape: Tape, t: int, query: Any) -> Choice:
+        """Choose one of the arms in `query`, and fix how bits of every arm are flipped."""
+        return super().choose(tape, t, query)._replace(record=self._state.blocks.tolist())
+
+    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+        """Ask for a bit, flipped as the option's block says that was open then."""
+        size = self._block(record[option] if record else 0)
+        told = self._told.get((size, default))
+        if told is None:
+            told = randomized_response(self._local(size).epsilon, default=default)
+            self._told[size, default] = told
+        return told
+
+    def _block(self, number: int) -> int:
+        size: int = self._sizes[min(number, len(self._sizes) - 1)]
+        return size
+
+    def checked(self, option: int, record: Any, value: Any) -> Any:
+        """Return a bit."""
+        if type(value) is int and value in (0, 1):
+            return value
+        raise ValueError(f"report: expected a value of 0 or 1, got {value!r}")
+
+    def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
+        """Put a bit into its block; if the block is full, tell how many are ones."""
+        blocks, ones = self._state.blocks, self._state.ones
+        told, before = int(blocks[option]), int(ones[option])
+        self._take(self._rule, self._state, t, option, float(value), record[option])
+        if blocks[option] > told:
+            tape.log[tape.reads[1]] = ones[option] - before
+            tape.reads[1] += 1
+
+    @property
+    def leverage(self) -> float:
+        """What debiasing makes of a lie where bits are flipped most."""
+        return 1.0 / (2.0 * float(self._rule.keeps.min()) - 1.0)
