@@ -47,6 +47,14 @@ class HalfNoise(CoLin):
         return state
 
 
+class HalfMoments(PrivateContexts):
+    """Half the noise on moments that is declared."""
+
+    @property
+    def rule(self) -> Any:
+        return super().rule._replace(scale=super().rule.scale / 2)
+
+
 class UsersSetting(Setting):
     name = "users"
 
@@ -180,13 +188,14 @@ def _audited_visits(case: Case) -> Iterator[Audited]:
     if "epsilon" not in case.parameters:
         return
     environment = Fitted(n_users=1, dimension=2, n_items=30, n_shown=4, n_groups=1)
-    policy: Any = case.build(environment, 1, delta=0.1)
+    policy: Any = case.build(environment, 1, epsilon=2.0, delta=0.1)
+    given = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
     table = environment.table(0, 0, 1)
     yield Audited(
         left=edit_visit(table, 0, [1.0, 0.0], -1.0),
         right=edit_visit(table, 0, [0.5, np.sqrt(0.75)], 1.0),
         policy=policy,
-        half_noise=dataclasses.replace(policy, epsilon=2 * policy.epsilon),
+        half_noise=HalfMoments(**given),
         rounds=1,
         released=5,
     )

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import tacit
 from oracles import private_contexts as oracle
 from tacit.compiled import INTERPRETED
 from tacit.privacy.mechanisms import GaussianMoments, gaussian_delta, standard_normal
@@ -120,6 +121,11 @@ def test_what_it_says_of_itself():
     assert not PrivateContexts(n_users=2, dimension=2).guarantee(100).private
     with pytest.raises(ValueError, match="trust one of central, local"):
         PrivateContexts(n_users=2, dimension=2, trust="nobody")
+
+
+def test_no_learner_serves_it():
+    with pytest.raises(ValueError, match="expected a policy of a setting that can serve"):
+        tacit.Learner(PrivateContexts(n_users=2, dimension=2, epsilon=2.0))
 
 
 def test_other_rounds_see_nothing_of_an_open_batch():
