@@ -6,6 +6,7 @@ Here all users have the same preferences, so that either is true, and what diffe
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -74,7 +75,10 @@ def added_regret(
             )
             trace = environment.trace(horizon, np.array([horizon]))
             tape = seeded_tape(4, repetition)
-            policy.play(policy.start(table), table, tape, trace, 0, horizon)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message=".*pairs of users are joined")
+                state = policy.start(table)
+            policy.play(state, table, tape, trace, 0, horizon)
             regret.append(float(trace.measures[-1, 0]))
         found.append(regret[0] - regret[1])
     return found
