@@ -7,6 +7,7 @@ the clock on the wall, because waiting for the disk is what it is about.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import os
 import tempfile
@@ -17,15 +18,29 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit.arms import DPSE, KLUCBCF, TSN, UCB1
+from tacit.arms import DPSE, TSN
+from tacit.registry import policies
 from tacit.users import LinUCB
 
 ARMS = 10
 MEMORY_FIGURE, STORE_FIGURE = 70_000, 5_000
+SLOW = "lazy-dp-ts, in memory"
+"""It draws a beta for every arm in every round, twenty gammas under a secure key."""
+
+
+def every_policy() -> list[Any]:
+    """Return every policy of the arms setting, private where it can be."""
+    wanted = {"n_arms": ARMS, "epsilon": 1.0, "horizon": 10**6}
+    made = []
+    for kind in policies().values():
+        if kind.setting == "arms":
+            fields = {field.name for field in dataclasses.fields(kind) if field.init}
+            made.append(kind(**{name: wanted[name] for name in wanted if name in fields}))
+    return made
 
 
 def value_of(learner: tacit.Learner) -> Any:
-    return 1 if learner.trust == "local" else 1.0
+    return 1.0 if learner.trust == "central" else 1
 
 
 def in_memory(policy: Any, pairs: int) -> float:
@@ -74,21 +89,18 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     asked = parser.parse_args()
     figures: dict[str, float] = {}
-    for policy in (
-        UCB1(n_arms=ARMS),
-        KLUCBCF(n_arms=ARMS, epsilon=1.0),
-        DPSE(n_arms=ARMS, epsilon=1.0, horizon=10**6),
-        TSN(n_arms=ARMS),
-    ):
-        pairs = asked.pairs if policy.name != "ts-n" else asked.pairs // 50
-        figures[f"{policy.name}, in memory"] = in_memory(policy, pairs)
+    for policy in every_policy():
+        figures[f"{policy.name}, in memory"] = in_memory(policy, asked.pairs // 5)
     figures["linucb, 100 people, in memory"] = with_contexts(asked.pairs // 10)
-    policy = DPSE(n_arms=ARMS, epsilon=1.0, horizon=10**6)
-    for batch in (1, 64):
+    for policy, batch in (
+        (DPSE(n_arms=ARMS, epsilon=1.0, horizon=10**6), 1),
+        (DPSE(n_arms=ARMS, epsilon=1.0, horizon=10**6), 64),
+        (TSN(n_arms=ARMS), 64),
+    ):
         wall, cpu, size = on_disk(policy, asked.pairs // (100 if batch == 1 else 2), batch)
-        figures[f"dpse, stored, batches of {batch}"] = wall
-        figures[f"dpse, stored, batches of {batch}, of CPU time"] = cpu
-        figures[f"dpse, stored, batches of {batch}, bytes a pair"] = size
+        figures[f"{policy.name}, stored, batches of {batch}"] = wall
+        figures[f"{policy.name}, stored, batches of {batch}, of CPU time"] = cpu
+        figures[f"{policy.name}, stored, batches of {batch}, bytes a pair"] = size
     for name, figure in figures.items():
         print(f"{name:45} {figure:12,.0f}")
     if asked.json:
@@ -96,10 +108,10 @@ def main() -> None:
     missed = [
         name
         for name, least in (
-            ("ucb1, in memory", MEMORY_FIGURE),
+            *((f"{each.name}, in memory", MEMORY_FIGURE) for each in every_policy()),
             ("dpse, stored, batches of 64", STORE_FIGURE),
         )
-        if figures[name] < least
+        if figures[name] < least and name != SLOW
     ]
     busy = os.getloadavg()[0] > 0.5 + (os.cpu_count() or 1) / 2
     if missed and busy:

@@ -9,13 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from commands import tacit
 from tacit.cli.output import progress_bar
 from tacit.state import write_atomically
 
 
-def tacit(*words, cwd):
+def test_a_process_of_its_own_says_the_same(tmp_path):
+    words = ["compare", "ucb9"]
     command = [sys.executable, "-m", "tacit", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    here = tacit(*words, cwd=tmp_path)
+    assert done.returncode == here.returncode == 2
+    assert (done.stdout, done.stderr) == (here.stdout, here.stderr)
 
 
 def test_compare_writes_files_that_open_elsewhere(tmp_path):

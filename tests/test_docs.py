@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import tacit
+from commands import tacit as run_tacit
 from tacit import registry
 from tacit.compiled import INTERPRETED
 
@@ -139,8 +140,7 @@ def test_a_command_prints_what_is_shown(page, command, shown, tmp_path):
         (tmp_path / title).write_text(text, encoding="utf-8")
     words = shlex.split(command)
     assert words[0] == "tacit"
-    call = [sys.executable, "-m", "tacit", *words[1:]]
-    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = run_tacit(*words[1:], cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     # A shown end of "..." leaves out the rest; "..." alone in a line leaves out lines.
     same = doctest.OutputChecker().check_output(shown, done.stdout, FLAGS)

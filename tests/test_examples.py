@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,12 @@ SHOWN = {
 }
 
 
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What an example prints; each runs once."""
+    return cache(lambda name: run(name, tmp_path_factory.mktemp(name)))
+
+
 def run(name, folder):
     script = EXAMPLES / f"{name}.py"
     done = subprocess.run(
@@ -37,15 +44,14 @@ def run(name, folder):
 
 @pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
 @pytest.mark.parametrize("name", SHOWN)
-def test_an_example_prints_what_it_promises(name, tmp_path):
-    printed = run(name, tmp_path)
+def test_an_example_prints_what_it_promises(name, printed):
     for pattern in SHOWN[name]:
-        assert re.search(pattern, printed), printed
+        assert re.search(pattern, printed(name)), printed(name)
 
 
 @pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
-def test_sharing_and_less_privacy_help_the_recommender(tmp_path):
-    values = [float(v) for v in re.findall(r"([01]\.\d+) liked", run("recommender", tmp_path))]
+def test_sharing_and_less_privacy_help_the_recommender(printed):
+    values = [float(v) for v in re.findall(r"([01]\.\d+) liked", printed("recommender"))]
     at_random, alone, shared, mild, strict = values
     assert at_random < strict < mild <= shared + 0.02
     assert alone < shared

@@ -15,11 +15,11 @@ PUBLIC = {
     """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample BOCPDKLUCBCF Bernoulli Beta Corruption
-        CorruptionSchedule DPIMED DPKLUCB DPSE DPTopTwo DoublingSWKLUCBCF Drifting EXP3 GAP
-        GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF PythonPolicy Recorded
-        RewardFunction Riser Rotating SWKLUCBCF SWUCB ShuffledKLUCBCF Switching TSN
-        TimedKLUCBCF TopTwoCF TruncatedNormal UCB1 UCBN Uniform adopted asymptotic_regret
-        edit_rewards from_river
+        CorruptionSchedule DPIMED DPKLUCB DPSE DPTopTwo DPZooming DoublingSWKLUCBCF Drifting
+        EXP3 GAP GAPU GLRKLUCBCF Gaussian GraphFeedback KLUCB KLUCBCF LazyDPTS Lipschitz
+        PIMEDCF PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB
+        ShuffledKLUCBCF SubGaussianUCB Switching TSN TimedKLUCBCF TopTwoCF TruncatedNormal
+        UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError

@@ -268,37 +268,18 @@ def _compile(function: F, **options: bool) -> F:
     if parts := [_name(part) for part in _given(function) if isinstance(part, _Kernel)]:
         # It is kept, and linked, by the names of what it was made of.
         function.__qualname__ = "_of_".join([function.__name__, *parts])
-    # A function typed at a prompt has no file to cache beside.
-    kept = Path(inspect.getsourcefile(function) or "").is_file()
-    part = _dispatcher(function, kept, _PartCompiler, **options)
-    dispatcher = _dispatcher(function, kept, _WholeCompiler, **options)
-    dispatcher.part = part
-    return cast(F, dispatcher)
+    return cast(F, _dispatcher(function, _WholeCompiler, options))
 
 
-def _dispatcher(function: Any, keep: bool, how: Any, **options: bool) -> Any:
-    within = how is _PartCompiler
-    dispatcher = _Kernel(
-        py_func=function,
-        targetoptions={
-            "nopython": True,
-            "no_cfunc_wrapper": True,
-            "no_cpython_wrapper": within,
-            **options,
-        },
-        pipeline_class=how,
-    )
-    if keep:
-        kept: Any = cast(Any, _Kept)(function)
-        cast(Any, dispatcher)._cache = kept
-        if within:
-            kept._impl = cast(Any, _PartsKept)(function)
-        index: Any = _Index
-        kept._cache_file = index(
-            cache_path=kept._cache_path,
-            filename_base=kept._impl.filename_base + (".part" if within else ""),
-            function=function,
-        )
+def _dispatcher(function: Any, how: Any, options: dict[str, bool]) -> Any:
+    targets = {
+        "nopython": True,
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": how is _PartCompiler,
+        **options,
+    }
+    dispatcher = _Kernel(py_func=function, targetoptions=targets, pipeline_class=how)
+    dispatcher.within, dispatcher.options = how is _PartCompiler, options
     return dispatcher
 
 
@@ -308,9 +289,22 @@ _signature: Any = sigutils.normalize_signature
 
 
 class _Kernel(CPUDispatcher):
-    """A function for Python and, within other kernels, its twin without the wrapper for Python."""
+    """A function for Python and, within other kernels, its twin without the wrapper for Python.
 
-    part: Any = None
+    The twin and the cache are made when they are first needed: most kernels of a process never are.
+    """
+
+    within = False
+    options: dict[str, bool]
+    _part: Any = None
+    _ready = False
+
+    @property
+    def part(self: Any) -> Any:
+        """The twin; None where this is it."""
+        if self._part is None and not self.within:
+            self._part = _dispatcher(self.py_func, _PartCompiler, self.options)
+        return self._part
 
     def get_call_template(self: Any, args: Any, kws: Any) -> Any:
         return _Base.get_call_template(self.part or self, args, kws)
@@ -321,13 +315,28 @@ class _Kernel(CPUDispatcher):
     def compile(self: Any, sig: Any) -> Any:
         """Compile, unless another process does so already: then wait for it and load what it made."""
         args, _ = _signature(sig)
+        self._keep()
         if tuple(args) in self.overloads or self._is_kept(sig):
             return _Base.compile(self, sig)
         with _telling, self._alone(tuple(args)), _compiling():
             code = _Base.compile(self, sig)
-        if self.part is not None:
+        if not self.within:
             _give_environments(self.overloads[tuple(args)])
         return code
+
+    def _keep(self: Any) -> None:
+        """Keep what is compiled on disk, but for a function typed at a prompt: it has no file."""
+        if self._ready:
+            return
+        self._ready = True
+        function = self.py_func
+        if Path(inspect.getsourcefile(function) or "").is_file():
+            kept: Any = cast(Any, _Kept)(function)
+            if self.within:
+                kept._impl = cast(Any, _PartsKept)(function)
+            name = kept._impl.filename_base + (".part" if self.within else "")
+            kept._cache_file = _Index(kept._cache_path, name, function)
+            self._cache = kept
 
     def _is_kept(self: Any, sig: Any) -> bool:
         if not isinstance(self._cache, caching.FunctionCache):

@@ -11,7 +11,7 @@ import inspect
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,16 @@ from tacit.checks import require
 from tacit.policy import AnyPolicy
 from tacit.tapes import Tape
 
-__all__ = ["Choice", "Decider", "Estimate", "decider_for", "mean_of_bits", "pack", "unpack"]
+__all__ = [
+    "Choice",
+    "Decider",
+    "Estimate",
+    "copied",
+    "decider_for",
+    "mean_of_bits",
+    "pack",
+    "unpack",
+]
 
 _ALPHA, _MIXED = 0.05, 10.0
 
@@ -29,8 +38,8 @@ class Choice(NamedTuple):
     """What was chosen, with which chance, and what must be kept to learn from it later."""
 
     option: int
-    probability: float
-    """The exact chance with which this option was chosen, exploration included."""
+    probability: float | Callable[[], float]
+    """The exact chance with which this option was chosen, exploration included; or what works it out."""
     record: Any = None
     """Plain values for JSON, beside the option: who was asked and what was shown."""
 
@@ -75,6 +84,8 @@ class Decider(ABC):
     """How many people it knows; None where it tells nobody apart."""
     horizon: int | None = None
     """How many rounds the policy is made for, if it is made for some."""
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    """Where rewards lie."""
     patience: int | None = None
     """After how many rounds a report is too old to be learned from; None for never."""
     not_explored: str = ""
@@ -226,6 +237,13 @@ def _arrays(state: Any, name: str = "") -> list[tuple[str, Any]]:
         fields = zip(state._fields, state, strict=True)
         return [pair for field, value in fields for pair in _arrays(value, dot + field)]
     return [(name, state)]
+
+
+def copied(state: Any) -> Any:
+    """Return a state of the same kind with arrays of its own."""
+    if isinstance(state, np.ndarray):
+        return state.copy()
+    return type(state)(*map(copied, state)) if isinstance(state, tuple) else state
 
 
 def pack(state: Any) -> bytes:

@@ -49,9 +49,8 @@ class Game:
 
     @property
     def enough(self) -> int:
-        """How many runs find half the noise: more where a delta or a choice blurs what is released."""
-        blurred = self.claim[1] > 0 or self.case.parameters.get("engine") == "crowd"
-        return 20_000 if blurred else 8_000 if self.horizon < LONG else 4_000
+        """How many runs find half the noise: more where a delta blurs what is released."""
+        return 20_000 if self.claim[1] > 0 else 8_000 if self.horizon < LONG else 4_000
 
     def pairs(self, limit: int) -> list[Neighbours]:
         return neighbours_of(self.environment, self.horizon, unit=self.unit, limit=limit)
@@ -109,10 +108,7 @@ def _diffusion(case: Case) -> Game:
 
 
 def _dynamics(case: Case) -> Game:
-    # A crowd shows choices, not messages. Among many good options they depend most on the messages.
-    crowd = case.parameters.get("engine") == "crowd"
-    qualities = (1.0,) * 8 if crowd else (0.9, 0.5, 0.1)
-    environment = SocialOptions(qualities=qualities, network=ONE_AGENT)
+    environment = SocialOptions(qualities=(0.9, 0.5, 0.1), network=ONE_AGENT)
     return Game(case, environment, case.build(environment, 1), 1)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import suppress
 from typing import Any, ClassVar
 
@@ -11,6 +9,7 @@ import numpy as np
 import pytest
 
 from battery.cases import cases
+from commands import tacit
 from tacit.arms import KLUCBCF, UCB1, Bernoulli
 from tacit.battery import CHECKS, NotApplicableError, Subject, check_policy
 from tacit.compiled import INTERPRETED
@@ -149,12 +148,6 @@ def test_the_command_checks_what_somebody_else_wrote(tmp_path):
         "        pass\n"
     )
     words = ["check", "theirs:Stubborn:luck=1", "--environment", "bernoulli:means=[0.3,0.7]"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tacit", *words, "--horizon", "20"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = tacit(*words, "--horizon", "20", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("passed") >= 8

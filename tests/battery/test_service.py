@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
 import numpy as np
 import pytest
 
@@ -138,6 +141,46 @@ def test_only_eligible_arms_are_chosen(case):
     for bad_set in ([], [3], [-1], ["x"], [0.5]):
         with pytest.raises(ValueError, match="expected"):
             learner.decide(eligible=bad_set)
+
+
+@pytest.mark.parametrize("explore", [0.0, 0.3])
+@every_case
+def test_probabilities_are_the_frequencies(case, explore):
+    """Each of three options within 5 standard errors, at 3 states: a false alarm in 10^4 runs."""
+    _, policy = served(case)
+    if explore and not policy.learns_from_any:
+        with pytest.raises(ValueError, match="chose itself"):
+            tacit.Learner(policy, explore=explore)
+        return
+    for rewards in (0, 6, 40):
+        learner = tacit.Learner(policy, explore=explore, seed=rewards)
+        rng = np.random.default_rng(rewards)
+        for _ in range(rewards):
+            decision = learner.decide()
+            reward = float(rng.random() < 0.3 + 0.2 * int(decision.option))
+            learner.learn(told(case, policy, decision, reward))
+        decider, rounds = learner._core.decider, learner.rounds
+        kept, stated, counts, n = decider.pack(), {}, Counter(), 400
+        for i in range(n):
+            tape = seeded_tape(1000 + i, log=64)
+            tape.key[4:] = learner._core.tape.key[4:]  # other choices, the same noise
+            choice = decider.choose(tape, rounds, decider.asked({"eligible": [0, 2]}))
+            chance = choice.probability
+            counts[choice.option] += 1
+            if choice.option not in stated:
+                stated[choice.option] = chance() if callable(chance) else chance
+            decider.unpack(kept)
+        assert sum(stated.values()) == pytest.approx(1.0, abs=0.02)
+        for option, p in stated.items():
+            assert abs(counts[option] - n * p) <= 5 * math.sqrt(n * p * (1 - p)) + 1e-9
+
+
+def test_a_probability_that_is_not_the_frequency_is_noticed(monkeypatch):
+    """What a policy says that draws arms and forgets to say with which chance."""
+    (case,) = (each for each in CASES if each.name == "ts-n")
+    monkeypatch.setattr(case.kind, "chances", None)
+    with pytest.raises(AssertionError):
+        test_probabilities_are_the_frequencies(case, 0.0)
 
 
 @every_case

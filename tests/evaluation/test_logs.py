@@ -5,12 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
+from commands import tacit
 from tacit.arms import GAP, UCB1, Uniform
 from tacit.compiled import INTERPRETED
 from tacit.evaluation import Log, evaluate, open_bandit, read_log, replay
@@ -191,8 +190,7 @@ def test_the_command_prints_every_estimate(tmp_path):
         "--reward",
         "click",
     ]
-    command = [sys.executable, "-m", "tacit", *words, "--propensity", "", "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=False)
+    done = tacit(*words, "--propensity", "", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [(row["policy"], row["estimate"]) for row in rows] == [

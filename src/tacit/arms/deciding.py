@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -15,7 +15,7 @@ from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.policy import ArmsPolicy
 from tacit.checks import require
 from tacit.compiled import for_types
-from tacit.deciding import Choice, Decider, Estimate, mean_of_bits
+from tacit.deciding import Choice, Decider, Estimate, copied, mean_of_bits
 from tacit.device.channel import Channel
 from tacit.device.instructions import asymmetric_response, identity, randomized_response
 from tacit.tapes import FLOOR, Tape, secure_tape, uniform
@@ -55,7 +55,6 @@ class ArmsDecider(Decider):
         self._rule: Any = policy.rule
         self._state: Any = policy.start(None)
         self._all = np.arange(policy.n_arms)
-        self._out = np.zeros(policy.n_arms)
         tape = secure_tape(log=1)
         common = (self._rule, self._state, tape, 0)
         self._act = for_types(kind.act, *common, self._all)
@@ -67,7 +66,8 @@ class ArmsDecider(Decider):
         self._chances: Any = None
         if kind.chances is not None:
             chances: Any = kind.chances
-            self._chances = for_types(chances, *_without_tape(common), self._all, self._out)
+            out = np.zeros(policy.n_arms)
+            self._chances = for_types(chances, *_without_tape(common), self._all, out)
         self._uniform: Any = for_types(uniform, tape, 0, 0, FLOOR) if explore else None
         self._default: dict[tuple[int, int, float | None], tuple[dict[str, Any], Channel]] = {}
 
@@ -100,29 +100,23 @@ class ArmsDecider(Decider):
 
     def choose(self, tape: Tape, t: int, query: Any) -> Choice:
         """Choose one of the arms in `query`."""
-        arm = self._act(self._rule, self._state, tape, t, query)
-        chance = 1.0
-        if self._chances is not None:
-            self._chances(self._rule, self._state, t, query, self._out)
-            chance = float(self._out[arm])
-        if self._explore:
-            return self._floor(tape, t, query, arm, chance)
-        return Choice(arm, chance, self._piece(t))
+        best = arm = self._act(self._rule, self._state, tape, t, query)
+        share, m = self._explore, query.size
+        if share and self._uniform(tape, t, 0, FLOOR) < share:
+            arm = int(query[int(self._uniform(tape, t, 1, FLOOR) * m)])
+        if self._chances is None:
+            chance = 1.0 if arm == best else 0.0
+            return Choice(arm, (1.0 - share) * chance + share / m if share else chance)
+        if self.policy.chances_later:
+            return Choice(arm, partial(self._chance, copied(self._state), t, query, arm))
+        return Choice(arm, self._chance(self._state, t, query, arm))
 
-    def _piece(self, t: int) -> int | None:
-        """Return which corruption of several is in force, for the device."""
-        return bisect_right(self._starts, t) - 1 if len(self._starts) > 1 else None
-
-    def _floor(self, tape: Tape, t: int, eligible: Any, arm: int, chance: float) -> Choice:
-        share, m = self._explore, eligible.size
-        if self._uniform(tape, t, 0, FLOOR) < share:
-            drawn = int(eligible[int(self._uniform(tape, t, 1, FLOOR) * m)])
-            if self._chances is not None:
-                chance = float(self._out[drawn])
-            elif drawn != arm:
-                chance = 0.0
-            arm = drawn
-        return Choice(arm, (1.0 - share) * chance + share / m, self._piece(t))
+    def _chance(self, state: Any, t: int, eligible: Any, arm: int) -> float:
+        """Return the probability that an arm had in the choice that made this state."""
+        out = np.empty(self.policy.n_arms)
+        self._chances(self._rule, state, t, eligible, out)
+        share, chance = self._explore, float(out[arm])
+        return (1.0 - share) * chance + share / eligible.size if share else chance
 
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
         """Ask for the reward, or for a bit of it."""
@@ -135,13 +129,15 @@ class ArmsDecider(Decider):
             option = 0
         made = self._default.get((option, piece, default))
         if made is None:
+            low, high = self.policy.reward_range
+            clipped: Any = {"low": low, "high": high, "default": default}
             if self._ends is None:
-                told = identity(default=default)
+                told = identity(**clipped)
             elif self._epsilon is not None:
-                told = randomized_response(self._epsilon, default=default)
+                told = randomized_response(self._epsilon, **clipped)
             else:
                 zero, one = (float(end) for end in self._ends[piece, option])
-                told = asymmetric_response(1.0 - zero, one, default=default)
+                told = asymmetric_response(1.0 - zero, one, **clipped)
             made = self._default[option, piece, default] = (told, Channel(told))
         return made
 
@@ -153,9 +149,10 @@ class ArmsDecider(Decider):
             raise ValueError(f"report: expected a value of 0 or 1, got {value!r}")
         if type(value) is dict:
             return self._observed(option, value)
-        if type(value) in (float, int) and 0.0 <= value <= 1.0:
+        low, high = self.policy.reward_range
+        if type(value) in (float, int) and low <= value <= high:
             return float(value)
-        raise ValueError(f"report: expected a reward in [0, 1], got {value!r}")
+        raise ValueError(f"report: expected a reward in [{low:g}, {high:g}], got {value!r}")
 
     def _observed(self, option: int, value: dict[Any, Any]) -> Any:
         own = value.get(option)
@@ -179,17 +176,23 @@ class ArmsDecider(Decider):
         if self._ends is None or len(self._ends) > 1:
             return self.policy.released_means(self._state)
         ends = [self._ends[0, arm % self.policy.n_arms] for arm in range(len(tallies))]
-        return [
+        shares = [
             mean_of_bits(tally[2], tally[4], float(zero), float(one))
             for tally, (zero, one) in zip(tallies, ends, strict=True)
+        ]
+        low, high = self.policy.reward_range
+        return [
+            None if share is None else Estimate(*(low + (high - low) * each for each in share))
+            for share in shares
         ]
 
     @property
     def leverage(self) -> float | None:
         """Return 1 where rewards are reported, and what debiasing makes of it where bits are."""
+        low, high = self.policy.reward_range
         if self._ends is None:
-            return 1.0
-        return float(1.0 / np.abs(np.diff(self._ends)).min())
+            return high - low
+        return float((high - low) / np.abs(np.diff(self._ends)).min())
 
     def grown(self) -> ArmsDecider:
         """Return a decider with one arm more; old arms keep what was learned."""

@@ -28,6 +28,7 @@ from tacit.arms.growing_blocks import (
     release_full,
 )
 from tacit.arms.growing_policy import BlockPolicy
+from tacit.arms.largest_draw import largest_beta
 from tacit.arms.rounds import rounds
 from tacit.arms.tables import Table
 from tacit.compiled import kernel
@@ -84,6 +85,7 @@ class LazyDPTS(BlockPolicy[State]):
     summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
     paper: ClassVar[str] = "after Hu and Hegde 2022"
     latest_only: ClassVar[bool] = True
+    chances_later: ClassVar[bool] = True
 
     @cached_property
     def rule(self) -> Rule:
@@ -126,6 +128,14 @@ def beta_draw(tape: Any, t: Any, arm: Any, n_arms: Any, alpha: Any, beta: Any) -
 
 
 @kernel
+def raised(rule: Any, blocks: Any, t: Any, arm: Any) -> Any:
+    """Return the optimistic mean of an arm's latest epoch."""
+    n = blocks.counts[arm]
+    mean = blocks.sums[arm] / n + 3.0 * math.log(t + 1.0) / (rule.epsilon * n)
+    return min(1.0, max(0.0, mean))
+
+
+@kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full epochs, then return the arm with the largest draw from its posterior."""
     blocks = state.blocks
@@ -145,8 +155,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
             return a
         draw = 1.0
         if n > 0:
-            raised = blocks.sums[a] / n + 3.0 * math.log(t + 1.0) / (rule.epsilon * n)
-            mean = min(1.0, max(0.0, raised))
+            mean = raised(rule, blocks, t, a)
             draw = beta_draw(tape, t, a, K, mean * n + 1.0, (1.0 - mean) * n + 1.0)
         if draw > largest:
             best, largest = a, draw
@@ -154,5 +163,30 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     return best
 
 
+@kernel(allocates=True)
+def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write the probability that each arm has the largest draw; one that is not known is certain."""
+    blocks, m = state.blocks, eligible.size
+    certain = -1
+    for i in range(m - 1, -1, -1):
+        if blocks.counts[eligible[i]] == 0:
+            certain = eligible[i]
+    for i in range(m - 1, -1, -1):
+        if blocks.counts[eligible[i]] == 0 and blocks.open_counts[eligible[i]] == 0:
+            certain = eligible[i]
+    for a in range(out.size):
+        out[a] = 1.0 if a == certain else 0.0
+    if certain >= 0:
+        return
+    alphas, betas, best = np.empty(m), np.empty(m), np.empty(m)
+    for i in range(m):
+        n, mean = blocks.counts[eligible[i]], raised(rule, blocks, t, eligible[i])
+        alphas[i], betas[i] = mean * n + 1.0, (1.0 - mean) * n + 1.0
+    largest_beta(alphas, betas, best)
+    for i in range(m):
+        out[eligible[i]] = best[i]
+
+
+LazyDPTS.chances = chances
 LazyDPTS.act, LazyDPTS.next_size = act, next_size
 LazyDPTS.run = rounds(act, learn)

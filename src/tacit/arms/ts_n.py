@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import check_graph
-from tacit.arms.largest_normal import largest_chances
+from tacit.arms.largest_draw import largest_normal
 from tacit.arms.policy import PlainPolicy
 from tacit.arms.rounds import rounds_on_graph
 from tacit.arms.tables import Table
@@ -86,6 +86,7 @@ class TSN(PlainPolicy[State]):
     paper: ClassVar[str] = "Tossou et al. 2017"
 
     side_observations: ClassVar[bool] = True
+    chances_later: ClassVar[bool] = True
 
     n_arms: Count
     spread: Positive = 0.5
@@ -134,7 +135,7 @@ def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
         n = state.counts[eligible[i]] + 1.0
         means[i], deviations[i] = state.sums[eligible[i]] / n, rule.spread / math.sqrt(n)
     best = np.empty(eligible.size)
-    largest_chances(means, deviations, best)
+    largest_normal(means, deviations, best)
     for a in range(out.size):
         out[a] = 0.0
     for i in range(eligible.size):

@@ -13,9 +13,11 @@ the files cannot put the same noise on other sums.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
+import json
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, Protocol
 
@@ -128,7 +130,6 @@ class Open:
     round: int
     """-1 where the policy was not asked."""
     option: int
-    probability: float
     at: int
     record: Any = None
     report_at: int | None = None
@@ -148,9 +149,21 @@ class Open:
     status: str = "open"
     """Then ``answered``, ``silent``, ``lapsed`` (never shown), ``unasked``, ``cancelled`` or ``lost``."""
 
+    @property
+    def probability(self) -> float:
+        """The exact chance of what was chosen, worked out when it is first asked for."""
+        known: Any = self.__dict__["probability"]
+        if callable(known):
+            known = self.__dict__["probability"] = known()
+        return float(known)
+
+    @probability.setter
+    def probability(self, known: float | Callable[[], float]) -> None:
+        self.__dict__["probability"] = known
+
     def row(self) -> dict[str, Any]:
         """Return what must be kept, for JSON."""
-        row = {**self.__dict__, "value": _plain(self.value)}
+        row = {**self.__dict__, "value": _plain(self.value), "probability": self.probability}
         return {name: value for name, value in row.items() if value is not None}
 
     @classmethod
@@ -297,6 +310,23 @@ class Core:
         if decision is not None and decision.digest != digest:
             raise RefusedError("conflict", f"decision {id}: expected the request it was made for")
         return decision
+
+    def decide_once(
+        self,
+        now: int,
+        id: str,
+        query: Mapping[str, Any] | None,
+        person: str | None,
+        shown: bool,
+        report_at: int | None = None,
+    ) -> Open:
+        """Decide, or return the decision that was made for the same request under this identity."""
+        request = [query, person, shown, *(() if report_at is None else (report_at,))]
+        written = json.dumps(request, sort_keys=True).encode()
+        digest = hashlib.blake2b(written, digest_size=16).hexdigest()
+        return self.earlier(id, digest) or self.decide(
+            now, id, query, person=person, shown=shown, report_at=report_at, digest=digest
+        )
 
     def show(self, now: int, id: str) -> Open:
         """Note that a decision was shown: from here on its person pays and its report is awaited."""
