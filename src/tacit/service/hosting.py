@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import json
 import math
 import secrets
 import time
@@ -276,8 +274,4 @@ def decide_once(
     """Decide, or return the decision that was made for the same request under this identity."""
     if id is None:
         return core.decide(now, secrets.token_hex(16), query, person=person, shown=shown)
-    request = json.dumps([query, person, shown], sort_keys=True)
-    digest = hashlib.blake2b(request.encode(), digest_size=16).hexdigest()
-    return core.earlier(id, digest) or core.decide(
-        now, id, query, person=person, shown=shown, digest=digest
-    )
+    return core.decide_once(now, id, query, person, shown)
