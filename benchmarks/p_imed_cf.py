@@ -1,6 +1,7 @@
 """P-IMED-CF beside SW-KLUCB-CF (told how many segments) and GLR-klUCB-CF: regret where things change, speed.
 
 python benchmarks/p_imed_cf.py [--runs 20]
+python benchmarks/p_imed_cf.py --glr-log     # GLR-klUCB-CF alone, with f = ln t
 """
 
 from __future__ import annotations
@@ -51,8 +52,25 @@ def main(runs: int) -> bool:
     return good
 
 
+def glr_log(runs: int) -> None:
+    """Print the column of GLR-klUCB-CF where its exploration function is ln t."""
+    for label, where in ENVIRONMENTS.items():
+        column = []
+        for epsilon in (0.5, 1.0, 2.0, None):
+            policy = GLRKLUCBCF(n_arms=where.n_arms, horizon=T, epsilon=epsilon, exploration="log")
+            result = tacit.simulate(
+                policy, where, horizon=T, repetitions=runs, seed=SEED, checkpoints=1, threads=1
+            )
+            column.append(f"{result.final('regret').mean():,.0f}")
+        print(f"| {label} | {' / '.join(column)} |", flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=20)
-    if not main(parser.parse_args().runs):
+    parser.add_argument("--glr-log", action="store_true")
+    arguments = parser.parse_args()
+    if arguments.glr_log:
+        glr_log(arguments.runs)
+    elif not main(arguments.runs):
         raise SystemExit("a figure is missed")

@@ -15,11 +15,11 @@ PUBLIC = {
     """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample BOCPDKLUCBCF Bernoulli Beta Corruption
-        CorruptionSchedule DPIMED DPKLUCB DPSE DPTopTwo DoublingSWKLUCBCF Drifting EXP3 GAP
-        GAPU GLRKLUCBCF GraphFeedback KLUCB KLUCBCF LazyDPTS PIMEDCF PythonPolicy Recorded
-        RewardFunction Riser Rotating SWKLUCBCF SWUCB ShuffledKLUCBCF Switching TSN
-        TimedKLUCBCF TopTwoCF TruncatedNormal UCB1 UCBN Uniform adopted asymptotic_regret
-        edit_rewards from_river
+        CorruptionSchedule DPIMED DPKLUCB DPSE DPTopTwo DPZooming DoublingSWKLUCBCF Drifting
+        EXP3 GAP GAPU GLRKLUCBCF Gaussian GraphFeedback KLUCB KLUCBCF LazyDPTS Lipschitz
+        PIMEDCF PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB
+        ShuffledKLUCBCF SubGaussianUCB Switching TSN TimedKLUCBCF TopTwoCF TruncatedNormal
+        UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError
@@ -86,7 +86,8 @@ PUBLIC = {
         reproduce reproductions
     """,
     "tacit.users": """
-        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB NoisySums PerReward Published
+        CLUB CoLin CollaborativePolicy Delicious Factorised Fitted GOBLin LastFM LearnedKernel LinUCB
+        NoisySums PerReward PrivateContexts Published
         Question Recorded Residual Statistics Synthetic Theory UsersEnvironment edit_rewards edit_user
         principal_components recorded_table relation statistics_of tag_features
     """,

@@ -24,7 +24,9 @@ from tacit.arms import (
     SWKLUCBCF,
     Bernoulli,
     CorruptionSchedule,
+    DPZooming,
     ShuffledKLUCBCF,
+    SubGaussianUCB,
     TimedKLUCBCF,
     Uniform,
     edit_rewards,
@@ -120,6 +122,8 @@ class ArmsSetting(Setting):
         }
 
     def relabelled(self, kind: type[Policy]) -> tuple[Environment, Environment]:
+        if kind is DPZooming:  # its labels are places on a line: they do matter
+            return (Bernoulli(means=(0.3, 0.6, 0.4)),) * 2
         return Bernoulli(means=(0.3, 0.6, 0.4)), Bernoulli(means=(0.6, 0.4, 0.3))
 
     def learned(self, case: Case, final: Mapping[str, np.ndarray]) -> bool:
@@ -160,11 +164,11 @@ class ArmsSetting(Setting):
                     faint = case.build(environment, case.rounds, epsilon=FAINT)
                 else:
                     faint = inaudible(case, environment)
-                yield Silent(environment, faint, faint, seeded_tape(3), half_tape(1600, 3))
+                yield Silent(environment, faint, faint, seeded_tape(3), half_tape(1600, 7))
         elif "epsilon" in case.parameters:
             mute = case.build(environment, case.rounds, epsilon=FAINT)
             plain: Policy = KLUCB(n_arms=environment.n_arms)
-            if optional(case.kind):
+            if optional(case.kind) and case.kind is not SubGaussianUCB:  # whose rewards are no bits
                 unsaid = case.build(environment, case.rounds, epsilon=None)
                 if not unsaid.guarantee(case.rounds).private:
                     plain = unsaid

@@ -15,10 +15,11 @@ from tacit.networks import complete
 from tacit.policy import Environment, Policy
 from tacit.privacy import Neighbours, SearchResult
 from tacit.simulation.audits import audit_policy, neighbours_of, releasing_horizon
-from tacit.users import Synthetic
+from tacit.users import Fitted, PrivateContexts, Synthetic
 
 ONE_AGENT = complete(1)
 ONE_FEATURE = Synthetic(n_users=1, dimension=1, n_items=1, n_shown=1)
+ONE_VISIT = Fitted(n_users=1, dimension=2, n_items=1, n_shown=1, n_groups=1)
 VISIBLE = 0.05
 """Of a guarantee with a smaller delta that many runs would not show, its word at this one is tried."""
 LONG = 100
@@ -48,9 +49,8 @@ class Game:
 
     @property
     def enough(self) -> int:
-        """How many runs find half the noise: more where a delta or a choice blurs what is released."""
-        blurred = self.claim[1] > 0 or self.case.parameters.get("engine") == "crowd"
-        return 20_000 if blurred else 8_000 if self.horizon < LONG else 4_000
+        """How many runs find half the noise: more where a delta blurs what is released."""
+        return 20_000 if self.claim[1] > 0 else 8_000 if self.horizon < LONG else 4_000
 
     def pairs(self, limit: int) -> list[Neighbours]:
         return neighbours_of(self.environment, self.horizon, unit=self.unit, limit=limit)
@@ -93,6 +93,8 @@ def _arms(case: Case) -> Game:
 
 
 def _users(case: Case) -> Game:
+    if case.kind is PrivateContexts:
+        return Game(case, ONE_VISIT, case.build(ONE_VISIT, 1), 1)
     kind = case.parameters.get("privacy", {"kind": "residual"})["kind"]
     horizon = {"published": 1, "noisy-sums": 2}.get(kind, 3)
     return Game(case, ONE_FEATURE, case.build(ONE_FEATURE, horizon), horizon)
@@ -106,10 +108,7 @@ def _diffusion(case: Case) -> Game:
 
 
 def _dynamics(case: Case) -> Game:
-    # A crowd shows choices, not messages. Among many good options they depend most on the messages.
-    crowd = case.parameters.get("engine") == "crowd"
-    qualities = (1.0,) * 8 if crowd else (0.9, 0.5, 0.1)
-    environment = SocialOptions(qualities=qualities, network=ONE_AGENT)
+    environment = SocialOptions(qualities=(0.9, 0.5, 0.1), network=ONE_AGENT)
     return Game(case, environment, case.build(environment, 1), 1)
 
 

@@ -189,6 +189,25 @@ def _average(functions: list[Function]) -> Function:
     return lambda q: sum(g(q) for g in functions) / len(functions)
 
 
+def sub_gaussian_ucb(
+    K: int, T: int, reward: Reward, sigma: float, window: int | None = None
+) -> list[int]:
+    """Bubeck and Cesa-Bianchi (2012), Section 2.2 with psi(x) = sigma^2 x^2 / 2, and this f."""
+    history: list[tuple[int, float]] = []
+    for t in range(T):
+        recent = history if window is None else history[-window:]
+        seen = [[x for arm, x in recent if arm == a] for a in range(K)]
+        f = exploration_bonus(t if window is None else min(t, window))
+        if t < K:
+            arm = t
+        elif not all(seen):
+            arm = seen.index([])
+        else:
+            arm = first_largest([sum(x) / len(x) + sigma * math.sqrt(2 * f / len(x)) for x in seen])
+        history.append((arm, reward(t, arm)))
+    return [arm for arm, _ in history]
+
+
 def exp3(K: int, T: int, reward: Reward, draw: Draw, exploration_prob: float) -> list[int]:
     """Auer, Cesa-Bianchi, Freund and Schapire (2002), Fig. 1."""
     gamma, weights, arms = exploration_prob, [1.0] * K, []

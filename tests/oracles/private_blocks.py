@@ -141,3 +141,66 @@ def lazy_dp_ts(rewards, epsilon, laplace, beta):
         decisions.append(arm)
         fresh[arm].append(rewards[t, arm])
     return decisions
+
+
+def zooming(rewards, epsilon, laplace, lipschitz, sooner):
+    """Cells of arms on a line: the leaf with the largest bound, halved when its mean is known well.
+
+    A cell is a dict with its arms, the cell it is half of, its released sum S and count n, and the
+    rewards of its open block. Noise is named by the cell's number: halves of v are 2 v + 1, 2 v + 2.
+    """
+    T, K = rewards.shape
+    root = {"v": 0, "arms": range(K), "of": None, "S": 0.0, "n": 0, "open": []}
+    root["due"] = math.ceil(2 / epsilon)
+    leaves, decisions, arm = [root], [], None
+
+    def middle(cell):
+        return (cell["arms"].start + cell["arms"].stop) // 2
+
+    def reach(cell):
+        return lipschitz * max(abs(a - middle(cell)) for a in cell["arms"]) / K
+
+    def distance(x, y):
+        """The infimum in closed form: it is reached at z, or at x if that is larger."""
+        z = y * math.exp(-epsilon) / (1 - y + y * math.exp(-epsilon))
+        return kl(x, y) if z <= x else epsilon * (z - x) + kl(z, y)
+
+    def index(cell, t):
+        mean = min(1.0, max(0.0, cell["S"] / cell["n"]))
+        low, high, bound = mean, 1.0, math.log(t + 1) / cell["n"]
+        if distance(mean, 1.0) <= bound:
+            return mean, 1.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if distance(mean, middle) <= bound else (low, middle)
+        return mean, low
+
+    def bound(cell, t):
+        around, least = cell, 1.0
+        while around is not None:
+            if around["n"]:
+                least = min(least, index(around, t)[1] + reach(around))
+            around = around["of"]
+        return round(least, 9)
+
+    for t in range(T):
+        full = [cell for cell in leaves if len(cell["open"]) >= cell["due"]]
+        for cell in full:
+            cell["S"] += sum(cell["open"]) + laplace(t, cell["v"]) / epsilon
+            cell["n"] += len(cell["open"])
+            cell["due"], cell["open"] = max(1, math.ceil(cell["n"] / 2)), []
+            mean, q = index(cell, t)
+            if len(cell["arms"]) > 1 and q - mean <= sooner * reach(cell):
+                cut = middle(cell)
+                ends = (range(cell["arms"].start, cut), range(cut, cell["arms"].stop))
+                for i, arms in enumerate(ends):
+                    half = {"v": 2 * cell["v"] + 1 + i, "arms": arms, "of": cell, "S": 0.0, "n": 0}
+                    leaves.append({**half, "open": [], "due": math.ceil(2 / epsilon)})
+                leaves.remove(cell)
+        if full or t == 0:
+            leaves.sort(key=lambda cell: cell["arms"].start)
+            best = min(leaves, key=lambda cell: (-bound(cell, t), cell["n"]))
+            arm = middle(best)
+        decisions.append(arm)
+        next(cell for cell in leaves if arm in cell["arms"])["open"].append(rewards[t, arm])
+    return decisions, leaves

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.compiled import INTERPRETED
+from tacit.papers import reproductions
 from tacit.papers.p002 import PAPER
 from tacit.papers.p002 import figures as paper002
 from tacit.papers.p002 import privacy as paper002_privacy
@@ -180,3 +181,20 @@ def test_twins_part_by_noise_and_not_by_one_reward():
     assert paper002_table._twins(noise="shared", **cell)[0] >= 29
     # 73% of pairs are alike with fresh noise: 27 or more of 30 occur with probability 0.002.
     assert paper002_table._twins(noise="fresh", **cell)[0] < 27
+
+
+def test_lipschitz_arms_are_judged_by_growth_on_sharp_peaks():
+    study = reproductions()["002-lipschitz"]
+
+    def grown(tree, grid):
+        return {
+            job.key: [
+                (1 + i / 100)
+                * float(job.key.rpartition("/")[2]) ** (tree if "/tree/" in job.key else grid)
+                for i in range(3)
+            ]
+            for job in study.jobs(True)
+        }
+
+    assert study.judge(grown(0.5, 0.67), True).because.startswith("As expected")
+    assert study.judge(grown(0.7, 0.6), True).because.startswith("Not as expected")

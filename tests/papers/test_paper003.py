@@ -151,3 +151,30 @@ def test_a_window_from_a_budget_is_judged_by_growth_and_by_other_windows():
     assert study.judge(found, True).because.startswith("As expected")
     found |= {key: [10.0] * 3 for key in found if "four times" in key}
     assert study.judge(found, True).because.startswith("Partly")
+
+
+def test_sub_gaussian_rewards_are_judged_by_growth():
+    study = reproductions()["003-sub-gaussian"]
+
+    def grown(**powers):
+        return {
+            job.key: [
+                scale
+                * float(job.key.rpartition("/")[2])
+                ** powers.get(job.key.partition("/")[0][:3], 0.4)
+                for scale in (1.0, 1.01, 0.99)
+            ]
+            for job in study.jobs(True)
+        }
+
+    assert study.judge(grown(), True).verdict == "reproduced"
+    assert study.judge(grown(**{"0 t": 1.0}), True).verdict == "partly"
+    assert study.judge(grown(not_=1.0, **{"not": 1.0}), True).verdict == "not reproduced"
+
+
+def test_the_bayesian_policy_is_judged_beside_the_window_and_the_ratio():
+    study = reproductions()["003-bayesian"]
+    found = {job.key: [50.0 if "window" not in job.key else 90.0] * 3 for job in study.jobs(True)}
+    assert study.judge(found, True).because.startswith("As expected")
+    found |= {key: [95.0, 96.0, 97.0] for key in found if "Bayesian" in key}
+    assert study.judge(found, True).because.startswith("Partly")

@@ -11,6 +11,7 @@ from tacit.arms.doubling_sw_klucb_cf import DoublingSWKLUCBCF
 from tacit.arms.dp_imed import DPIMED
 from tacit.arms.dp_klucb import DPKLUCB
 from tacit.arms.dp_top_two import DPTopTwo
+from tacit.arms.dp_zooming import DPZooming
 from tacit.arms.dpse import DPSE
 from tacit.arms.exp3 import EXP3
 from tacit.arms.gap import GAP
@@ -20,12 +21,14 @@ from tacit.arms.graph_environments import GraphFeedback
 from tacit.arms.klucb import KLUCB
 from tacit.arms.klucb_cf import KLUCBCF
 from tacit.arms.lazy_dp_ts import LazyDPTS
+from tacit.arms.lipschitz import Lipschitz
 from tacit.arms.lower_bounds import asymptotic_regret
 from tacit.arms.p_imed_cf import PIMEDCF
 from tacit.arms.python import PythonPolicy, RewardFunction, adopted, from_river
 from tacit.arms.recorded import Recorded
 from tacit.arms.shuffled_klucb_cf import ShuffledKLUCBCF
-from tacit.arms.stationary import Bernoulli, Beta, TruncatedNormal
+from tacit.arms.stationary import Bernoulli, Beta, Gaussian, TruncatedNormal
+from tacit.arms.sub_gaussian_ucb import SubGaussianUCB
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
 from tacit.arms.tables import edit_rewards
@@ -62,16 +65,20 @@ __all__ = [
     "Corruption",
     "CorruptionSchedule",
     "DPTopTwo",
+    "DPZooming",
     "DoublingSWKLUCBCF",
     "Drifting",
+    "Gaussian",
     "GraphFeedback",
     "LazyDPTS",
+    "Lipschitz",
     "PythonPolicy",
     "Recorded",
     "RewardFunction",
     "Riser",
     "Rotating",
     "ShuffledKLUCBCF",
+    "SubGaussianUCB",
     "Switching",
     "TimedKLUCBCF",
     "TopTwoCF",

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.arms.change_test import largest_odds
-from tacit.arms.corruption import feedback_of
 from tacit.arms.glr_klucb_cf import GLRKLUCBCF, act, noted, restart
-from tacit.arms.tables import observe
+from tacit.arms.rounds import corrupting, rounds
 from tacit.compiled import kernel
 
 __all__ = ["BOCPDKLUCBCF"]
@@ -75,18 +74,5 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
             restart(state, t)
 
 
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward, if private, and take the feedback in."""
-    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-BOCPDKLUCBCF.take, BOCPDKLUCBCF.learn, BOCPDKLUCBCF.run = take, learn, run
+BOCPDKLUCBCF.take, BOCPDKLUCBCF.learn = take, corrupting(take)
+BOCPDKLUCBCF.run = rounds(act, BOCPDKLUCBCF.learn)

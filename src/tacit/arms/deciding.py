@@ -129,13 +129,15 @@ class ArmsDecider(Decider):
             option = 0
         made = self._default.get((option, piece, default))
         if made is None:
+            low, high = self.policy.reward_range
+            clipped: Any = {"low": low, "high": high, "default": default}
             if self._ends is None:
-                told = identity(default=default)
+                told = identity(**clipped)
             elif self._epsilon is not None:
-                told = randomized_response(self._epsilon, default=default)
+                told = randomized_response(self._epsilon, **clipped)
             else:
                 zero, one = (float(end) for end in self._ends[piece, option])
-                told = asymmetric_response(1.0 - zero, one, default=default)
+                told = asymmetric_response(1.0 - zero, one, **clipped)
             made = self._default[option, piece, default] = (told, Channel(told))
         return made
 
@@ -147,9 +149,10 @@ class ArmsDecider(Decider):
             raise ValueError(f"report: expected a value of 0 or 1, got {value!r}")
         if type(value) is dict:
             return self._observed(option, value)
-        if type(value) in (float, int) and 0.0 <= value <= 1.0:
+        low, high = self.policy.reward_range
+        if type(value) in (float, int) and low <= value <= high:
             return float(value)
-        raise ValueError(f"report: expected a reward in [0, 1], got {value!r}")
+        raise ValueError(f"report: expected a reward in [{low:g}, {high:g}], got {value!r}")
 
     def _observed(self, option: int, value: dict[Any, Any]) -> Any:
         own = value.get(option)
@@ -173,17 +176,23 @@ class ArmsDecider(Decider):
         if self._ends is None or len(self._ends) > 1:
             return self.policy.released_means(self._state)
         ends = [self._ends[0, arm % self.policy.n_arms] for arm in range(len(tallies))]
-        return [
+        shares = [
             mean_of_bits(tally[2], tally[4], float(zero), float(one))
             for tally, (zero, one) in zip(tallies, ends, strict=True)
+        ]
+        low, high = self.policy.reward_range
+        return [
+            None if share is None else Estimate(*(low + (high - low) * each for each in share))
+            for share in shares
         ]
 
     @property
     def leverage(self) -> float | None:
         """Return 1 where rewards are reported, and what debiasing makes of it where bits are."""
+        low, high = self.policy.reward_range
         if self._ends is None:
-            return 1.0
-        return float(1.0 / np.abs(np.diff(self._ends)).min())
+            return high - low
+        return float((high - low) / np.abs(np.diff(self._ends)).min())
 
     def grown(self) -> ArmsDecider:
         """Return a decider with one arm more; old arms keep what was learned."""

@@ -17,13 +17,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import Corruption, Feedback, check_privacy, feedback_of
+from tacit.arms.corruption import Corruption, Feedback, check_privacy
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.klucb import first_untried
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
+from tacit.arms.rounds import corrupting, rounds
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
-from tacit.arms.tables import Table, observe
+from tacit.arms.tables import Table
 from tacit.arms.window import Window, new_window, next_leaving, remembered
 from tacit.checks import Count, check, one_of
 from tacit.checks import Rule as CheckRule
@@ -208,20 +209,7 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
         state.lazy.stale[arm] = True
 
 
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward, if private, and take the feedback in."""
-    take(rule, state, t, arm, feedback_of(rule.feedback, tape, t, arm, reward))
-
-
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
 DoublingSWKLUCBCF.act, DoublingSWKLUCBCF.take = act, take
-DoublingSWKLUCBCF.learn, DoublingSWKLUCBCF.run = learn, run
+DoublingSWKLUCBCF.learn = corrupting(take)
+DoublingSWKLUCBCF.run = rounds(act, DoublingSWKLUCBCF.learn)
 DoublingSWKLUCBCF.chances = chances

@@ -36,7 +36,7 @@ from tacit.privacy import Neighbours
 __all__ = ["ArmsEnvironment", "Rewards", "Schedule", "checked_means", "table_of"]
 
 _KINDS = {"bernoulli": BERNOULLI, "truncated-normal": NORMAL, "beta": BETA}
-_TABLE_STREAM, _SCHEDULE_STREAM = 0, 2
+TABLE_STREAM, _SCHEDULE_STREAM = 0, 2
 _UNITS = ("reward", "round", "user")
 _FEW_ENTRIES = 8
 """An exact audit tries all tables of so many rewards."""
@@ -90,7 +90,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
         )
         return table_of(
             kind=_KINDS[self.rewards],
-            key=key_of(seed, repetition, stream=_TABLE_STREAM),
+            key=key_of(seed, repetition, stream=TABLE_STREAM),
             schedule=self.schedule(horizon, rng),
             spread=self.spread,
         )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.tables import Table, Trace
+from tacit.arms.tables import GAUSSIAN, Table, Trace
 from tacit.checks import require
 from tacit.networks import Graph
 from tacit.policy import Policy, Program, require_secure
@@ -45,6 +45,8 @@ class ArmsPolicy(Policy[Table, S, Trace]):
     """Whether `chances` take so long that a copy of the state is kept until somebody asks."""
     learns_from_any: ClassVar[bool] = True
     """Whether a reward of an arm that somebody else chose can be taken in like its own."""
+    unbounded: ClassVar[bool] = False
+    """Whether it takes rewards outside [0, 1]; others refuse environments that pay such."""
     n_arms: int
     act: ClassVar[Callable[..., Any]]
     learn: ClassVar[Callable[..., Any]]
@@ -61,10 +63,17 @@ class ArmsPolicy(Policy[Table, S, Trace]):
     def rule(self) -> Any:
         """The numbers the kernels need, as a ``NamedTuple``."""
 
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """Where rewards lie, or are clipped to, when they are reported to a learner."""
+        return 0.0, 1.0
+
     def program(self, state: S, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return ``run`` and its arguments."""
         if tape.kind == SECURE:
             require_secure(self)
+        fits = self.unbounded or table.kind != GAUSSIAN
+        require(self, "environment", "that pays rewards in [0, 1]", fits, "unbounded ones")
         return type(self).run, (self.rule, state, table, tape, trace)
 
     def select(self, state: S, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
@@ -119,7 +128,7 @@ class ArmsPolicy(Policy[Table, S, Trace]):
         allowed = sorted(self.shown_with(arm) - {arm})
         rule = "none, because it learns from the pulled arm only"
         if self.side_observations:
-            rule = f"rewards of arms shown with arm {arm} by its graph, {allowed},"
+            rule = f"rewards of arms shown with arm {arm} by its graph, one of {allowed}"
         require(self, "seen", rule, set(others) <= set(allowed), sorted(others))
 
 

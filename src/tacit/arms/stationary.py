@@ -7,10 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.arms.environments import ArmsEnvironment, Schedule, checked_means
-from tacit.checks import Positive, check
+from tacit.arms.environments import TABLE_STREAM, ArmsEnvironment, Schedule, checked_means, table_of
+from tacit.arms.tables import GAUSSIAN, Table, edit_rewards
+from tacit.checks import Positive, check, require
+from tacit.generator import key_of
+from tacit.privacy import Neighbours
 
-__all__ = ["Bernoulli", "Beta", "TruncatedNormal"]
+__all__ = ["Bernoulli", "Beta", "Gaussian", "TruncatedNormal"]
+
+
+_FAR = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,3 +100,81 @@ class Beta(_Stationary):
     rewards: ClassVar[str] = "beta"
 
     spread: Positive = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(ArmsEnvironment):
+    """Normal rewards of any size: what sub-Gaussian means before anything is clipped.
+
+    Policies that need rewards in [0, 1] refuse it.
+
+    Parameters
+    ----------
+    means : sequence of float
+    spread : float or sequence of float, default 1
+        The standard deviation, of all arms or of each.
+
+    Examples
+    --------
+    >>> from tacit.arms import Gaussian
+    >>> Gaussian(means=(-1.0, 2.5), spread=(1.0, 3.0)).table(0, 0, 10).cdf_span
+    array([[1., 3.]])
+    """
+
+    name: ClassVar[str] = "gaussian"
+    summary: ClassVar[str] = "normal rewards of any size, constant means"
+
+    means: tuple[float, ...]
+    spread: float | tuple[float, ...] = 1.0  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "means", tuple(float(m) for m in np.atleast_1d(self.means)))
+        finite = len(self.means) > 0 and bool(np.isfinite(self.means).all())
+        require(self, "means", "finite numbers", finite, self.means)
+        spreads = np.atleast_1d(np.asarray(self.spread, float))
+        one_each = spreads.size in (1, len(self.means)) and bool((spreads > 0).all())
+        require(self, "spread", "> 0, one or one an arm", one_each, self.spread)
+
+    @property
+    def n_arms(self) -> int:
+        """Number of arms."""
+        return len(self.means)
+
+    def variation_budget(self, horizon: int) -> float:
+        """Return that the means do not move."""
+        return 0.0
+
+    def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
+        """Return means that never move."""
+        return Schedule(np.zeros(1, np.int64), np.array([self.means]))
+
+    def table(self, seed: int, repetition: int, horizon: int) -> Table:
+        """Return the table of one repetition."""
+        made = table_of(
+            kind=GAUSSIAN,
+            key=key_of(seed, repetition, stream=TABLE_STREAM),
+            schedule=self.schedule(horizon, np.random.default_rng(0)),
+            spread=1.0,
+        )
+        spreads = np.broadcast_to(np.asarray(self.spread, float), (1, self.n_arms))
+        return made._replace(cdf_span=np.ascontiguousarray(spreads))
+
+    def neighbours(
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+    ) -> list[Neighbours]:
+        """Return pairs of tables that differ in rewards far below and far above everything else."""
+        own, K = self.table(seed, 0, horizon), range(self.n_arms)
+        units = {
+            "reward": [[(t, a)] for t in range(horizon) for a in K],
+            "round": [[(t, a) for a in K] for t in range(horizon)],
+            "user": [[(t, a) for t in range(horizon) for a in K]],
+        }
+        require(self, "unit", f"one of {', '.join(units)}", unit in units, unit)
+        pairs = []
+        for places in units[unit][:limit]:
+            left, right = (
+                edit_rewards(own, [(*place, end) for place in places]) for end in (-_FAR, _FAR)
+            )
+            words = f"{unit} from round {places[0][0]}, arm {places[0][1]}: far below against above"
+            pairs.append(Neighbours(left, right, words))
+        return pairs

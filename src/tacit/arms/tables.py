@@ -19,15 +19,15 @@ from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
 __all__ = ["Table", "Trace", "edit_rewards", "new_trace", "observe", "reward"]
 
-BERNOULLI, NORMAL, BETA, RECORDED = 0, 1, 2, 3
+BERNOULLI, NORMAL, BETA, RECORDED, GAUSSIAN = 0, 1, 2, 3, 4
 MEASURES = ("regret", "reward")
 
 
 class Table(NamedTuple):
-    """Rewards in [0, 1] of K arms; S pieces of the means' schedule; E overridden entries."""
+    """Rewards in [0, 1] of K arms, or of any size; S pieces of the means' schedule; E overridden entries."""
 
     kind: int
-    """0 Bernoulli, 1 truncated normal, 2 beta, 3 recorded."""
+    """0 Bernoulli, 1 truncated normal, 2 beta, 3 recorded, 4 normal and unbounded."""
     key0: np.uint64
     key1: np.uint64
     starts: NDArray[np.int64]
@@ -43,7 +43,8 @@ class Table(NamedTuple):
     cdf_zero: NDArray[np.float64]
     """Shape (S, K): probability that the untruncated normal is below 0."""
     cdf_span: NDArray[np.float64]
-    """Shape (S, K): probability that the untruncated normal is in [0, 1]."""
+    """Shape (S, K): probability that the untruncated normal is in [0, 1]; of the unbounded one its
+    standard deviation."""
     recorded: NDArray[np.float64]
     """Shape (T, K), or (0, K) where nothing is recorded."""
     champion: int
@@ -100,10 +101,12 @@ def new_trace(
 def edit_rewards(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
     """Return the neighbouring table in which entries (round, arm) have the given values."""
     n_arms = table.means.shape[1]
+    rule = "finite" if table.kind == GAUSSIAN else "in [0, 1]"
     for t, a, value in entries:
-        if t < 0 or not 0 <= a < n_arms or not 0.0 <= value <= 1.0:
+        paid = math.isfinite(value) if table.kind == GAUSSIAN else 0.0 <= value <= 1.0
+        if t < 0 or not 0 <= a < n_arms or not paid:
             raise ValueError(
-                f"edit_rewards: expected round >= 0, arm in 0..{n_arms - 1} and value in [0, 1], "
+                f"edit_rewards: expected round >= 0, arm in 0..{n_arms - 1} and value {rule}, "
                 f"got ({t}, {a}, {value})"
             )
     # Later entries win, so they come first: `reward` takes the first match.
@@ -223,7 +226,7 @@ def beta_code() -> Any:
 def reward(table: Any, t: Any, a: Any) -> Any:
     """Return the reward of arm a in round t."""
     word = np.uint64(0)
-    if table.kind <= NORMAL:
+    if table.kind <= NORMAL or table.kind == GAUSSIAN:
         word = word_at(table.key0, table.key1, t, a, 0)
     return reward_of(table, t, a, word)
 
@@ -257,6 +260,8 @@ def reward_of(table: Any, t: Any, a: Any, word: Any) -> Any:
     if table.kind == NORMAL:
         x = inverse_normal(zero + to_unit(word) * span)
         return min(1.0, max(0.0, mean + table.spread * x))
+    if table.kind == GAUSSIAN:
+        return mean + span * inverse_normal(to_open_unit(word))
     return evaluate(
         table.beta, (table.key0, table.key1, np.int64(t), np.int64(a), mean, table.spread)
     )

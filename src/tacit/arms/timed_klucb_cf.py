@@ -27,7 +27,8 @@ from tacit.arms.exploration import Exploration, ExplorationFunction, exploration
 from tacit.arms.klucb import first_untried
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, line_moved, new_lazy, only
 from tacit.arms.local import LocalPolicy
-from tacit.arms.tables import Table, observe, piece_of
+from tacit.arms.rounds import rounds
+from tacit.arms.tables import Table, piece_of
 from tacit.arms.window import Window, new_window, next_leaving, remembered
 from tacit.checks import Count, check, one_of, require
 from tacit.compiled import kernel
@@ -257,13 +258,6 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     take(rule, state, t, arm, corrupted(ends, tape, t, arm, reward))
 
 
-@kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
-        learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
-
-
-TimedKLUCBCF.act, TimedKLUCBCF.take, TimedKLUCBCF.learn, TimedKLUCBCF.run = act, take, learn, run
+TimedKLUCBCF.act, TimedKLUCBCF.take, TimedKLUCBCF.learn = act, take, learn
+TimedKLUCBCF.run = rounds(act, learn)
 TimedKLUCBCF.chances = chances

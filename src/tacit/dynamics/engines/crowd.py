@@ -20,7 +20,7 @@ from tacit.dynamics.engines.moments import (
     tokens_received,
 )
 from tacit.dynamics.tables import note, piece_at, signal, watch
-from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn
+from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn, released
 from tacit.variates import binomial, block, multinomial, normal, source_of
 
 __all__ = ["perturb_counts", "remember", "run_crowd"]
@@ -96,7 +96,10 @@ def remember(rule: Any, memory: Any, a: Any, heard: Any, Q: Any) -> Any:
 def perturb_counts(
     rule: Any, pool: Any, tape: Any, source: Any, t: Any, slot: Any, senders: Any, root: Any
 ) -> None:
-    """Stage 1, eq. (6), for the counts of `senders` (the last one adopts nothing)."""
+    """Stage 1, eq. (6), for the counts of `senders` (the last one adopts nothing).
+
+    What all messages together say, how many ones there are for each option, is what is released.
+    """
     M = senders.size - 1
     S = 0
     for j in range(M + 1):
@@ -112,7 +115,9 @@ def perturb_counts(
         drawn(tape, t, 2 * j, NOISE, senders[j])
         drawn(tape, t, 2 * j + 1, NOISE, S - senders[j])
         ones = binomial(source, NOISE, t, 2 * j, senders[j], rule.p)
-        pool[slot, 1 + M + j] = ones + binomial(source, NOISE, t, 2 * j + 1, S - senders[j], rule.q)
+        ones += binomial(source, NOISE, t, 2 * j + 1, S - senders[j], rule.q)
+        pool[slot, 1 + M + j] = ones
+        released(tape, float(ones))
 
 
 @kernel(inlined=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tacit.papers.p002.figures import FIGURES
+from tacit.papers.p002.lipschitz import LIPSCHITZ
 from tacit.papers.p002.privacy import PRIVACY
 from tacit.papers.p002.table_1 import TABLE_1
 from tacit.papers.p002.theorems import THEOREMS
@@ -28,5 +29,5 @@ PAPER = Paper(
         "private learners that ignore the graph, and about as little as learners without "
         "privacy."
     ),
-    studies=(TABLE_1, *FIGURES, THEOREMS, PRIVACY),
+    studies=(TABLE_1, *FIGURES, THEOREMS, LIPSCHITZ, PRIVACY),
 )

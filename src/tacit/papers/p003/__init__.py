@@ -7,11 +7,13 @@ the claimed privacy holds.
 
 from __future__ import annotations
 
+from tacit.papers.p003.bayesian import BAYESIAN
 from tacit.papers.p003.drift import DRIFT
 from tacit.papers.p003.epsilon import EPSILON
 from tacit.papers.p003.growth import CHANGES, HORIZON
 from tacit.papers.p003.privacy import PRIVACY
 from tacit.papers.p003.real_data import REAL_DATA
+from tacit.papers.p003.sub_gaussian import SUB_GAUSSIAN
 from tacit.papers.p003.timed import TIMED
 from tacit.papers.p003.unknown_horizon import UNKNOWN_HORIZON
 from tacit.papers.p003.window import WINDOW
@@ -36,5 +38,17 @@ PAPER = Paper(
         "and of the number of changes, and states the privacy of whole sequences of answers. "
         "It has no experiments: those here are ours."
     ),
-    studies=(HORIZON, CHANGES, EPSILON, WINDOW, UNKNOWN_HORIZON, TIMED, DRIFT, REAL_DATA, PRIVACY),
+    studies=(
+        HORIZON,
+        CHANGES,
+        EPSILON,
+        WINDOW,
+        SUB_GAUSSIAN,
+        UNKNOWN_HORIZON,
+        TIMED,
+        DRIFT,
+        BAYESIAN,
+        REAL_DATA,
+        PRIVACY,
+    ),
 )
