@@ -87,8 +87,8 @@ PUBLIC = {
     """,
     "tacit.users": """
         CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB NoisySums PerReward Published
-        Question Recorded Residual Statistics Synthetic Theory UsersEnvironment edit_rewards edit_user
-        principal_components recorded_table relation statistics_of tag_features
+        Question Recorded Residual RestartingLinUCB Statistics Synthetic Theory UsersEnvironment
+        edit_rewards edit_user principal_components recorded_table relation statistics_of tag_features
     """,
 }
 

@@ -10,7 +10,15 @@ import numpy as np
 
 from battery.cases import Audited, Case, Setting, Silent, half_tape
 from tacit.policy import Environment, Policy
-from tacit.users import CoLin, NoisySums, PerReward, Residual, Synthetic, edit_rewards
+from tacit.users import (
+    CoLin,
+    NoisySums,
+    PerReward,
+    Residual,
+    RestartingLinUCB,
+    Synthetic,
+    edit_rewards,
+)
 from tacit.users.tables import matrix_of, rows_of
 
 SIZES = {"n_users": 3, "dimension": 2, "n_items": 30, "n_shown": 4}
@@ -47,6 +55,8 @@ class UsersSetting(Setting):
         return 1500
 
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
+        if kind is RestartingLinUCB:
+            return [{}, {"epsilon": 2.0}, _hidden("per-reward", mechanism="bit")]
         sets: list[dict[str, Any]] = [
             {},
             {"epsilon": 2.0},

@@ -10,6 +10,7 @@ from tacit.users.preparation import principal_components, relation, tag_features
 from tacit.users.privacy import NoisySums, PerReward, Published, Residual
 from tacit.users.recorded import Recorded
 from tacit.users.replay import Delicious, LastFM
+from tacit.users.restarting_linucb import RestartingLinUCB
 from tacit.users.statistics import Statistics, statistics_of
 from tacit.users.tables import edit_rewards, edit_user, recorded_table
 
@@ -27,6 +28,7 @@ __all__ = [
     "Question",
     "Recorded",
     "Residual",
+    "RestartingLinUCB",
     "Statistics",
     "Synthetic",
     "Theory",
