@@ -84,6 +84,8 @@ class Decider(ABC):
     """How many people it knows; None where it tells nobody apart."""
     horizon: int | None = None
     """How many rounds the policy is made for, if it is made for some."""
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    """Where rewards lie."""
     patience: int | None = None
     """After how many rounds a report is too old to be learned from; None for never."""
     not_explored: str = ""

@@ -24,11 +24,14 @@ class Cluster:
     def __init__(self, folder, server) -> None:
         self.folder, self.server, self.schema = folder, server, server.fresh()
         self.address = server.address(self.schema)
+        self.processes: list[Process] = []
         self.first = self.serve()
         self.headers = {"authorization": f"Bearer {self.first.token}"}
 
     def serve(self) -> Process:
-        return Process(self.folder, self.address, "--beside", str(self.folder / "outside"))
+        started = Process(self.folder, self.address, "--beside", str(self.folder / "outside"))
+        self.processes.append(started)
+        return started
 
     def call(self, process, method, path, body=None, **headers):
         url = process.url + path
@@ -43,7 +46,11 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path, postgres):
-    return Cluster(tmp_path, postgres)
+    made = Cluster(tmp_path, postgres)
+    yield made
+    for each in made.processes:
+        each.process.kill()
+        each.process.wait()
 
 
 def until(true, seconds=20.0):

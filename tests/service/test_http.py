@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import time
@@ -197,7 +198,7 @@ def test_what_is_past_its_retention_is_gone_from_the_store(service):
     store = service.opened.host.store
     count = "SELECT count(*) FROM events WHERE decision IS NOT NULL"
     before = store._connection.execute(count).fetchone()[0]
-    assert service.opened.host.prune() >= 10
+    assert asyncio.run(service.opened.host.prune())
     assert store._connection.execute(count).fetchone()[0] == 2 < before
     numbers = service.call("GET", "/v1/experiments/trusted/statistics").json()
     assert sum(row["decided"] for row in numbers["options"]) == 5
@@ -297,12 +298,12 @@ def test_no_traceback_leaves(service, monkeypatch, capsys):
     service.create(LOCAL)
 
     def broken(self):
-        raise RuntimeError("the secret is 42")
+        raise RuntimeError("the secret is plover")
 
     monkeypatch.setattr(Hosted, "sentence", broken)
     answer = service.call("GET", "/v1/experiments/news")
     assert answer.status_code == 500
-    assert "42" not in answer.text
+    assert "plover" not in answer.text
     line = json.loads(capsys.readouterr().err.strip().splitlines()[-1])
     assert line["event"] == "fault"
-    assert "42" not in json.dumps(line)
+    assert "plover" not in json.dumps(line)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from serving import simulator
-from serving.places import Disk
+from serving.places import Disk, FilePlace
 from serving.simulator import Faulty, MemoryDisk, play
 from serving.toy import ToyDecider
 from tacit.serving import Core, Experiment
@@ -34,6 +36,18 @@ def test_a_million_steps():
     steps = 0
     while steps < SOAK:
         play(10_000 + steps, 2_000)
+        steps += 2_000
+
+
+@pytest.mark.soak
+def test_a_million_steps_in_files():
+    """On the real store, in memory if the machine has such a file system: crashes are the simulator's."""
+    steps, seeds = 0, range(20_000, 30_000)
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    while steps < SOAK:
+        with tempfile.TemporaryDirectory(dir=memory) as folder:
+            played = play(seeds[steps // 2_000], 2_000, disk=Disk(FilePlace(Path(folder)), Faulty))
+            played.store.close()
         steps += 2_000
 
 

@@ -130,6 +130,36 @@ def test_many_at_once():
         learner.decide_many([{"round": 3}])
 
 
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda learner: learner.decide(report_at=math.nan), "report_at >= 0 seconds"),
+        (lambda learner: learner.decide(report_at=math.inf), "report_at >= 0 seconds"),
+        (lambda learner: learner.decide(report_at=1e30), "report_at >= 0 seconds"),
+        (lambda learner: learner.decide(id="x" * 10**6), "id of 1 to 128"),
+        (lambda learner: learner.decide(id="\ud800"), "id of 1 to 128"),
+        (lambda learner: learner.learn({"v": 1, "id": "x" * 10**6, "value": 1}), "id of 1 to 128"),
+        (lambda learner: learner.cancel("x" * 10**6), "id of 1 to 128"),
+        (lambda learner: learner.learn(None), "expected one or a list"),
+        (lambda learner: learner.learn("x" * 10**6), "expected one or a list"),
+        (lambda learner: learner.learn([{"v": 1, "id": "a" * 10**6}]), "v = 1, id and value"),
+        (lambda learner: learner.add_option("x" * 10**6), "option of 1 to 128"),
+        (lambda learner: learner.add_option(5), "option of 1 to 128"),
+        (lambda learner: learner.add_option(""), "option of 1 to 128"),
+        (lambda _: tacit.Learner(LOCAL, default=math.nan), r"default in \[0, 1\]"),
+        (lambda _: tacit.Learner(LOCAL, default=2.0), r"default in \[0, 1\]"),
+    ],
+)
+def test_what_a_log_could_not_keep_is_refused_in_one_short_sentence(call, said):
+    learner = tacit.Learner(LOCAL)
+    before = learner._core.snapshot()[1:]
+    with pytest.raises(ValueError, match=said) as refused:
+        call(learner)
+    assert len(str(refused.value)) < 1200
+    assert learner._core.snapshot()[1:] == before
+    assert learner.decide(person="\ud800").option in learner.options
+
+
 def test_too_many_open_decisions_are_refused_not_forgotten():
     learner = tacit.Learner(UCB1(n_arms=2), max_open=2)
     first = learner.decide()
@@ -207,7 +237,13 @@ def test_side_observations_only_where_the_graph_shows_them():
         GAP(n_arms=3, epsilon=1.0, horizon=1000, graph=path), options=["a", "b", "c"]
     )
     end = learner.decide(eligible=["a"])
-    for value in ({"a": 1.0, "c": 1.0}, {"b": 1.0}, {"a": 2.0}, {"a": 1.0, "x": 0.0}):
+    for value in (
+        {"a": 1.0, "c": 1.0},
+        {"b": 1.0},
+        {"a": 2.0},
+        {"a": 1.0, "x": 0.0},
+        {"a": 1.0, 0: 0.0},
+    ):
         with pytest.raises(ValueError, match="expected"):
             learner.learn(told(end, value))
     assert learner.learn(told(end, {"a": 1.0, "b": 0.0})).status == "learned"

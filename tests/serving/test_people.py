@@ -213,6 +213,7 @@ def test_exploring_and_eligible_items():
         ({"person": "ada-l", "contexts": np.eye(2)}, r"shape \(n, 3\)"),
         ({"person": "ada-l", "contexts": [[1, 2, math.nan]]}, "finite"),
         ({"person": "ada-l", "contexts": "abc"}, "contexts"),
+        ({"person": "ada-l", "contexts": [[1e200, 0, 0]]}, "contexts up to 1e"),
         ({"person": "ada-l", "contexts": np.eye(3), "eligible": [7]}, "eligible"),
     ],
 )
@@ -233,6 +234,14 @@ def test_a_saved_learner_knows_its_people(tmp_path):
     for name in NAMES:
         one, two = (each.decide(person=name, contexts=items) for each in (learner, again))
         assert one.option == two.option
+
+
+def test_edges_of_other_people_are_refused_by_name():
+    learner = tacit.Learner(GOBLin(n_users=4, dimension=3, epsilon=1.0), people=PATH)
+    with pytest.raises(ValueError, match="graph of 4 people"):
+        learner.set_edges(graph=Graph.from_edges([(0, 1)], n_nodes=3))
+    with pytest.raises(ValueError, match=r"near people who were added, got \['zoe'\]"):
+        learner.add_person("eve", near=["zoe", "ada-l"])
 
 
 # Noise on sums

@@ -201,6 +201,19 @@ def test_a_log_of_another_machine_is_refused_where_its_choices_differ(place):
         pass
 
 
+def test_what_expired_is_deleted_a_bit_at_a_time(place, monkeypatch):
+    monkeypatch.setattr("tacit.serving.experiment._BITE", 2)
+    with place.learner(LOCAL, retention=0.0) as learner:
+        some(learner, 5, value=1)
+        experiment, later = learner._experiment, 2**42
+        assert experiment.prune_some(later) == 0, "nothing is covered yet"
+        experiment.cover()
+        some(learner, 1, value=1)
+        experiment.snapshot()
+        assert [experiment.prune_some(later) for _ in range(4)] == [4, 4, 2, 0]
+        assert place.run("SELECT count(*) FROM events") == [(2,)]
+
+
 def test_what_expired_is_deleted_and_the_rest_goes_on(place):
     with place.learner(LOCAL, retention=0.0) as learner:
         gone = learner.decide(id="a-decision-to-forget")
@@ -328,7 +341,7 @@ def test_an_owner_whose_term_is_over_commits_nothing(place):
         with pytest.raises(StoreError, match="another process"):
             store.keep("learner", store.load("learner").snapshot or snapshot_of(learner))
         with pytest.raises(StoreError, match="another process"):
-            store.prune("learner", 2**60)
+            store.prune("learner", 2**60, 2**40, 10)
         assert place.run("SELECT count(*) FROM events") == events
         # It takes the experiment again, and goes on from the log.
         some(learner, 1)

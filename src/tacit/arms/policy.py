@@ -128,7 +128,7 @@ class ArmsPolicy(Policy[Table, S, Trace]):
         allowed = sorted(self.shown_with(arm) - {arm})
         rule = "none, because it learns from the pulled arm only"
         if self.side_observations:
-            rule = f"rewards of arms shown with arm {arm} by its graph, {allowed},"
+            rule = f"rewards of arms shown with arm {arm} by its graph, one of {allowed}"
         require(self, "seen", rule, set(others) <= set(allowed), sorted(others))
 
 

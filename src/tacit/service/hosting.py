@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
-import json
+import math
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -38,6 +37,8 @@ __all__ = ["Host", "Hosted", "clock", "decide_once"]
 
 _TICK = 1.0
 _PRUNE = 600.0
+_LAST_PRUNE = 2.0
+"""Seconds: how often what expired is looked for, and how long at the end."""
 
 
 def clock() -> int:
@@ -218,15 +219,34 @@ class Host:
         with contextlib.suppress(StoreError):
             for hosted in self.experiments.values():
                 await hosted.tick()
-            self.prune()
+            await self.prune(_LAST_PRUNE)
         self.store.close()
 
-    def prune(self) -> int:
-        """Delete decisions that are past their retention; return how many events went."""
-        return sum(hosted.experiment.prune(clock()) for hosted in self.experiments.values())
+    async def prune(self, seconds: float = math.inf) -> bool:
+        """Delete what is past its retention; return whether the time was enough."""
+        until = time.monotonic() + seconds
+        return not await self._pruned(await self._covered(), until)
+
+    async def _covered(self) -> list[Hosted]:
+        """Return all experiments, each with a snapshot for what expired before."""
+        every = list(self.experiments.values())
+        for hosted in every:
+            hosted.experiment.cover()
+            await asyncio.sleep(0)
+        return every
+
+    async def _pruned(self, waiting: list[Hosted], until: float) -> list[Hosted]:
+        """Delete what expired, a bit at a time; return what is left to do when the time is over."""
+        left = list(waiting)
+        while left and time.monotonic() < until:
+            if not left[0].experiment.prune_some(clock()):
+                left.pop(0)
+            # Others decide in between.
+            await asyncio.sleep(0)
+        return left
 
     async def _tick(self) -> None:
-        pruned = time.monotonic()
+        covered, expired = time.monotonic(), list[Hosted]()
         while True:
             await asyncio.sleep(_TICK)
             # A store that went away may come back; the next turn tries again.
@@ -235,9 +255,9 @@ class Host:
                 for hosted in list(self.experiments.values()):
                     if hosted.core.due(clock()):
                         await hosted.tick()
-                if time.monotonic() - pruned >= _PRUNE:
-                    self.prune()
-                    pruned = time.monotonic()
+                if time.monotonic() - covered >= _PRUNE:
+                    covered, expired = time.monotonic(), await self._covered()
+                expired = await self._pruned(expired, time.monotonic() + _TICK / 4)
 
     def look_after(self) -> None:
         """Do what is to be done every second beside closing what is due."""
@@ -254,8 +274,4 @@ def decide_once(
     """Decide, or return the decision that was made for the same request under this identity."""
     if id is None:
         return core.decide(now, secrets.token_hex(16), query, person=person, shown=shown)
-    request = json.dumps([query, person, shown], sort_keys=True)
-    digest = hashlib.blake2b(request.encode(), digest_size=16).hexdigest()
-    return core.earlier(id, digest) or core.decide(
-        now, id, query, person=person, shown=shown, digest=digest
-    )
+    return core.decide_once(now, id, query, person, shown)

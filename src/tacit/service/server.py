@@ -6,7 +6,6 @@ import contextlib
 import gc
 import logging
 import os
-import secrets
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +18,7 @@ from tacit.checks import require
 from tacit.service.app import make_app
 from tacit.service.hosting import Host
 from tacit.service.tokens import SharedTokens, Tokens
+from tacit.serving.keys import key_beside
 from tacit.serving.opening import is_database, open_store
 from tacit.serving.store import Store
 
@@ -113,19 +113,7 @@ def pseudonym_key(store: Path) -> bytes:
             key = b""
         require("service", _KEY, "64 hexadecimal digits", len(key) == 32, "something else")
         return key
-    place = Path(f"{store}.key")
-    try:
-        handle = os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        key = place.read_bytes()
-        require("service", place.name, "of 32 bytes", len(key) == 32, len(key))
-        return key
-    key = secrets.token_bytes(32)
-    with os.fdopen(handle, "wb") as file:
-        file.write(key)
-        file.flush()
-        os.fsync(file.fileno())
-    return key
+    return key_beside(store)
 
 
 def serve(

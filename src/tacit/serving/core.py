@@ -13,7 +13,9 @@ the files cannot put the same noise on other sums.
 
 from __future__ import annotations
 
+import hashlib
 import heapq
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -308,6 +310,23 @@ class Core:
         if decision is not None and decision.digest != digest:
             raise RefusedError("conflict", f"decision {id}: expected the request it was made for")
         return decision
+
+    def decide_once(
+        self,
+        now: int,
+        id: str,
+        query: Mapping[str, Any] | None,
+        person: str | None,
+        shown: bool,
+        report_at: int | None = None,
+    ) -> Open:
+        """Decide, or return the decision that was made for the same request under this identity."""
+        request = [query, person, shown, *(() if report_at is None else (report_at,))]
+        written = json.dumps(request, sort_keys=True).encode()
+        digest = hashlib.blake2b(written, digest_size=16).hexdigest()
+        return self.earlier(id, digest) or self.decide(
+            now, id, query, person=person, shown=shown, report_at=report_at, digest=digest
+        )
 
     def show(self, now: int, id: str) -> Open:
         """Note that a decision was shown: from here on its person pays and its report is awaited."""

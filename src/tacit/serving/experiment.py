@@ -19,6 +19,8 @@ __all__ = ["Experiment"]
 
 A = TypeVar("A")
 _EVERY = 10_000
+_BITE = 2_000
+"""Decisions that are deleted at once; others wait meanwhile."""
 
 
 class Experiment:
@@ -55,7 +57,7 @@ class Experiment:
         self._store, self.name = store, name
         self.lock = threading.RLock()
         self._forks = len(_forks)
-        self._snapshot_at = 0
+        self._snapshot_at = self._covered = 0
         self.seq = 0
         self._waiting: deque[_Ticket] = deque()
         self._core: Core | None = None
@@ -156,11 +158,23 @@ class Experiment:
     def prune(self, now: int) -> int:
         """Delete what expired; only after the snapshot that covers it was verified."""
         with self.lock:
+            self.cover()
+            return sum(iter(lambda: self.prune_some(now), 0))
+
+    def cover(self) -> None:
+        """Keep a snapshot and verify it: what expired before it may then be deleted."""
+        with self.lock:
+            if self._store is not None:
+                self.verify()
+                self.snapshot()
+                self._covered = self.seq
+
+    def prune_some(self, now: int) -> int:
+        """Delete a bit of what expired and is covered; return how many events went, 0 at the end."""
+        with self.lock:
             if self._store is None:
                 return 0
-            self.verify()
-            self.snapshot()
-            return self._store.prune(self.name, now)
+            return self._store.prune(self.name, now, self._covered, _BITE)
 
     def verify(self) -> None:
         """Fold the log once more and hold it against the state in memory."""

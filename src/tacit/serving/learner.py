@@ -28,6 +28,7 @@ from tacit.policy import AnyPolicy, require_secure
 from tacit.privacy import Guarantee
 from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
 from tacit.serving.experiment import Experiment
+from tacit.serving.keys import key_beside
 from tacit.serving.opening import open_store
 from tacit.serving.spending import Allowance
 from tacit.serving.store import Store
@@ -38,6 +39,7 @@ __all__ = ["Decision", "Learner"]
 
 _FORMAT = 1
 _IDS = 256
+_LONGEST = 128
 
 
 class Decision:
@@ -212,6 +214,9 @@ class Learner:
             mode=mode,
             baseline=0 if baseline is None else _place(names, baseline),
         )
+        low, high = decider.reward_range
+        fits = default is None or low <= default <= high
+        require("Learner", "default", f"in [{low:g}, {high:g}]", fits, default)
         finite = not terms.allowances or decider.epsilon < math.inf
         require("Learner", "budget", "only where rewards are protected", finite, budget)
         pure = not terms.allowances or policy.guarantee(1).delta == 0
@@ -270,14 +275,14 @@ class Learner:
         query, pseudonym = None, None
         if eligible is not None or person is not None or contexts is not None:
             query, pseudonym, names = self._query(eligible, person, contexts, names)
-        at = None if report_at is None else round(report_at * 1000)
+        at = _milliseconds("report_at", report_at)
         if id is None:
             id = self._new_id()
             decision = self._run(
                 Core.decide, id, query, person=pseudonym, shown=shown, report_at=at
             )
         else:
-            decision = self._run(_decide_once, id, query, pseudonym, shown, at)
+            decision = self._run(Core.decide_once, _short(id), query, pseudonym, shown, at)
         if self._horizon is not None and not self._warned:
             self._speak_up()
         return Decision(self, decision, names)
@@ -298,14 +303,15 @@ class Learner:
             at, shown = given.pop("report_at", None), given.pop("shown", True)
             id = given.pop("id", None)
             require("Learner", "request", "with the words of decide", not given, request)
-            at = None if at is None else round(at * 1000)
+            at = _milliseconds("report_at", at)
             now = self._clock()
             if id is None:
-                arguments = (now, self._new_id(), query)
+                arguments: tuple[Any, ...] = (now, self._new_id(), query)
                 keywords = {"person": pseudonym, "shown": shown, "report_at": at}
                 commands.append((Core.decide, arguments, keywords))
             else:
-                commands.append((_decide_once, (now, id, query, pseudonym, shown, at), {}))
+                arguments = (now, _short(id), query, pseudonym, shown, at)
+                commands.append((Core.decide_once, arguments, {}))
             prepared.append(names)
         answers = self._experiment.run_many(commands)
         self._speak_up()
@@ -330,7 +336,9 @@ class Learner:
         Receipt or list of Receipt
             A report that is refused raises ``RefusedError``; among several it gets a receipt that says so.
         """
-        if type(report) is not dict:
+        if type(report) is not dict and not isinstance(report, Mapping):
+            if not isinstance(report, Iterable) or isinstance(report, str | bytes):
+                raise ValueError(f"report: expected one or a list, got {repr(report)[:1000]}")
             return self.learn_many(report)
         id, value = self._read(report)
         return self._run(Core.report, id, value)
@@ -367,7 +375,7 @@ class Learner:
 
     def add_option(self, name: str) -> None:
         """Add an option; the others keep what was learned about them."""
-        self._run(Core.add_option, name)
+        self._run(Core.add_option, _named("option", name))
 
     def retire(self, option: Any) -> None:
         """Never choose an option again; reports that are under way still count."""
@@ -375,6 +383,8 @@ class Learner:
 
     def add_person(self, person: str, near: Sequence[str] = ()) -> None:
         """Add somebody whom the policy shall know, joined to people it knows already."""
+        others = [each for each in near if self._pseudonym(each) not in self._core.people]
+        require("Learner", "near", "people who were added", not others, others)
         self._run(Core.add_person, self._pseudonym(person), [self._pseudonym(p) for p in near])
 
     def set_edges(self, *, graph: Any = None, weights: Any = None) -> None:
@@ -586,7 +596,7 @@ class Learner:
         return query or None, pseudonym, names
 
     def _pseudonym(self, person: Any) -> str:
-        name = str(person).encode()
+        name = str(person).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(name, key=self._secret, digest_size=16).hexdigest()
 
     def _read(self, report: Any) -> tuple[str, Any]:
@@ -596,10 +606,15 @@ class Learner:
         except (TypeError, KeyError):
             whole = False
         if not whole:
-            raise ValueError(f"report: expected v = 1, id and value, got {report!r}")
+            raise ValueError(f"report: expected v = 1, id and value, got {repr(report)[:1000]}")
+        if len(id) > _LONGEST:
+            _short(id)
         if type(value) is dict:
             names = self._core.options or None
-            value = {_place(names, name): reward for name, reward in value.items()}
+            placed = {_place(names, name): reward for name, reward in value.items()}
+            if len(placed) < len(value):
+                raise ValueError(f"report: expected each option once, got {repr(value)[:1000]}")
+            value = placed
         return id, value
 
     def _speak_up(self) -> None:
@@ -658,7 +673,7 @@ def _opened(
     kept = store if isinstance(store, Store) else open_store(store, restored=restored)
     try:
         if kept.beside is not None and not make.keyed:
-            make.secret = _secret_of(kept.beside)
+            make.secret = key_beside(kept.beside)
         wanted = {
             "format": _FORMAT,
             "policy": _by_value(make.policy),
@@ -681,41 +696,6 @@ def _opened(
         raise
 
 
-def _secret_of(store: Path) -> bytes:
-    """Return the key of pseudonyms, which lies beside the store and not in it."""
-    place = Path(f"{store}.key")
-    try:
-        handle = os.open(place, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        key = place.read_bytes()
-        require("Learner", str(place), "of 32 bytes", len(key) == 32, len(key))
-        return key
-    key = secrets.token_bytes(32)
-    with os.fdopen(handle, "wb") as file:
-        file.write(key)
-        file.flush()
-        os.fsync(file.fileno())
-    return key
-
-
-def _decide_once(
-    core: Core,
-    now: int,
-    id: str,
-    query: Any,
-    person: str | None,
-    shown: bool,
-    report_at: int | None,
-) -> Open:
-    named = type(id) is str and 1 <= len(id) <= 128
-    require("Learner", "id", "of 1 to 128 characters", named, id)
-    request = json.dumps([query, person, shown, report_at], sort_keys=True)
-    digest = hashlib.blake2b(request.encode(), digest_size=16).hexdigest()
-    return core.earlier(id, digest) or core.decide(
-        now, id, query, person=person, shown=shown, report_at=report_at, digest=digest
-    )
-
-
 def _names(what: str, n: int | None, given: Sequence[str] | None) -> list[str] | None:
     if given is None:
         return None if n is None else [str(i) for i in range(n)]
@@ -723,7 +703,7 @@ def _names(what: str, n: int | None, given: Sequence[str] | None) -> list[str] |
     rule = "not given with this policy" if n is None else f"{n} different names"
     distinct = len(set(names)) == len(names) == n and all(type(name) is str for name in names)
     require("Learner", what, rule, distinct, names)
-    return names
+    return [_named(what, name) for name in names] if what == "options" else names
 
 
 def _place(names: Sequence[Any] | None, option: Any) -> int:
@@ -737,7 +717,19 @@ def _place(names: Sequence[Any] | None, option: Any) -> int:
 
 
 def _id(decision: Decision | str) -> str:
-    return decision.id if isinstance(decision, Decision) else decision
+    return decision.id if isinstance(decision, Decision) else _short(decision)
+
+
+def _short(id: Any) -> str:
+    """Return an identity of the caller's that a log can keep and a sentence can name."""
+    return _named("id", id)
+
+
+def _named(what: str, name: Any) -> str:
+    text = type(name) is str and 1 <= len(name) <= _LONGEST
+    text = text and not any("\ud800" <= letter <= "\udfff" for letter in name)
+    require("Learner", what, f"of 1 to {_LONGEST} characters", text, repr(name)[:_LONGEST])
+    return str(name)
 
 
 def labels_of(graph: Graph) -> list[str]:

@@ -334,19 +334,22 @@ class SQLStore(Store):
             while some := list(islice(rows, _CHUNK)):
                 self._insert("open_decisions", some)
 
-    def prune(self, experiment: str, now: int) -> int:
-        """Delete what expired."""
+    def prune(self, experiment: str, now: int, until: int, most: int) -> int:
+        """Delete some of what expired."""
         id = self._id(experiment)
         with self._writing():
             self._check_term(experiment, id)
             done = self._query(
                 "DELETE FROM events WHERE experiment = ? AND decision IN (SELECT decision FROM events"
-                " WHERE experiment = ? AND expires <= ? AND seq <="
-                " (SELECT seq FROM snapshots WHERE experiment = ?)) RETURNING seq",
+                " WHERE experiment = ? AND expires <= ? AND seq <= ? AND seq <="
+                " (SELECT seq FROM snapshots WHERE experiment = ?) ORDER BY expires LIMIT ?)"
+                " RETURNING seq",
                 id,
                 id,
                 now,
+                until,
                 id,
+                most,
             )
         return len(done)
 

@@ -85,9 +85,9 @@ class SQLiteStore(SQLStore):
                 f"PRAGMA user_version = {len(MIGRATIONS)}; COMMIT;"
             )
 
-    def prune(self, experiment: str, now: int) -> int:
-        """Delete what expired, and leave no bytes of it."""
-        done = super().prune(experiment, now)
+    def prune(self, experiment: str, now: int, until: int, most: int) -> int:
+        """Delete some of what expired, and leave no bytes of it."""
+        done = super().prune(experiment, now, until, most)
         self._query("PRAGMA wal_checkpoint(TRUNCATE)")
         return done
 

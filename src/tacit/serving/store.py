@@ -92,8 +92,11 @@ class Store(ABC):
         """Keep a snapshot instead of the one before."""
 
     @abstractmethod
-    def prune(self, experiment: str, now: int) -> int:
-        """Delete events of decisions that expired and that the snapshot covers; return how many."""
+    def prune(self, experiment: str, now: int, until: int, most: int) -> int:
+        """Delete the events of at most so many expired decisions; return how many events went.
+
+        Only decisions whose last event is numbered `until` or less, and that the snapshot covers.
+        """
 
     def lost(self, experiment: str) -> tuple[int, int] | None:
         """Return how many charged decisions a restored copy lacks, and since when."""
@@ -184,18 +187,19 @@ class MemoryStore(Store):
         """Keep a snapshot."""
         self._snapshots[experiment] = snapshot._replace(decisions=list(snapshot.decisions))
 
-    def prune(self, experiment: str, now: int) -> int:
+    def prune(self, experiment: str, now: int, until: int, most: int) -> int:
         """Delete what expired."""
         snapshot, events = self._snapshots.get(experiment), self._events[experiment]
         if snapshot is None:
             return 0
+        last = min(until, snapshot.seq)
         expired = [
             event.id
             for seq, event in events.items()
-            if seq <= snapshot.seq and event.expires is not None and event.expires <= now
+            if seq <= last and event.expires is not None and event.expires <= now
         ]
         before = len(events)
-        for id in expired:
+        for id in expired[:most]:
             for seq in self._ids.pop((experiment, str(id)), ()):
                 del events[seq]
         return before - len(events)

@@ -45,6 +45,9 @@ _KEEPS = (
     "its noise from one decision to the next, and keeps nothing"
 )
 
+_LARGEST = 1e100
+"""Of numbers whose squares and sums of squares are still numbers."""
+
 
 class _Step(NamedTuple):
     """What one release made of a stream."""
@@ -86,6 +89,7 @@ class UsersDecider(Decider):
         require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
         self.policy: CollaborativePolicy = policy
         self.n_options, self.n_people = None, policy.n_users
+        self.reward_range = policy.reward_range
         self._explore = explore
         self._edges = _edges(policy, graph, weights)
         self._state = policy.open(**_joined(policy, self._edges))
@@ -121,6 +125,8 @@ class UsersDecider(Decider):
         fits = rows.ndim == 2 and rows.shape[1] == d and len(rows) > 0
         require(self.policy, "contexts", f"of shape (n, {d})", fits, rows.shape)
         require(self.policy, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
+        largest = float(np.abs(rows).max())
+        require(self.policy, "contexts", f"up to {_LARGEST:g}", largest <= _LARGEST, largest)
         if self.releases:
             longest = float(np.sqrt(np.max(np.sum(rows**2, axis=1))))
             require(self.policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
@@ -224,7 +230,7 @@ class UsersDecider(Decider):
         again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
         old = np.arange(n_people)
         old[old >= self.policy.n_users] = -1
-        restored(again._state, statistics_of(self._state).arranged(old))
+        restored(policy.rule, again._state, statistics_of(self._state).arranged(old))
         if self.releases:
             known = min(n_people, self.policy.n_users)
             mine, theirs = self._state.place[:known], again._state.place[:known]
@@ -272,6 +278,8 @@ def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[f
     given = {"weights": weights, "graph": graph}[policy.joined_by]
     require("Learner", policy.joined_by, "given", given is not None, None)
     matrix = as_matrix(policy, policy.joined_by, given).tocoo()
+    n = policy.n_users
+    require("Learner", policy.joined_by, f"of {n} people", matrix.shape == (n, n), matrix.shape)
     rows, columns = matrix.coords
     return sorted(
         [int(u), int(v), float(w)] for u, v, w in zip(rows, columns, matrix.data, strict=True)
