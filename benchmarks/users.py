@@ -1,6 +1,6 @@
 """The users setting beside the naive update in NumPy, beside obp and river, and LastFM as a whole.
 
-    python benchmarks/users.py [naive|peers|lastfm|residual ...]
+    python benchmarks/users.py [naive|peers|lastfm|residual|kernel|contexts ...]
 
 Rates are rounds for each CPU second of one thread, both sides in this one run. The naive side keeps
 the inverse of the (dN) x (dN) matrix up to date by rank-one updates, as Algorithm 1 would; both sides
@@ -22,7 +22,20 @@ import numpy as np
 
 import peers
 from tacit.tapes import seeded_tape
-from tacit.users import CoLin, Fitted, GOBLin, LastFM, LinUCB, recorded_table
+from tacit.users import (
+    CLUB,
+    CoLin,
+    Factorised,
+    Fitted,
+    GOBLin,
+    LastFM,
+    LearnedKernel,
+    LinUCB,
+    PerReward,
+    PrivateContexts,
+    Residual,
+    recorded_table,
+)
 from tacit.users.tables import matrix_of, new_trace
 
 LAMBDA, ALPHA = 0.3, 0.3
@@ -144,22 +157,71 @@ def lastfm():
     print(f"  {spent:.0f} s (< 180), CPU {cpu:.0f} s, peak memory {peak:.2f} GB (< 4)")
 
 
+def regrets(policy, seed, runs=10, horizon=10_000):
+    """Return the regret of each of some runs in the fitted environment."""
+    environment, found = Fitted(), []
+    for repetition in range(runs):
+        table = environment.table(seed, repetition, horizon)
+        trace = environment.trace(horizon, np.array([horizon]))
+        tape = seeded_tape(seed, repetition)
+        policy.play(policy.start(table), table, tape, trace, 0, horizon)
+        found.append(trace.measures[-1, 0])
+    return found
+
+
+def told(values):
+    error = np.std(values, ddof=1) / np.sqrt(len(values))
+    return f"{np.mean(values):6.1f} +- {error:4.1f}"
+
+
 def residual():
     print("fitted environment, CoLin, 10,000 rounds, ten runs, sigma learned, regret")
-    environment, horizon = Fitted(), 10_000
     for epsilon in (0.5, 1.0, 2.0, 5.0):
         policy = CoLin(
-            **environment.sizes, reward="symmetric", reward_range=(-1.0, 1.0), epsilon=epsilon
+            **Fitted().sizes, reward="symmetric", reward_range=(-1.0, 1.0), epsilon=epsilon
         )
-        regret = []
-        for repetition in range(10):
-            table = environment.table(77, repetition, horizon)
-            trace = environment.trace(horizon, np.array([horizon]))
-            tape = seeded_tape(77, repetition)
-            policy.play(policy.start(table), table, tape, trace, 0, horizon)
-            regret.append(trace.measures[-1, 0])
-        error = np.std(regret, ddof=1) / np.sqrt(len(regret))
-        print(f"  epsilon {epsilon:3}  {np.mean(regret):6.1f} +- {error:.1f}", flush=True)
+        print(f"  epsilon {epsilon:3}  {told(regrets(policy, 77))}", flush=True)
+
+
+def kernel():
+    print("fitted environment, epsilon 2, 10,000 rounds, twenty runs, regret; CoLin is told W")
+    for hidden in (PerReward(epsilon=2.0), Residual(epsilon=2.0)):
+        for kind in (CoLin, LearnedKernel, Factorised, CLUB, LinUCB):
+            policy = kind(
+                **Fitted().sizes, reward="symmetric", reward_range=(-1.0, 1.0), privacy=hidden
+            )
+            begin = time.process_time()
+            found = regrets(policy, 78, runs=20)
+            rate = 200_000 / (time.process_time() - begin)
+            print(
+                f"  {hidden.kind:10} {kind.name:14} {told(found)}  {rate:9,.0f} rounds a second",
+                flush=True,
+            )
+
+
+def contexts():
+    environment, horizon = Fitted(n_users=4, dimension=5), 40_000
+    rounds = [4_000, 12_000, 40_000]
+    print(
+        "private contexts, four users, five features, regret over that of a random choice, 5 runs"
+    )
+    for epsilon, trust in [
+        *((epsilon, trust) for trust in ("central", "local") for epsilon in (1.0, 2.0, 5.0, 10.0)),
+        (None, "central"),
+    ]:
+        policy = PrivateContexts(
+            **environment.sizes, epsilon=epsilon, trust=trust, reward_range=(-1.0, 1.0)
+        )
+        shares = []
+        for repetition in range(5):
+            table = environment.table(79, repetition, horizon)
+            trace = environment.trace(horizon, np.array(rounds))
+            policy.play(policy.start(table), table, seeded_tape(79, repetition), trace, 0, horizon)
+            shares.append(trace.measures[:, 0] / trace.measures[:, 3])
+        told_by = "  ".join(
+            f"{n:,}: {share:.2f}" for n, share in zip(rounds, np.mean(shares, 0), strict=True)
+        )
+        print(f"  {trust:8} epsilon {epsilon or 'none':>4}  {told_by}", flush=True)
 
 
 PARTS = {
@@ -167,6 +229,8 @@ PARTS = {
     "peers": against_peers,
     "lastfm": lastfm,
     "residual": residual,
+    "kernel": kernel,
+    "contexts": contexts,
 }
 
 if __name__ == "__main__":

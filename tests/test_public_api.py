@@ -86,7 +86,8 @@ PUBLIC = {
         reproduce reproductions
     """,
     "tacit.users": """
-        CoLin CollaborativePolicy Delicious Fitted GOBLin LastFM LinUCB NoisySums PerReward Published
+        CLUB CoLin CollaborativePolicy Delicious Factorised Fitted GOBLin LastFM LearnedKernel LinUCB
+        NoisySums PerReward PrivateContexts Published
         Question Recorded Residual Statistics Synthetic Theory UsersEnvironment edit_rewards edit_user
         principal_components recorded_table relation statistics_of tag_features
     """,

@@ -15,10 +15,11 @@ from tacit.networks import complete
 from tacit.policy import Environment, Policy
 from tacit.privacy import Neighbours, SearchResult
 from tacit.simulation.audits import audit_policy, neighbours_of, releasing_horizon
-from tacit.users import Synthetic
+from tacit.users import Fitted, PrivateContexts, Synthetic
 
 ONE_AGENT = complete(1)
 ONE_FEATURE = Synthetic(n_users=1, dimension=1, n_items=1, n_shown=1)
+ONE_VISIT = Fitted(n_users=1, dimension=2, n_items=1, n_shown=1, n_groups=1)
 VISIBLE = 0.05
 """Of a guarantee with a smaller delta that many runs would not show, its word at this one is tried."""
 LONG = 100
@@ -92,6 +93,8 @@ def _arms(case: Case) -> Game:
 
 
 def _users(case: Case) -> Game:
+    if case.kind is PrivateContexts:
+        return Game(case, ONE_VISIT, case.build(ONE_VISIT, 1), 1)
     kind = case.parameters.get("privacy", {"kind": "residual"})["kind"]
     horizon = {"published": 1, "noisy-sums": 2}.get(kind, 3)
     return Game(case, ONE_FEATURE, case.build(ONE_FEATURE, horizon), horizon)

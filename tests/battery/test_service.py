@@ -26,9 +26,11 @@ LOCAL = [
     if "epsilon" in case.parameters and case.easy()[1].guarantee(1).trust == "local"
 ]
 USERS = [case for case in cases() if case.kind.setting == "users"]
+SERVED = [case for case in USERS if hasattr(case.kind, "decider")]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_local_case = pytest.mark.parametrize("case", LOCAL, ids=lambda case: case.name)
 every_users_case = pytest.mark.parametrize("case", USERS, ids=lambda case: case.name)
+every_served_case = pytest.mark.parametrize("case", SERVED, ids=lambda case: case.name)
 
 
 def served(case, horizon=None):
@@ -306,7 +308,7 @@ def kept_by_devices(policy):
     )
 
 
-@every_users_case
+@every_served_case
 def test_a_learner_serves_users(case):
     """One whose server is trusted is the simulation, to the last bit."""
     environment, policy = case.easy()
@@ -330,7 +332,7 @@ def test_a_learner_serves_users(case):
         assert_same(learned(learner._core.decider.state), learned(whole.state))
 
 
-@every_users_case
+@every_served_case
 def test_a_stored_learner_of_users_is_the_fold_of_its_log(case, tmp_path):
     environment, policy = case.easy()
     table = environment.table(5, 0, case.rounds)

@@ -10,8 +10,18 @@ import numpy as np
 
 from battery.cases import Audited, Case, Setting, Silent, half_tape
 from tacit.policy import Environment, Policy
-from tacit.users import CoLin, NoisySums, PerReward, Residual, Synthetic, edit_rewards
-from tacit.users.tables import matrix_of, rows_of
+from tacit.users import (
+    CoLin,
+    Fitted,
+    LearnedKernel,
+    NoisySums,
+    PerReward,
+    PrivateContexts,
+    Residual,
+    Synthetic,
+    edit_rewards,
+)
+from tacit.users.tables import edit_visit, matrix_of, rows_of
 
 SIZES = {"n_users": 3, "dimension": 2, "n_items": 30, "n_shown": 4}
 
@@ -37,6 +47,14 @@ class HalfNoise(CoLin):
         return state
 
 
+class HalfMoments(PrivateContexts):
+    """Half the noise on moments that is declared."""
+
+    @property
+    def rule(self) -> Any:
+        return super().rule._replace(scale=super().rule.scale / 2)
+
+
 class UsersSetting(Setting):
     name = "users"
 
@@ -47,12 +65,15 @@ class UsersSetting(Setting):
         return 1500
 
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
+        if kind is PrivateContexts:
+            return [{}, {"epsilon": 2.0}, {"epsilon": 8.0, "trust": "local"}]
         sets: list[dict[str, Any]] = [
             {},
             {"epsilon": 2.0},
             _hidden("per-reward", mechanism="laplace"),
-            _hidden("published", trust="central"),
         ]
+        if not issubclass(kind, LearnedKernel):  # which learns from reports, not from noisy sums
+            sets.append(_hidden("published", trust="central"))
         if kind is CoLin:
             gaussian, central = {"delta": 1e-6}, {"trust": "central"}
             sets += [
@@ -88,10 +109,13 @@ class UsersSetting(Setting):
     def learned(self, case: Case, final: Mapping[str, np.ndarray]) -> bool:
         ratio = final["regret"].mean() / final["random_regret"].mean()
         # Noise on sums takes more rounds than these to average out; it must not do harm.
-        slow = _kind(case) in ("noisy-sums", "published")
+        private = "epsilon" in case.parameters and case.kind is PrivateContexts
+        slow = private or _kind(case) in ("noisy-sums", "published")
         return bool(ratio < (1.0 if slow else 0.5))
 
     def noise_draws(self, case: Case, policy: Any, environment: Environment, horizon: int) -> int:
+        if isinstance(policy, PrivateContexts):
+            return _moments(policy, environment, horizon)
         hidden = policy.protection
         if hidden is None:
             return 0
@@ -102,6 +126,8 @@ class UsersSetting(Setting):
         return horizon * size * (2 if ball else 1)
 
     def silent(self, case: Case) -> Iterator[Silent]:
+        if case.kind is PrivateContexts:  # whose ridge knows of the noise
+            return
         # A rounded bit and a draw from a window are not nought at the median.
         private: Any = case.build(environment := Synthetic(**SIZES, spread=0.0), case.rounds)
         hidden = private.protection
@@ -115,6 +141,9 @@ class UsersSetting(Setting):
         yield Silent(environment, private, plain, quiet, quiet, rounding)
 
     def audited(self, case: Case) -> Iterator[Audited]:
+        if case.kind is PrivateContexts:
+            yield from _audited_visits(case)
+            return
         if _kind(case) not in ("per-reward", "residual", "noisy-sums"):
             return
         rounds, environment, changes = 3, self.easy(case.kind), {}
@@ -144,12 +173,42 @@ class UsersSetting(Setting):
         )
 
 
+def _moments(policy: PrivateContexts, environment: Environment, horizon: int) -> int:
+    """Return how many numbers all releases have: rounds one by one, or after 1, 3, 7, ... of a user."""
+    if policy.epsilon is None:
+        return 0
+    N, d = policy.n_users, policy.dimension
+    visits = [(horizon - user + N - 1) // N for user in range(N)]
+    releases = sum(visits) if policy.trust == "local" else sum(int(np.log2(v + 1)) for v in visits)
+    return releases * (d * (d + 3) // 2)
+
+
+def _audited_visits(case: Case) -> Iterator[Audited]:
+    """Yield one round of one user: the two visits whose moments differ most."""
+    if "epsilon" not in case.parameters:
+        return
+    environment = Fitted(n_users=1, dimension=2, n_items=30, n_shown=4, n_groups=1)
+    policy: Any = case.build(environment, 1, epsilon=2.0, delta=0.1)
+    given = {f.name: getattr(policy, f.name) for f in dataclasses.fields(policy)}
+    table = environment.table(0, 0, 1)
+    yield Audited(
+        left=edit_visit(table, 0, [1.0, 0.0], -1.0),
+        right=edit_visit(table, 0, [0.5, np.sqrt(0.75)], 1.0),
+        policy=policy,
+        half_noise=HalfMoments(**given),
+        rounds=1,
+        released=5,
+    )
+
+
 def _hidden(kind: str, **parameters: Any) -> dict[str, Any]:
     return {"privacy": {"kind": kind, "epsilon": 2.0, **parameters}}
 
 
 def _kind(case: Case) -> str:
     """Return the kind of noise of a case, or nothing."""
+    if case.kind is PrivateContexts:
+        return case.kind.name
     if "epsilon" in case.parameters:
         return Residual.kind
     return str(case.parameters.get("privacy", {"kind": ""})["kind"])

@@ -238,3 +238,37 @@ def test_what_a_full_stream_leaves_out_is_said():
     assert set(rows) == {f"LDP-{a}: answers left out, of all" for a in ("CoLin", "GOBLin")}
     assert all(0.05 < share < 0.35 for share in rows.values())
     assert re.search(r"LDP-CoLin leaves out [123]?\d% of the answers", found.because)
+
+
+def orders(value_of):
+    """Judge the orders of the theorems for added regrets that `value_of` gives."""
+    study = reproductions()["004-theorems"]
+    outcomes = {}
+    for job in study.jobs(False):
+        given = {k: job.arguments[k] for k in ("name", "n_users", "alike", "epsilon")}
+        outcomes[job.key] = [value_of(**given) * (1 + 0.01 * i) for i in range(6)]
+    return study.judge(outcomes, False)
+
+
+def as_bounded(name, n_users, alike, epsilon):
+    local = n_users**0.5 if name.startswith("LDP") else 1.0
+    saved = 1.0 if not alike else (2 / (n_users + 1)) ** 0.5 if "GOB" in name else n_users**-0.5
+    return 1000.0 * local * saved / epsilon
+
+
+def test_the_orders_of_the_theorems():
+    assert orders(as_bounded).verdict == "reproduced"
+    steeper = orders(lambda epsilon, **rest: as_bounded(epsilon=epsilon**2, **rest))
+    assert steeper.verdict == "partly"
+    nothing_saved = orders(lambda alike, **rest: as_bounded(alike=False, **rest))
+    assert nothing_saved.verdict == "partly"
+    assert "no steeper" in nothing_saved.agreement
+
+
+@slow
+def test_less_noise_adds_less_regret():
+    from tacit.papers.p004.theorems import added_regret
+
+    given = {"name": "LDP-GOBLin", "n_users": 4, "alike": True, "horizon": 800, "repetitions": 2}
+    much, little = (np.mean(added_regret(epsilon=e, **given)) for e in (3.0, 300.0))
+    assert much > 4 * abs(little)

@@ -51,6 +51,7 @@ OTHERS = {
     "square-root-toeplitz": {"epsilon": 1.0, "delta": 1e-6, "horizon": 2},
     "bounded-noise": {"epsilon": 1.0, "bound": 6.0},
     "gaussian": {"epsilon": 1.0, "delta": 1e-6},
+    "gaussian-moments": {"epsilon": 1.0, "delta": 1e-6, "dimension": 2},
     "l2-ball": {"epsilon": 1.0, "dimension": 2},
     "l2-calibrated-laplace": {"epsilon": 1.0, "dimension": 2},
     "staircase": {"epsilon": 1.0},
@@ -63,6 +64,7 @@ LEFT_OUT = {
     "'kind': 'published'": "its noise is not discrete",
     "variant=published": "its noise is not discrete",
     "'kind': 'noisy-sums'": "released sums hold several noises, or Gaussian ones of unbounded loss",
+    "private-contexts": "Gaussian noise has an unbounded loss",
 }
 """Private policies that are not enumerated, by what their cases' names contain, and why."""
 PATIENT = ("gap", "dpse")

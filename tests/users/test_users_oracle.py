@@ -205,6 +205,38 @@ def test_noise_on_sums_is_not_noise_on_b(sound):
         compare("colin", table, on_b(law, combine, local=False), sums, **WIDE)
 
 
+def heavier(table, seed=8):
+    """Return the table with weights on the edges of its graph, and the matrices an oracle needs."""
+    weights, adjacency = joined(table)
+    heavy = np.triu(adjacency * np.random.default_rng(seed).uniform(0.2, 3.0, adjacency.shape), 1)
+    heavy = heavy + heavy.T
+    return table._replace(graph=rows_of(heavy)), (weights, heavy)
+
+
+@pytest.mark.parametrize("mode", ["plain", "central", "local"])
+def test_a_weighted_laplacian_is_that_of_its_edges(mode):
+    table, known = heavier(environment(5, 4, 150, seed=2))
+    noise = {"plain": None, "central": laplace_central, "local": laplace_local}[mode]
+    hidden = {"plain": None, "central": CENTRAL, "local": LOCAL}[mode]
+    compare("goblin", table, noise, hidden, known=known, weighted=True)
+    with pytest.raises(AssertionError):
+        compare("goblin", table, noise, hidden, known=known)
+
+
+def test_the_sensitivity_of_a_weighted_laplacian():
+    """Lemmas 5 and 6: the longest row of G^(-1/2), and each user's own, with the weights in G."""
+    table, (_, heavy) = heavier(environment(5, 4, 10, seed=2))
+    rows = np.sqrt(np.diag(np.linalg.inv(np.eye(5) + np.diag(heavy.sum(axis=1)) - heavy)))
+    for hidden, sensitivity in ((CENTRAL, rows.max(keepdims=True)), (LOCAL, rows)):
+        for weighted in (True, False):
+            published = dataclasses.replace(hidden, horizon=100, visits=100)
+            policy = GOBLin(n_users=5, dimension=4, privacy=published, weighted=weighted)
+            state = policy.start(table)
+            order = state.place if len(state.scales) > 1 else [0]
+            found = state.scales[order, 0] / (math.log(100) / 2.0)
+            assert np.allclose(found, sensitivity, rtol=1e-9) == weighted
+
+
 def test_a_wrong_user_kernel_is_noticed():
     table = environment(5, 4, 100, seed=5)
     weights, adjacency = joined(table)

@@ -286,22 +286,43 @@ def _single_epsilon(release: Release, delta: float) -> float:
 def _least_epsilon(
     curve: Callable[[float], float], delta: float, tolerance: float, pure: float = math.inf
 ) -> float:
-    """Return where a curve falls to `delta`, at the latest at `pure`, where it ends."""
-    if curve(0.0) <= delta:
+    """Return where a curve falls to `delta`, at the latest at `pure`, where it ends.
+
+    By false position on the logarithm, which is nearly straight; an end that stays counts half (the
+    Illinois rule), and where two steps do not halve what is left, the next one does.
+    """
+    above = curve(0.0)
+    if above <= delta:
         return 0.0
     low, high = 0.0, min(1.0, pure)
-    while high < pure and curve(high) > delta:
-        low, high = high, min(2 * high, pure)
+    below = curve(high)
+    while high < pure and below > delta:
+        low, above, high = high, below, min(2 * high, pure)
+        below = curve(high)
         if high > _MOST:
             return math.inf
     if high == pure and curve(pure * (1 - tolerance)) > delta:
         return pure
+    over, under = _logarithm(above, delta), _logarithm(below, delta)
+    widths, moved = (math.inf, math.inf), 0
     while high - low > tolerance * high:
-        middle = (low + high) / 2
+        share = over / (over - under) if 2 * (high - low) < widths[0] else 0.5
+        widths = widths[1], high - low
+        middle = low + min(max(share, 1e-3), 1 - 1e-3) * (high - low)
         if middle in (low, high):
             break
-        low, high = (low, middle) if curve(middle) <= delta else (middle, high)
+        value = _logarithm(curve(middle), delta)
+        if value <= 0:
+            over = over / 2 if moved < 0 else over
+            high, under, moved = middle, value, -1
+        else:
+            under = under / 2 if moved > 0 else under
+            low, over, moved = middle, value, 1
     return high
+
+
+def _logarithm(value: float, delta: float) -> float:
+    return math.log(max(value, 5e-324) / delta)
 
 
 def _merged(releases: Iterable[tuple[Release, int]]) -> list[tuple[Release, int]]:

@@ -24,12 +24,13 @@ __all__ = ["NOT_PROTECTED", "Claim", "Guarantee", "brief", "compose", "strength"
 _UNITS = {
     "reward": "one reward",
     "round": "all rewards of one round",
+    "visit": "contexts and rewards of one round",
     "user": "one user's whole history",
     "loss": "one agent's loss in one round",
     "message": "what goes into one message",
     "agent": "one agent's whole history",
 }
-_WHOLE = {"reward": "user", "round": "user", "loss": "agent", "message": "agent"}
+_WHOLE = {"reward": "user", "round": "user", "visit": "user", "loss": "agent", "message": "agent"}
 NOT_PROTECTED = {
     "sending": "whether and when anything is sent",
     "others": "further records of the same person, whose losses add up",
@@ -45,6 +46,7 @@ NOT_PROTECTED = {
 _OPEN = {
     "reward": ("sending", "others"),
     "round": ("sending", "others"),
+    "visit": ("sending", "others"),
     "loss": ("sending", "others"),
     "message": ("sending", "others"),
     "user": ("sending",),
@@ -80,7 +82,7 @@ class Claim:
     ----------
     epsilon, delta : float
         The claimed parameters.
-    unit : {"reward", "round", "user", "loss", "message", "agent"}
+    unit : {"reward", "round", "visit", "user", "loss", "message", "agent"}
         What the paper says is protected.
     trust : {"central", "shuffler", "local"}
         Whether the paper trusts a server.
@@ -125,7 +127,7 @@ class Guarantee:
         At least 0; infinity means no guarantee.
     delta : float
         In [0, 1].
-    unit : {"reward", "round", "user", "loss", "message", "agent"}
+    unit : {"reward", "round", "visit", "user", "loss", "message", "agent"}
         The protected record: with a learner one reward, all rewards of one round or one user's whole
         history; in a population one agent's loss, one agent's message or one agent's whole history.
     trust : {"central", "shuffler", "local"}

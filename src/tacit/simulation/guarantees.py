@@ -17,7 +17,13 @@ from tacit.privacy import Guarantee, L2CalibratedLaplaceRelease, compose, streng
 
 __all__ = ["horizons", "person", "spans"]
 
-_NAMES = {"loss": "losses", "reward": "rewards", "round": "rounds", "message": "messages"}
+_NAMES = {
+    "loss": "losses",
+    "reward": "rewards",
+    "round": "rounds",
+    "visit": "visits",
+    "message": "messages",
+}
 _ONE = {"user": "one user's history", "agent": "one agent's history"}
 
 

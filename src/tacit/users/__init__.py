@@ -1,28 +1,36 @@
-"""Users who arrive with contexts and share through a graph: LinUCB, CoLin and GOBLin."""
+"""Users who arrive with contexts and share through a graph: told who resembles whom or not."""
 
+from tacit.users.club import CLUB
 from tacit.users.colin import CoLin
 from tacit.users.collaborative import Question
 from tacit.users.environments import Fitted, Synthetic, UsersEnvironment
+from tacit.users.factorised import Factorised
 from tacit.users.goblin import GOBLin
+from tacit.users.learned_kernel import LearnedKernel
 from tacit.users.linucb import LinUCB
 from tacit.users.policy import CollaborativePolicy, Theory
 from tacit.users.preparation import principal_components, relation, tag_features
 from tacit.users.privacy import NoisySums, PerReward, Published, Residual
+from tacit.users.private_contexts import PrivateContexts
 from tacit.users.recorded import Recorded
 from tacit.users.replay import Delicious, LastFM
 from tacit.users.statistics import Statistics, statistics_of
 from tacit.users.tables import edit_rewards, edit_user, recorded_table
 
 __all__ = [
+    "CLUB",
     "CoLin",
     "CollaborativePolicy",
     "Delicious",
+    "Factorised",
     "Fitted",
     "GOBLin",
     "LastFM",
+    "LearnedKernel",
     "LinUCB",
     "NoisySums",
     "PerReward",
+    "PrivateContexts",
     "Published",
     "Question",
     "Recorded",

@@ -24,8 +24,10 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import NO_NOISE, next_sum, privatised, release_option
 from tacit.tapes import NOISE
+from tacit.users.prior import CLUSTERS, GIVEN, STEPS, cluster, improve, posterior
+from tacit.users.prior import due as relearning
 from tacit.users.privacy import PARAMETER, USER, Channel
-from tacit.users.tables import LEFT_OUT, arrive, due, ends, observe, write
+from tacit.users.tables import LEFT_OUT, arrive, contexts_at, due, ends, observe, write
 from tacit.vectors import SMALL, dot
 
 __all__ = [
@@ -40,6 +42,7 @@ __all__ = [
     "new_state",
     "play",
     "rebuild",
+    "relearn",
     "select",
     "settle",
     "take",
@@ -82,6 +85,12 @@ class Rule(NamedTuple):
     """After so many answers all earlier ones count less; 0 for never."""
     fade_to: float
     """By this factor."""
+    learns: int
+    """What is learned of the prior, one of the codes of ``prior``."""
+    rank: int
+    """Of how many factors it is made; 0 for any number."""
+    noise: float
+    """The variance of a report, where all have the same."""
     channel: Channel
     """How rewards are hidden."""
 
@@ -140,6 +149,8 @@ class State(NamedTuple):
     """Shape (N, N): B, where noise is added to b, else (0, 0)."""
     kernel: NDArray[np.float64]
     """Flat: K / lambda of each component, (size, size)."""
+    within: NDArray[np.float64]
+    """Shape (d, d): Sigma, how features go together; the identity unless it is learned."""
     gram: NDArray[np.float64]
     """Shape (N, d, d): what each user's reports say, the sum of xx' / v: the blocks of Phi."""
     response: NDArray[np.float64]
@@ -236,6 +247,7 @@ def new_state(
         norm_bound=np.array([norm_bound], np.float64),
         basis=basis,
         kernel=np.concatenate([inner.ravel() for inner in kernels]),
+        within=np.eye(d),
         gram=np.zeros((n_users, d, d)),
         response=np.zeros((n_users, d)),
         scales=scales[order] if streams and channel.own else scales.copy(),
@@ -518,6 +530,8 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -
     state.rounds[1] += 1
     if rule.fade_every > 0 and state.rounds[1] % rule.fade_every == 0:
         _fade(rule, state)
+    if rule.learns != GIVEN and relearning(state.rounds[1]):
+        relearn(rule, state, STEPS)
     if question.kind == NEAR:
         state.deviation[1] += 1.0
         step = 2.0 * (state.deviation[1] + 9.0) ** -0.6
@@ -552,7 +566,7 @@ def _fade(rule: Any, state: Any) -> None:
 
 @kernel(inlined=False)
 def rebuild(state: Any) -> None:
-    """Set S and the predictions to what the users' sums say: S = (I + K Phi)^-1 K, mean = S b."""
+    """Set S and the predictions to what the users' sums say."""
     n_users, d = state.response.shape
     i = 0
     while i < n_users:
@@ -562,24 +576,27 @@ def rebuild(state: Any) -> None:
         S = state.covariance[at : at + n * n].reshape(n, n)
         mean = state.mean.reshape(-1)[first * d : first * d + n]
         b = state.response.reshape(-1)[first * d : first * d + n]
-        _posterior(K, state.gram[first : first + size], b, S, mean)
+        posterior(K, state.within, state.gram[first : first + size], b, S, mean)
         state.pending[first] = 0
         i += size
 
 
-@kernel(allocates=True)
-def _posterior(K: Any, gram: Any, response: Any, S: Any, mean: Any) -> None:
-    size, d = gram.shape[0], gram.shape[1]
-    n = size * d
-    prior, system = np.zeros((n, n)), np.eye(n)
-    for u in range(size):
-        for v in range(size):
-            for a in range(d):
-                prior[u * d + a, v * d + a] = K[u, v]
-                for b in range(d):
-                    system[u * d + a, v * d + b] += K[u, v] * gram[v, a, b]
-    S[:, :] = np.linalg.solve(system, prior)
-    mean[:] = np.dot(S, response)
+@kernel(inlined=False)
+def relearn(rule: Any, state: Any, steps: Any) -> None:
+    """Learn the prior from the sums of all users, and begin anew with it.
+
+    All users are one component. What was reported is private already, so that this costs nothing.
+    """
+    n_users, d = state.response.shape
+    K = state.kernel.reshape(n_users, n_users)
+    S = state.covariance.reshape(n_users * d, n_users * d)
+    if rule.learns == CLUSTERS:
+        cluster(K, state.gram, state.response, rule.regularisation, rule.noise)
+    else:
+        for _ in range(steps):
+            rebuild(state)
+            improve(K, state.within, S, state.mean.reshape(-1), rule.noise, rule.rank)
+    rebuild(state)
 
 
 @kernel
@@ -722,9 +739,7 @@ def play(
     """Play rounds first to last - 1; `shown`, `contexts` and `XC` are scratch."""
     for t in range(first, min(last, ends(table))):
         user = arrive(table, t, shown)
-        for j in range(shown.size):
-            for a in range(contexts.shape[1]):
-                contexts[j, a] = table.features[shown[j], a]
+        contexts_at(table, t, shown, contexts)
         slot = select(rule, state, user, contexts, XC)
         reward = observe(table, trace, t, user, shown, slot)
         if not learn(rule, state, tape, t, user, contexts[slot], reward):

@@ -230,7 +230,7 @@ class UsersDecider(Decider):
         again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
         old = np.arange(n_people)
         old[old >= self.policy.n_users] = -1
-        restored(again._state, statistics_of(self._state).arranged(old))
+        restored(policy.rule, again._state, statistics_of(self._state).arranged(old))
         if self.releases:
             known = min(n_people, self.policy.n_users)
             mine, theirs = self._state.place[:known], again._state.place[:known]

@@ -8,6 +8,7 @@ reproduces most of that table.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -26,6 +27,7 @@ from tacit.users.tables import (
     Trace,
     edit_rewards,
     edit_user,
+    edit_visit,
     joined,
     level_rewards,
     new_table,
@@ -74,9 +76,9 @@ class UsersEnvironment(Environment[Table, Trace]):
 
         Parameters
         ----------
-        unit : {"reward", "round", "user"}
-            One candidate's reward in one round, those of all candidates of a round, or all rewards
-            of one user.
+        unit : {"reward", "round", "visit", "user"}
+            One candidate's reward in one round, those of all candidates of a round, these and their
+            contexts, or all rewards of one user.
         horizon : int
         seed : int
             Chooses the table.
@@ -85,7 +87,7 @@ class UsersEnvironment(Environment[Table, Trace]):
             longest, then some later ones. The other rewards are those of the environment, all
             lowest or all highest.
         """
-        require(self, "unit", "one of reward, round, user", unit in _UNITS, unit)
+        require(self, "unit", f"one of {', '.join(_UNITS)}", unit in _UNITS, unit)
         table = self.table(seed, 0, horizon)
         low, high = self.rewards_between
         backgrounds = [("", table)] + [
@@ -102,6 +104,11 @@ class UsersEnvironment(Environment[Table, Trace]):
             if unit == "user":
                 left, right = (edit_user(rest, where, end) for end in (low, high))
                 what = f"all rewards of user {where}"
+            elif unit == "visit":
+                one, other = _far_apart(table.features.shape[1])
+                left = edit_visit(rest, where, one, low)
+                right = edit_visit(rest, where, other, high)
+                what = f"round {where}, its contexts and rewards"
             else:
                 changed = [slot] if unit == "reward" else range(table.n_shown)
                 left, right = (
@@ -115,7 +122,17 @@ class UsersEnvironment(Environment[Table, Trace]):
         return [found[i] for i in chosen]
 
 
-_UNITS = ("reward", "round", "user")
+_UNITS = ("reward", "round", "visit", "user")
+
+
+def _far_apart(dimension: int) -> NDArray[np.float64]:
+    """Return two contexts whose moments differ most where their rewards are 1 and -1."""
+    pair = np.zeros((2, dimension))
+    pair[0, 0] = 1.0
+    pair[1, :2] = (0.5, math.sqrt(0.75)) if dimension > 1 else 1.0
+    return pair
+
+
 _LATER = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 

@@ -1,4 +1,4 @@
-"""What LinUCB, CoLin and GOBLin have in common: everything but the matrix that joins users."""
+"""What the policies of users have in common: everything but the matrix that joins users."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from tacit.users.collaborative import (
     take,
     together,
 )
+from tacit.users.prior import GIVEN
 from tacit.users.privacy import (
     Channel,
     NoisySums,
@@ -126,6 +127,8 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     paper: ClassVar[str] = "004"
     joined_by: ClassVar[str] = ""
     """What it must know about its users: nothing, ``"weights"`` or ``"graph"``."""
+    learns: ClassVar[int] = GIVEN
+    """What is learned of the prior, one of the codes of ``prior``; then all users are one block."""
     width: ClassVar[int]
     """Which theorem `Theory` stands for, one of the codes of ``collaborative``."""
 
@@ -231,6 +234,11 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         return float(self.joined_by != "" and isinstance(self.protection, Residual))
 
     @property
+    def factors(self) -> int:
+        """Of how many factors parameters are made; 0 for any number."""
+        return 0
+
+    @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """The mechanism that privatises a reward, or that one stream adds to its sums."""
         hidden = self.protection
@@ -274,6 +282,9 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             reach=reach,
             fade_every=0 if self.half_life is None else -(-self.half_life // _FADES),
             fade_to=self._fade_to,
+            learns=self.learns,
+            rank=self.factors,
+            noise=1.0 if isinstance(hidden, Residual) else self.ridge / self.dimension,
             channel=channel,
         )
 
@@ -449,7 +460,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         shape = (self.n_users, self.dimension)
         fits = statistics.response.shape == shape
         require(self, "statistics", f"of shape {shape}", fits, statistics.response.shape)
-        return restored(self.open(weights=weights, graph=graph), statistics)
+        return restored(self.rule, self.open(weights=weights, graph=graph), statistics)
 
     def save(self, path: str | Path, state: State) -> None:
         """Write a state to a file, with what made it; a central policy's holds raw sums."""
@@ -463,7 +474,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         state, about = load(path, fresh)
         same = about.get("policy") == self.name and about.get("parameters") == _written(self)
         require(self, "file", "of the same policy", same, f"{about.get('policy')} in {path}")
-        alike = np.array_equal(state.kernel, fresh.kernel)
+        alike = self.learns != GIVEN or np.array_equal(state.kernel, fresh.kernel)
         require(self, "file", "of users who are joined alike", alike, str(path))
         return state
 

@@ -15,9 +15,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.users.collaborative import State, rebuild
+from tacit.users.collaborative import Rule, State, rebuild, relearn
+from tacit.users.prior import GIVEN
 
 __all__ = ["Statistics", "restored", "statistics_of"]
+
+_STEPS_ANEW = 20
+"""Steps from where the learning of a prior begins."""
 
 
 class Statistics(NamedTuple):
@@ -53,8 +57,8 @@ def statistics_of(state: State) -> Statistics:
     )
 
 
-def restored(fresh: State, statistics: Statistics) -> State:
-    """Return a fresh state that has taken in what the statistics say."""
+def restored(rule: Rule, fresh: State, statistics: Statistics) -> State:
+    """Return a fresh state that has taken in what the statistics say; a prior is learned anew."""
     fresh.gram[fresh.place] = statistics.gram
     fresh.response[fresh.place] = statistics.response
     fresh.rounds[:] = statistics.rounds
@@ -62,6 +66,8 @@ def restored(fresh: State, statistics: Statistics) -> State:
     fresh.deviation[:] = statistics.deviation
     before = _log_volume(fresh)
     rebuild(fresh)
+    if rule.learns != GIVEN:
+        relearn(rule, fresh, _STEPS_ANEW)
     fresh.log_volume[0] = before
     traces = np.trace(fresh.gram, axis1=1, axis2=2)
     fresh.energy[0] = float(fresh.kernel_diagonal @ traces)

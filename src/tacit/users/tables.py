@@ -24,8 +24,10 @@ __all__ = [
     "Table",
     "Trace",
     "arrive",
+    "contexts_at",
     "edit_rewards",
     "edit_user",
+    "edit_visit",
     "expected",
     "level_rewards",
     "new_trace",
@@ -96,6 +98,9 @@ class Table(NamedTuple):
     """Shape (F,) each: users all of whose rewards are overridden."""
     level: float
     """What every other reward is, or NaN to leave them as they are."""
+    edit_visits: NDArray[np.int64]
+    edit_contexts: NDArray[np.float64]
+    """Shapes (V,) and (V, d): rounds in which all candidates have another context."""
 
 
 class Trace(NamedTuple):
@@ -148,6 +153,8 @@ def new_table(*, n_users: int, weights: Any = None, graph: Any = None, **fields:
         "edit_users": np.empty(0, np.int64),
         "edit_levels": np.empty(0),
         "level": np.nan,
+        "edit_visits": np.empty(0, np.int64),
+        "edit_contexts": np.empty((0, dimension)),
     }
     return Table(
         n_users=n_users, weights=rows_of(weights), graph=rows_of(graph), **(blank | fields)
@@ -337,6 +344,21 @@ def edit_user(table: Table, user: int, value: float) -> Table:
     )
 
 
+def edit_visit(table: Table, t: int, context: Any, value: float) -> Table:
+    """Return the neighbouring table in which all candidates of a round are this one.
+
+    They have the same context and the same reward, so that the choice among them tells nothing.
+    """
+    x = np.asarray(context, np.float64)
+    fits = x.shape == table.edit_contexts.shape[1:]
+    require("edit_visit", "context", f"of shape {table.edit_contexts.shape[1:]}", fits, x.shape)
+    edited = edit_rewards(table, [(t, slot, value) for slot in range(table.n_shown)])
+    return edited._replace(
+        edit_visits=np.concatenate([np.array([t], np.int64), table.edit_visits]),
+        edit_contexts=np.concatenate([x[None], table.edit_contexts]),
+    )
+
+
 def level_rewards(table: Table, value: float) -> Table:
     """Return the table in which every reward has the given value; edits come after."""
     return table._replace(level=float(value))
@@ -420,6 +442,20 @@ def arrive(table: Any, t: Any, shown: Any) -> Any:
             if free and (table.kind != REPLAY or not likes(table, person, item)):
                 shown[j] = item
     return table.groups[person]
+
+
+@kernel
+def contexts_at(table: Any, t: Any, shown: Any, contexts: Any) -> None:
+    """Write the contexts of the items that are shown in round t."""
+    for j in range(shown.size):
+        for a in range(contexts.shape[1]):
+            contexts[j, a] = table.features[shown[j], a]
+    for e in range(table.edit_visits.size):
+        if table.edit_visits[e] == t:
+            for j in range(shown.size):
+                for a in range(contexts.shape[1]):
+                    contexts[j, a] = table.edit_contexts[e, a]
+            return
 
 
 @kernel

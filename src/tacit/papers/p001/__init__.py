@@ -7,6 +7,7 @@ from tacit.papers.p001.figures import FIGURES
 from tacit.papers.p001.privacy import PRIVACY
 from tacit.papers.p001.theorem_5_1 import THEOREM_5_1
 from tacit.papers.p001.theorem_5_2 import MAP
+from tacit.papers.p001.tokens import TOKENS
 from tacit.papers.paper import Paper
 
 __all__ = ["PAPER"]
@@ -29,5 +30,5 @@ PAPER = Paper(
         "close to the best option, and reports that with epsilon between 1 and 2 hardly "
         "anything is lost."
     ),
-    studies=(*FIGURES, CONSTANTS, THEOREM_5_1, MAP, PRIVACY),
+    studies=(*FIGURES, CONSTANTS, TOKENS, THEOREM_5_1, MAP, PRIVACY),
 )

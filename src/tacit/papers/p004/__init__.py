@@ -13,6 +13,7 @@ from tacit.papers.p004.figure_2 import FIGURE_2
 from tacit.papers.p004.privacy import PRIVACY
 from tacit.papers.p004.sound_noise import SOUND_NOISE
 from tacit.papers.p004.table_1 import TABLE_1
+from tacit.papers.p004.theorems import THEOREMS
 from tacit.papers.paper import Paper
 
 __all__ = ["PAPER"]
@@ -38,5 +39,5 @@ PAPER = Paper(
         "reports that learning together costs less regret at the same privacy than learning "
         "alone, as DP-LinUCB does."
     ),
-    studies=(TABLE_1, *FIGURE_1, COLLABORATION, *FIGURE_2, SOUND_NOISE, PRIVACY),
+    studies=(TABLE_1, *FIGURE_1, COLLABORATION, *FIGURE_2, SOUND_NOISE, PRIVACY, THEOREMS),
 )

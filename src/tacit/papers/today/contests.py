@@ -240,6 +240,11 @@ USERS = contested(
         lines=(
             Line("CoLin, residual", {"name": "colin", "privacy": {"kind": "residual"}}, NEW),
             Line(
+                "learned kernel, residual",
+                {"name": "learned-kernel", "privacy": {"kind": "residual"}},
+                NEW,
+            ),
+            Line(
                 "CoLin, each reward", {"name": "colin", "privacy": {"kind": "per-reward"}}, BEFORE
             ),
             Line("LinUCB, residual", {"name": "linucb", "privacy": {"kind": "residual"}}, BESIDE),

@@ -48,6 +48,7 @@ from tacit.privacy.mechanisms.gaussian import (
     release_gaussian,
     standard_normal,
 )
+from tacit.privacy.mechanisms.gaussian_moments import GaussianMoments
 from tacit.privacy.mechanisms.k_ary_response import (
     KAryResponse,
     KAryResponseRelease,
@@ -109,6 +110,7 @@ __all__ = [
     "DiscreteLaplaceRelease",
     "Epsilon",
     "Gaussian",
+    "GaussianMoments",
     "GaussianRelease",
     "Grid",
     "KAryResponse",

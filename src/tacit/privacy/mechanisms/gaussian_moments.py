@@ -1,0 +1,180 @@
+"""Gaussian noise on the second moments of a context and its reward: a symmetric matrix and a vector."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.checks import Count, Positive, Share, require
+from tacit.compiled import kernel
+from tacit.privacy.mechanisms.base import Mechanism, Pair
+from tacit.privacy.mechanisms.gaussian import Gaussian, release_gaussian
+from tacit.privacy.mechanisms.release import Array, Release
+from tacit.tapes import NOISE, Tape, secure_tape, seeded_tape
+
+__all__ = ["GaussianMoments", "add_moments", "matrix_of_moments", "release_moments"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GaussianMoments(Mechanism):
+    """Gaussian noise on a sum of (x x', x r), in which one pair (x, r) is replaced by another.
+
+    The matrix is symmetric: its diagonal and what lies below it, times the root of 2, has the
+    Frobenius norm for its length, so that d (d + 1) / 2 + d numbers get noise of one deviation.
+
+    Guarantee: (epsilon, delta) for contexts no longer than 1 and rewards of at most `largest`. The
+    sensitivity is exact: for contexts at an angle of cosine c and opposite rewards R the squared
+    change is 2 - 2 c^2 + 2 R^2 (1 + c), largest at c = min(1, R^2 / 2). On a secure tape noise is
+    discrete, as for `Gaussian`.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Privacy of one pair that enters the sum.
+    dimension : int
+        Length d of a context.
+    largest : float, default 1
+        The largest reward, in absolute value.
+
+    Examples
+    --------
+    >>> moments = GaussianMoments(epsilon=2.0, delta=1e-6, dimension=3)
+    >>> moments.coordinates, round(moments.sensitivity, 4), round(moments.scale, 2)
+    (9, 2.1213, 4.73)
+    """
+
+    name: ClassVar[str] = "gaussian-moments"
+    summary: ClassVar[str] = "Gaussian noise on contexts and rewards summed as (x x', x r)"
+
+    delta: Share
+    dimension: Count
+    largest: Positive = 1.0
+
+    @property
+    def coordinates(self) -> int:
+        """How many numbers are released."""
+        return self.dimension * (self.dimension + 3) // 2
+
+    @property
+    def sensitivity(self) -> float:
+        """The largest L2 distance that one pair makes."""
+        square = self.largest**2
+        return math.sqrt(2) * (1 + square / 2) if square <= 2 else 2 * self.largest
+
+    @property
+    def noise(self) -> Gaussian:
+        """The noise on all of them."""
+        return Gaussian(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            sensitivity=self.sensitivity,
+            dimension=self.coordinates,
+        )
+
+    @property
+    def scale(self) -> float:
+        """The standard deviation."""
+        return self.noise.scale
+
+    @property
+    def insecure_because(self) -> str:
+        """As for Gaussian noise."""
+        return self.noise.insecure_because
+
+    @property
+    def release(self) -> Release:
+        """Gaussian noise as a record."""
+        return self.noise.release
+
+    @property
+    def secure_release(self) -> Release:
+        """Discrete Gaussian noise as a record."""
+        self.require_secure()
+        return self.noise.secure_release
+
+    @property
+    def variance(self) -> float:
+        """The scale squared."""
+        return self.scale**2
+
+    def worst_pairs(self) -> list[Pair]:
+        """Return two contexts with opposite rewards at the worst angle, and one context alone."""
+        R, axis = self.largest, np.eye(1, self.dimension)[0]
+        pairs = [Pair(np.append(axis, R), np.append(axis, -R), "opposite rewards of one context")]
+        if self.dimension > 1:
+            cosine = min(1.0, R**2 / 2)
+            turned = cosine * axis + math.sqrt(1 - cosine**2) * np.eye(1, self.dimension, 1)[0]
+            words = "opposite rewards of two contexts"
+            pairs.insert(0, Pair(np.append(axis, R), np.append(turned, -R), words))
+        return pairs
+
+    def _check(self, values: Array) -> None:
+        size = self.dimension + 1
+        require(
+            self,
+            "value",
+            f"a context and a reward, {size} numbers",
+            values.size == size,
+            values.size,
+        )
+        length = float(np.linalg.norm(values[:-1]))
+        require(self, "value", "of a context of length <= 1", length <= 1 + 1e-9, length)
+        bounded = abs(float(values[-1])) <= self.largest
+        require(self, "value", f"of a reward within {self.largest:g}", bounded, float(values[-1]))
+
+    def run(self, value: Any, n: int = 1, seed: int | None = None) -> Array:
+        """Release the moments of one context and its reward, d + 1 numbers, n times.
+
+        Returns
+        -------
+        array of shape (n, d (d + 3) / 2)
+        """
+        values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        self._check(values)
+        require(self, "n", ">= 1", n >= 1, n)
+        if seed is None:
+            self.require_secure()
+        sums, out = np.zeros(self.coordinates), np.empty((n, self.coordinates))
+        add_moments(values[:-1], values[-1], sums)
+        self._fill(secure_tape() if seed is None else seeded_tape(seed), sums, out)
+        return out
+
+    def _fill(self, tape: Tape, values: Array, out: Array) -> None:
+        for i in range(len(out)):
+            release_moments(tape, i, values, self.sensitivity, self.scale, out[i])
+
+
+@kernel
+def add_moments(x: Any, reward: Any, sums: Any) -> None:
+    """Add (x x', x r) to sums: the matrix row by row to its diagonal, then the vector."""
+    j, root = 0, math.sqrt(2.0)
+    for a in range(x.size):
+        for b in range(a):
+            sums[j] += root * x[a] * x[b]
+            j += 1
+        sums[j] += x[a] * x[a]
+        j += 1
+    for a in range(x.size):
+        sums[j + a] += x[a] * reward
+
+
+@kernel
+def matrix_of_moments(sums: Any, matrix: Any) -> None:
+    """Write the symmetric matrix that sums stand for."""
+    j, root = 0, math.sqrt(2.0)
+    for a in range(matrix.shape[0]):
+        for b in range(a):
+            matrix[a, b] = matrix[b, a] = sums[j] / root
+            j += 1
+        matrix[a, a] = sums[j]
+        j += 1
+
+
+@kernel
+def release_moments(tape: Any, t: Any, sums: Any, sensitivity: Any, scale: Any, out: Any) -> None:
+    """Write sums plus noise; one position of the tape for each number, in round t."""
+    for j in range(sums.size):
+        out[j] = release_gaussian(tape, t, j, NOISE, sums[j], sensitivity, scale, sums.size)

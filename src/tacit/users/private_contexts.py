@@ -1,0 +1,343 @@
+"""PrivateContexts: contexts are secret too, and each round is hidden as a whole.
+
+The other policies of this setting take contexts as public. Here what a round tells, the context
+that was chosen and its reward, enters one sum of (x x', x r), and only sums with Gaussian noise are
+learned from. With a trusted server sums are released after 1, 2, 4, ... rounds of a user, each
+round in one of them (joint privacy, after Shariff and Sheffet 2018, who release a tree of sums);
+without one every round is released by itself, by the device (after Zheng et al. 2020). Every user
+learns alone.
+
+Departures: batches that double instead of a tree, so that a round enters one release; the
+sensitivity is exact; and the ridge grows with the spectral norm of the noise, so that the matrix
+stays positive.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.checks import Count, NonNegative, Positive, Share, check, one_of, require
+from tacit.compiled import kernel
+from tacit.policy import Policy, Program, require_secure
+from tacit.privacy import Guarantee, Mechanism, compose
+from tacit.privacy.mechanisms import Epsilon, GaussianMoments
+from tacit.privacy.mechanisms.gaussian_moments import (
+    add_moments,
+    matrix_of_moments,
+    release_moments,
+)
+from tacit.tapes import SECURE, Tape
+from tacit.users.prior import solve
+from tacit.users.tables import Table, Trace, arrive, contexts_at, due, ends, observe, write
+
+__all__ = ["PrivateContexts"]
+
+_OPEN = {
+    "central": (
+        "sending",
+        "others",
+        "server",
+        "the choice of the round itself, which its own user sees",
+    ),
+    "local": ("sending", "others"),
+}
+
+
+class Rule(NamedTuple):
+    """The numbers the kernels need."""
+
+    low: float
+    high: float
+    """Rewards are clipped to [low, high]."""
+    regularisation: float
+    exploration: float
+    doubles: int
+    """1 if batches double, 0 if every round is released by itself."""
+    sensitivity: float
+    scale: float
+    """The standard deviation of the noise; 0 for none."""
+
+
+class State(NamedTuple):
+    """What is learned; m = d (d + 3) / 2 numbers are the moments of contexts and rewards."""
+
+    rounds: NDArray[np.int64]
+    """Shape (1,): rounds so far."""
+    counts: NDArray[np.int64]
+    """Shape (N, 3): of each user, rounds in the open batch, rounds it will have, batches released."""
+    opened: NDArray[np.float64]
+    """Shape (N, m): true sums of the open batch. Secret."""
+    sums: NDArray[np.float64]
+    """Shape (N, m): all that was released, added up."""
+    covariance: NDArray[np.float64]
+    """Shape (N, d, d): the inverse of the matrix, with its ridge."""
+    mean: NDArray[np.float64]
+    """Shape (N, d): estimates."""
+    work: NDArray[np.float64]
+    """Shape (m,): scratch."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrivateContexts(Policy[Table, State, Trace]):
+    """Linear upper confidence bounds for each user, contexts and rewards private.
+
+    Guarantee: (epsilon, delta) for one visit: all contexts shown in one round, and the reward.
+    With ``trust="central"`` it is joint: everything that is decided in all *other* rounds, for anybody,
+    is protected; the choice of the round itself follows from its own contexts, and the server sees
+    them. With ``trust="local"`` contexts stay on the device, which chooses by itself, and the server
+    sees noisy moments only. Without epsilon nothing is hidden. It is for simulations: no learner
+    serves it.
+
+    Parameters
+    ----------
+    n_users : int
+    dimension : int
+        Length d of a context; contexts are no longer than 1.
+    epsilon : float, optional
+    delta : float, default 1e-6
+    trust : {"central", "local"}
+    reward_range : (float, float), default (0, 1)
+        Rewards are clipped to it.
+    regularisation : float, default 1
+        lambda, beside what makes up for the noise.
+    exploration : float, default 0.3
+        The width of the confidence bound.
+
+    Examples
+    --------
+    >>> from tacit.users import PrivateContexts
+    >>> policy = PrivateContexts(n_users=10, dimension=5, epsilon=2.0)
+    >>> guarantee = policy.guarantee(horizon=10_000)
+    >>> round(guarantee.epsilon, 6), guarantee.delta, guarantee.unit
+    (2.0, 1e-06, 'visit')
+
+    References
+    ----------
+    Shariff, Sheffet. Differentially private contextual linear bandits. NeurIPS 2018.
+    """
+
+    name: ClassVar[str] = "private-contexts"
+    setting: ClassVar[str] = "users"
+    summary: ClassVar[str] = "each user learns alone, and contexts are private as rewards are"
+    paper: ClassVar[str] = "beside 004"
+    protects: ClassVar[str] = "contexts and reward of each round, if epsilon is given"
+    example_environment: ClassVar[str] = "fitted-users"
+
+    n_users: Count
+    dimension: Count
+    epsilon: Epsilon | None = None
+    delta: Share = 1e-6
+    trust: Annotated[str, one_of("central", "local")] = "central"
+    reward_range: tuple[float, float] = (0.0, 1.0)
+    regularisation: Positive = 1.0
+    exploration: NonNegative = 0.3
+
+    def __post_init__(self) -> None:
+        check(self)
+        low, high = self.reward_range
+        finite = -math.inf < low < high < math.inf
+        require(self, "reward_range", "(low, high) with low < high", finite, (low, high))
+        object.__setattr__(self, "reward_range", (float(low), float(high)))
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Noise on the moments of a batch."""
+        if self.epsilon is None:
+            return ()
+        largest = max(abs(end) for end in self.reward_range)
+        return (
+            GaussianMoments(
+                epsilon=self.epsilon, delta=self.delta, dimension=self.dimension, largest=largest
+            ),
+        )
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what one visit is protected from: it enters one release."""
+        if self.epsilon is None:
+            return Guarantee.none("PrivateContexts without epsilon adds no noise", unit="visit")
+        (moments,) = self.mechanisms
+        own = (
+            "" if self.trust == "local" else "Joint: decisions of all other rounds are protected. "
+        )
+        return compose(
+            [(moments.release, 1)],
+            delta=self.delta,
+            unit="visit",
+            trust=self.trust,
+            span="run",
+            note=f"{own}A round enters one noisy sum of contexts and rewards.",
+            pooled=self.trust == "central",
+            not_protected=_OPEN[self.trust],
+        )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        held = self.mechanisms
+        hidden: Any = held[0] if held else None
+        return Rule(
+            *self.reward_range,
+            regularisation=float(self.regularisation),
+            exploration=float(self.exploration),
+            doubles=int(self.trust == "central" and hidden is not None),
+            sensitivity=hidden.sensitivity if hidden else 1.0,
+            scale=hidden.scale if hidden else 0.0,
+        )
+
+    def start(self, table: Table) -> State:
+        """Return a fresh state for the users of `table`."""
+        rule = f"== {table.n_users}, as the table has"
+        require(self, "n_users", rule, self.n_users == table.n_users, self.n_users)
+        rule = f"== {table.features.shape[1]}, as the table has"
+        fits = self.dimension == table.features.shape[1]
+        require(self, "dimension", rule, fits, self.dimension)
+        longest = float(np.sqrt(np.max(np.sum(table.features**2, axis=1))))
+        require(self, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
+        return self.open()
+
+    def open(self, **joined: Any) -> State:
+        """Return a fresh state; whoever is joined to whom does not matter."""
+        N, d = self.n_users, self.dimension
+        m = d * (d + 3) // 2
+        counts = np.zeros((N, 3), np.int64)
+        counts[:, 1] = 1
+        return State(
+            rounds=np.zeros(1, np.int64),
+            counts=counts,
+            opened=np.zeros((N, m)),
+            sums=np.zeros((N, m)),
+            covariance=np.tile(np.eye(d) / self.regularisation, (N, 1, 1)),
+            mean=np.zeros((N, d)),
+            work=np.zeros(m),
+        )
+
+    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
+        self._check_tape(tape)
+        shown = np.empty(table.n_shown, np.int64)
+        contexts = np.empty((table.n_shown, self.dimension))
+        return play, (self.rule, state, table, tape, trace, shown, contexts)
+
+    def select(self, state: State, user: int, contexts: ArrayLike) -> int:
+        """Return which of the rows of `contexts` to offer to `user`."""
+        rows = np.ascontiguousarray(contexts, np.float64)
+        fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
+        require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
+        self._check_user(user)
+        return int(select(self.rule, state, user, rows))
+
+    def update(
+        self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
+    ) -> None:
+        """Take in the true reward that `user` gave to what `context` describes."""
+        self._check_tape(tape)
+        x = np.ascontiguousarray(context, np.float64)
+        fits = x.shape == (self.dimension,) and bool(np.linalg.norm(x) <= 1 + 1e-9)
+        require(self, "context", f"of shape ({self.dimension},) and length <= 1", fits, x.tolist())
+        self._check_user(user)
+        require(self, "reward", "a number", math.isfinite(reward), reward)
+        learn(self.rule, state, tape, int(state.rounds[0]), user, x, float(reward))
+
+    def _check_user(self, user: int) -> None:
+        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
+
+    def _check_tape(self, tape: Tape) -> None:
+        if tape.kind == SECURE:
+            require_secure(self)
+
+
+@kernel
+def select(rule: Any, state: Any, user: Any, contexts: Any) -> Any:
+    """Return the slot with the largest upper confidence bound."""
+    C, p = state.covariance[user], state.mean[user]
+    best, largest = 0, -np.inf
+    for slot in range(contexts.shape[0]):
+        mean, square = 0.0, 0.0
+        for a in range(p.size):
+            mean += contexts[slot, a] * p[a]
+            for b in range(p.size):
+                square += contexts[slot, a] * C[a, b] * contexts[slot, b]
+        index = mean + rule.exploration * math.sqrt(max(square, 0.0))
+        if index > largest:
+            best, largest = slot, index
+    return best
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> None:
+    """Add a round to the open batch, and release it when it is full."""
+    state.rounds[0] += 1
+    clipped = min(rule.high, max(rule.low, reward))
+    add_moments(x, clipped, state.opened[user])
+    state.counts[user, 0] += 1
+    if state.counts[user, 0] < state.counts[user, 1]:
+        return
+    opened, sums, fresh = state.opened[user], state.sums[user], state.work
+    if rule.scale > 0.0:
+        release_moments(tape, t, opened, rule.sensitivity, rule.scale, fresh)
+    else:
+        for j in range(sums.size):
+            fresh[j] = opened[j]
+    for j in range(sums.size):
+        sums[j] += fresh[j]
+        opened[j] = 0.0
+    state.counts[user, 0] = 0
+    state.counts[user, 1] *= 1 + rule.doubles
+    state.counts[user, 2] += 1
+    _estimate(rule, state, user)
+
+
+@kernel(allocates=True)
+def _estimate(rule: Any, state: Any, user: Any) -> None:
+    """Solve for the estimate; symmetric noise has a spectral norm of about scale sqrt(2 d n)."""
+    d = state.mean.shape[1]
+    sums, A = state.sums[user], np.zeros((d, d))
+    matrix_of_moments(sums, A)
+    ridge = rule.regularisation + rule.scale * math.sqrt(2.0 * d * state.counts[user, 2])
+    for a in range(d):
+        A[a, a] += ridge
+    C = np.eye(d)
+    solve(A, C)
+    for a in range(d):
+        state.mean[user, a] = 0.0
+        for b in range(d):
+            state.covariance[user, a, b] = C[a, b]
+            state.mean[user, a] += C[a, b] * sums[sums.size - d + b]
+
+
+@kernel(inlined=False)
+def _parameter_error(state: Any, preferences: Any) -> Any:
+    total = 0.0
+    for user in range(preferences.shape[0]):
+        for a in range(preferences.shape[1]):
+            total += (state.mean[user, a] - preferences[user, a]) ** 2
+    return math.sqrt(total)
+
+
+@kernel
+def play(
+    rule: Any,
+    state: Any,
+    table: Any,
+    tape: Any,
+    trace: Any,
+    shown: Any,
+    contexts: Any,
+    first: Any,
+    last: Any,
+) -> None:
+    """Play rounds first to last - 1; `shown` and `contexts` are scratch."""
+    for t in range(first, min(last, ends(table))):
+        user = arrive(table, t, shown)
+        contexts_at(table, t, shown, contexts)
+        slot = select(rule, state, user, contexts)
+        reward = observe(table, trace, t, user, shown, slot)
+        learn(rule, state, tape, t, user, contexts[slot], reward)
+        if due(trace, t):
+            write(trace, _parameter_error(state, table.preferences))
