@@ -35,7 +35,7 @@ _RULES: dict[str, dict[str, Any]] = {
     "as published, epsilon = 1": {"variant": "published", "epsilon": 1.0},
     "recommended, epsilon = 1": {"epsilon": 1.0},
 }
-_ROUNDS = (500, 2_000, 8_000)
+_ROUNDS, _FEWER = (500, 2_000, 8_000), (125, 500, 2_000)
 _NEAR = 1.25
 
 
@@ -53,17 +53,20 @@ def _jobs(quick: bool) -> list[Job]:
                     **({} if shares is None else {"popularity": shares}),
                 },
                 "horizon": T,
-                "repetitions": 4 if quick else 20,
+                "repetitions": 2 if quick else 5,
             },
         )
         for rule, settings in _RULES.items()
         for start, shares in _STARTS.items()
-        for T in _ROUNDS
+        for T in (_FEWER if quick else _ROUNDS)
     ]
 
 
 def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    def of(rule: str, start: str, T: int = _ROUNDS[-1]) -> Summary:
+    rounds = _FEWER if quick else _ROUNDS
+    last = rounds[-1]
+
+    def of(rule: str, start: str, T: int = last) -> Summary:
         return summarise(outcomes[f"{rule}/{start}/{T}"])
 
     alike, worst = "all options alike", "all adopt the worst"
@@ -77,7 +80,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     return Findings(
         verdict=verdict_of(same.values()),
         because=(
-            f"Average regret after {_ROUNDS[-1]:,} rounds where all options begin alike, and where all adopt "
+            f"Average regret after {last:,} rounds where all options begin alike, and where all adopt "
             "the worst: "
             + "; ".join(
                 f"{rule} {of(rule, alike).mean:.3f} and {of(rule, worst).mean:.3f}"
@@ -86,14 +89,14 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             + ". A bad beginning costs the rounds until the first few have found something better."
         ),
         agreement=(
-            f"It does not matter if after {_ROUNDS[-1]:,} rounds regret is less than {_NEAR} times that of "
+            f"It does not matter if after {last:,} rounds regret is less than {_NEAR} times that of "
             "options that begin alike."
         ),
         rows=[
             Row(f"{rule}, {start}, {T:,} rounds", "", of(rule, start, T).text())
             for rule in _RULES
             for start in _STARTS
-            for T in _ROUNDS
+            for T in rounds
         ],
         figures=[
             Figure(
@@ -101,7 +104,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 "rounds",
                 "average regret so far",
                 [
-                    Series.of(start, _ROUNDS, [of(rule, start, T) for T in _ROUNDS])
+                    Series.of(start, rounds, [of(rule, start, T) for T in rounds])
                     for start in _STARTS
                 ],
                 x_log=True,
