@@ -13,8 +13,9 @@ run: $(VENV)/.installed
 demo: $(VENV)/.service
 	$(BIN)/tacit demo
 
+# Three processes for two cores: some tests wait for servers, browsers and signals.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -m soak

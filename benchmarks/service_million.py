@@ -84,7 +84,7 @@ def main() -> None:
         server.process.wait()
         begun = time.perf_counter()
         server = Server(*command)
-        restart = time.perf_counter() - begun
+        restart, restart_cpu = time.perf_counter() - begun, server.cpu()
         server.token = token
         learned = asyncio.run(statistics(server))
         after = memory(server)
@@ -95,9 +95,8 @@ def main() -> None:
     print(f"{learned:,} decisions and reports: {rate:,.0f} a second, {busy:.0f} us of CPU each")
     print(f"memory  {' '.join(f'{each:.0f}' for each in seen)} MB, at most {most:.0f} MB (< 300)")
     print(f"files   {size:.0f} MB (< 400), {1e6 * size / given.pairs:.0f} bytes a pair")
-    print(
-        f"killed and started again in {restart:.2f} s (< 3), {after:.0f} MB; stopped in {stop:.2f} s"
-    )
+    print(f"killed and started again in {restart:.2f} s (< 3), {restart_cpu:.2f} s of CPU")
+    print(f"then {after:.0f} MB, and stopped in {stop:.2f} s (< 5)")
 
 
 async def statistics(server: Server) -> int:

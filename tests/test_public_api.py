@@ -88,8 +88,8 @@ PUBLIC = {
     "tacit.users": """
         CLUB CoLin CollaborativePolicy Delicious Factorised Fitted GOBLin LastFM LearnedKernel LinUCB
         NoisySums PerReward PrivateContexts Published
-        Question Recorded Residual Statistics Synthetic Theory UsersEnvironment edit_rewards edit_user
-        principal_components recorded_table relation statistics_of tag_features
+        Question Recorded Residual RestartingLinUCB Statistics Synthetic Theory UsersEnvironment
+        edit_rewards edit_user principal_components recorded_table relation statistics_of tag_features
     """,
 }
 

@@ -18,6 +18,7 @@ without ``fastmath``. Four things numba does by default are mended here:
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import inspect
 import os
@@ -367,10 +368,15 @@ class _Kernel(CPUDispatcher):
 @contextmanager
 def _compiling() -> Iterator[None]:
     _here.depth = getattr(_here, "depth", 0) + 1
+    # The collector would look again and again at all that numba makes, and find nothing to free.
+    collects = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
         _here.depth -= 1
+        if collects:
+            gc.enable()
 
 
 def _give_environments(code: Any) -> None:

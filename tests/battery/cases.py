@@ -189,7 +189,9 @@ def less_private(policy: Any) -> Any:
         ]
         loose = type(schedule).of_epsilons(each, starts=schedule.starts)
         return dataclasses.replace(policy, schedule=loose)
-    return dataclasses.replace(policy, epsilon=2 * policy.epsilon)
+    levels = getattr(policy, "levels", None)  # of agents who have an epsilon of their own
+    loose = 2 * policy.epsilon if levels is None else tuple(2 * each for each in levels)
+    return dataclasses.replace(policy, epsilon=loose)
 
 
 def fields_of(kind: type[Any]) -> list[str]:

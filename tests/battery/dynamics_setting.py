@@ -38,6 +38,8 @@ class DynamicsSetting(Setting):
             {**common, "engine": "tokens", "tokens": 8, "walk_length": 3},
             {**common, "encoding": "subset", "smoothed": True, "rho": 0.5},
             {**common, "smoothed": True, "engine": "crowd", "rho": 0.5},
+            {**common, "epsilon": (2.0, 0.5)},
+            {**common, "epsilon": (2.0, 0.5), "engine": "crowd"},
         ]
 
     def easy(self, kind: type[Policy]) -> Environment:
@@ -66,7 +68,7 @@ class DynamicsSetting(Setting):
         adopting = play(policy, environment, horizon).trace.decisions.sum(axis=1)
         silent = policy.variant == "published"
         speaking = AGENTS + (adopting[:-1].sum() if silent else AGENTS * (horizon - 1))
-        return int(speaking) * (1 if policy.rule.subset else len(QUALITIES))
+        return int(speaking) * (1 if policy.rule.subset.any() else len(QUALITIES))
 
     def silent(self, case: Case) -> Iterator[Silent]:
         environment = self.easy(case.kind)
@@ -86,7 +88,7 @@ class DynamicsSetting(Setting):
             left=pair.left,
             right=pair.right,
             policy=case.build(few, 1),
-            half_noise=case.build(few, 1, epsilon=2 * policy.epsilon),
+            half_noise=case.build(few, 1, epsilon=tuple(2 * each for each in policy.levels)),
             rounds=1,
-            released=1 if policy.rule.subset else len(QUALITIES),
+            released=1 if policy.rule.subset.any() else len(QUALITIES),
         )

@@ -18,6 +18,7 @@ from tacit.users import (
     PerReward,
     PrivateContexts,
     Residual,
+    RestartingLinUCB,
     Synthetic,
     edit_rewards,
 )
@@ -65,6 +66,8 @@ class UsersSetting(Setting):
         return 1500
 
     def variants(self, kind: type[Policy]) -> list[dict[str, Any]]:
+        if kind is RestartingLinUCB:
+            return [{}, {"epsilon": 2.0}, _hidden("per-reward", mechanism="bit")]
         if kind is PrivateContexts:
             return [{}, {"epsilon": 2.0}, {"epsilon": 8.0, "trust": "local"}]
         sets: list[dict[str, Any]] = [

@@ -100,6 +100,10 @@ CASES = {
     "memoised": ({"memoised": True}, {"memoised": True}),
     "smoothed": ({"smoothed": True, "rho": 0.4}, {"rho": 0.4}),
     "subsets": ({"encoding": "subset", "epsilon": 0.5}, {"subsets": 0.5}),
+    "own epsilons": (
+        {"epsilon": (4.0, 0.7, 2.0)},
+        {"levels": [oracle.symmetric(e) for e in (4.0, 0.7, 2.0)]},
+    ),
     "asynchronous": (
         {"wake_prob": 0.6, "loss": 0.3, "delay": 2},
         {"wake": 0.6, "loss": 0.3, "delay": 2},

@@ -136,22 +136,22 @@ def test_a_subset_is_private_and_half_the_noise_is_noticed():
 def test_moments_of_subsets_are_those_of_tokens_drawn_from_the_senders():
     M, N = 6, 200_000
     rule = policy(N, n_options=M, tokens=N).rule
-    assert rule.subset == 2
+    size = int(rule.subset[0])
+    assert size == 2
     rng = np.random.default_rng(0)
     senders = np.array([60_000, 40_000, 30_000, 20_000, 10_000, 5_000, 35_000])
-    subsets = list(itertools.combinations(range(M + 1), rule.subset))
+    subsets = list(itertools.combinations(range(M + 1), size))
     held = np.array([[s in each for s in range(M + 1)] for each in subsets])
     sent = np.concatenate(
         [
-            held[rng.choice(len(subsets), size=n, p=masses(M + 1, rule.subset, 1.0, x)[1])]
+            held[rng.choice(len(subsets), size=n, p=masses(M + 1, size, 1.0, x)[1])]
             for x, n in enumerate(senders)
         ]
     )[:, :M]
-    crowd = new_crowd(M)
-    crowd_of(rule, np.array([[N, *senders[:M], *sent.sum(axis=0)]]), N, crowd)
-    root = (crowd.reach / rule.slope)[:, None] * (
-        np.eye(M) - crowd.tilt.T @ crowd.turn @ crowd.tilt
-    )
+    crowd = new_crowd(1, M)
+    crowd_of(rule, np.array([[[N, *senders[:M], *sent.sum(axis=0)]]]), N, crowd)
+    tilt, turn = crowd.tilt[0], crowd.turn[0]
+    root = (crowd.reach[0] / rule.slope)[:, None] * (np.eye(M) - tilt.T @ turn @ tilt)
     # Pairs of bits are taken at their expectation: five standard errors of a share are 5e-3 of a half.
     np.testing.assert_allclose(root @ root.T, np.cov(sent.T, bias=True), atol=5 * 0.5 / N**0.5)
 

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.compiled import INTERPRETED, kernel
 from tacit.dynamics import LearningDynamics, SocialOptions, popularity_noise, recommend
-from tacit.dynamics.engines.moments import crowd_of, draw_normals, new_crowd, receive
+from tacit.dynamics.engines.moments import crowd_of, draw_sample, new_crowd, new_sample, receive
 from tacit.papers.p001.regret_maps import published_regret, regret_map, regret_of
 from tacit.tapes import seeded_tape
 from tacit.variates import source_of
@@ -116,11 +116,12 @@ def test_parameters_left_out_are_the_papers_or_the_recommended():
 
 
 @kernel
-def estimates(rule, tape, crowd, v, x, out):
+def estimates(rule, tape, crowd, v, sample, out):
     source = source_of(tape)
     for i in range(out.shape[0]):
-        Ux = draw_normals(source, 0, i, crowd.tilt, x)
-        receive(rule, crowd, v, x, Ux, 1.0, source, 0, i, out[i])
+        draw_sample(rule, crowd, sample, np.uint64(i), source, 0, i)
+        sample.tokens[:] = v
+        receive(rule, crowd, sample, 1.0, source, 0, i, out[i])
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
@@ -128,17 +129,17 @@ def test_moments_are_those_of_tokens_drawn_from_the_senders(epsilon):
     # Slope 1 and offset -1 leave share + 1, never clipped.
     M, N, v, draws = 4, 4000, 1500, 1000 if INTERPRETED else 40_000
     policy = LearningDynamics(n_options=M, n_agents=N, epsilon=epsilon, tokens=3000)
-    rule = policy.rule._replace(slope=1.0, offset=-1.0)
+    rule = policy.rule._replace(slope=np.ones(1), offset=-np.ones(1))
     rng = np.random.default_rng(0)
     senders = np.array([2000, 1000, 600, 400])
     option = np.repeat(np.arange(M), senders)
     hot = option[:, None] == np.arange(M)
-    sent = rng.random((N, M)) < np.where(hot, rule.p, rule.q)
-    pool = np.array([[N, *senders, *sent.sum(axis=0)]])
-    crowd = new_crowd(M)
+    sent = rng.random((N, M)) < np.where(hot, rule.p[0], rule.q[0])
+    pool = np.array([[[N, *senders, *sent.sum(axis=0)]]])
+    crowd = new_crowd(1, M)
     crowd_of(rule, pool, N, crowd)
     out = np.empty((draws, M))
-    estimates(rule, seeded_tape(1), crowd, float(v), np.zeros(M), out)
+    estimates(rule, seeded_tape(1), crowd, float(v), new_sample(1, M), out)
     share = sent.mean(axis=0)
     wanted = np.cov(sent.T.astype(float), bias=True) / v
     error = np.sqrt(np.diag(wanted) / draws)

@@ -1,12 +1,16 @@
-"""A cluster that is started here asks for a token, and reports nothing home."""
+"""A cluster that is started here asks for a token, and reports nothing home; where none is, one is told."""
 
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 
 import pytest
+
+from engines import working
+from tacit.engines import Cluster
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'tacit[ray]'")
 
@@ -37,3 +41,11 @@ def test_a_cluster_that_is_started_here_asks_for_a_token(starts, said, wanted):
         check=True,
     )
     assert told.stdout.strip() == wanted
+
+
+def test_where_no_cluster_is_one_is_told_so_at_once():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    for place in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
+        with pytest.raises(ValueError, match=f"no Ray cluster at {place}: .*refused"):
+            Cluster(place).run(working.square, [(1.0,)], lambda *_: None)

@@ -45,13 +45,21 @@ def subset(option, n_options, epsilon, rng):
     return [1 if j in drawn else 0 for j in range(n_options)]
 
 
-def raw_popularity(heard, one, other, n_options):
-    """Eq. (7) before clipping; `one` and `other` are the chances of a set bit."""
-    raw = []
-    for j in range(n_options):
-        share = sum(vector[j] for vector in heard) / len(heard)
-        raw.append((share - other) / (one - other))
-    return raw
+def raw_popularity(heard, chances, n_options):
+    """Eq. (7) before clipping, from pairs of a sender and its vector.
+
+    `chances[sender]` are those of a set bit, for the option it adopts and for another. A message counts by
+    the inverse of its variance where half of the agents adopt, all options alike.
+    """
+    total, raw = 0.0, [0.0] * n_options
+    for sender, vector in heard:
+        one, other = chances[sender]
+        share = other + (one - other) / (2 * n_options)
+        weight = (one - other) ** 2 / (share * (1 - share))
+        total += weight
+        for j, bit in enumerate(vector):
+            raw[j] += weight * (bit - other) / (one - other)
+    return [x / total for x in raw]
 
 
 def popularity(raw):
@@ -81,6 +89,7 @@ def simulate(
     rho=None,
     subsets=None,
     start=None,
+    levels=None,
 ):
     """Return the adoptions of all agents after every round, as a list of lists (None: nothing)."""
     n, m = len(neighbours), len(signals[0])
@@ -94,6 +103,8 @@ def simulate(
         size = max(1, round((m + 1) / (math.exp(subsets) + 1)))
         one = size * math.exp(subsets) / (size * math.exp(subsets) + m + 1 - size)
         other = (size - one) / m
+    keeps = [(keep_one, keep_zero) if levels is None else levels[a % len(levels)] for a in range(n)]
+    chances = [(a, 1 - b) for a, b in keeps] if subsets is None else [(one, other)] * n
     for good in signals:
         awake = [rng.random() < wake for _ in range(n)]
         for a in range(n):
@@ -104,7 +115,7 @@ def simulate(
             elif subsets is not None:
                 vector = subset(adoption[a], m, subsets, rng)
             else:
-                vector = perturbed(one_hot(adoption[a], m), keep_one, keep_zero, rng)
+                vector = perturbed(one_hot(adoption[a], m), *keeps[a], rng)
                 memory[a] = (adoption[a], vector)
             for _ in range(tokens):
                 waiting.append((int(rng.integers(delay + 1)), a, vector))
@@ -117,12 +128,12 @@ def simulate(
                 end = here
                 for _ in range(length):
                     end = hop(end, neighbours, rng)
-                heard[end].append(vector)
+                heard[end].append((here, vector))
         waiting = later
         for a in range(n):
             if not awake[a]:
                 continue
-            raw = raw_popularity(heard[a], one, other, m) if heard[a] else None
+            raw = raw_popularity(heard[a], chances, m) if heard[a] else None
             if rho is not None:
                 if raw is not None:
                     smoothed[a] = [
@@ -130,11 +141,11 @@ def simulate(
                         for old, new in zip(smoothed[a], raw, strict=True)
                     ]
                 raw = smoothed[a]
-            chances = popularity(raw)
-            if chances is None or rng.random() < mu:
+            followed = popularity(raw)
+            if followed is None or rng.random() < mu:
                 option = int(rng.integers(m))
             else:
-                option = int(rng.choice(m, p=chances))
+                option = int(rng.choice(m, p=followed))
             takes = rng.random() < (beta if good[option] else 1 - beta)
             adoption[a] = option if takes else None
         history.append(list(adoption))

@@ -49,6 +49,39 @@ def test_more_agents():
     assert verdict(name, lambda key: 0.4 + 1e-6 * size(key) ** 0.5) == NOT_REPRODUCED
 
 
+def test_tokens_are_judged_by_what_fewer_of_them_cost():
+    def found(constant):
+        outcomes = {
+            job.key: (
+                np.linspace(-1e-4, 1e-4, 20) + (constant if "/485/" in job.key else 0.02)
+            ).tolist()
+            for job in STUDIES["001-tokens"].jobs(False)
+        }
+        return STUDIES["001-tokens"].judge(outcomes, False)
+
+    assert found(0.021).verdict == REPRODUCED
+    assert found(0.03).verdict == NOT_REPRODUCED
+    assert "(484.8 with sigma = 15)" in found(0.03).because
+    tokens = {
+        job.key: job.arguments["policy"]["tokens"] for job in STUDIES["001-tokens"].jobs(False)
+    }
+    assert tokens["as published, beta = 0.505/sigma = 15/10000"] == 41_130
+    assert tokens["smoothed, beta = 0.9/485/10000"] == 41_143
+    assert tokens["smoothed, beta = 0.9/sigma = 15/10000"] == 203_593
+
+
+def test_beginnings_are_judged_by_what_a_bad_one_costs_in_the_end():
+    def found(bad):
+        outcomes = {
+            job.key: (np.linspace(-1e-4, 1e-4, 20) + (bad if "worst" in job.key else 0.02)).tolist()
+            for job in STUDIES["001-beginnings"].jobs(False)
+        }
+        return STUDIES["001-beginnings"].judge(outcomes, False).verdict
+
+    assert found(0.021) == REPRODUCED
+    assert found(0.2) == NOT_REPRODUCED
+
+
 def test_the_size_of_the_unprivate_crowd_is_said():
     study = STUDIES["001-figure-2"]
     found = study.judge(fabricate("001-figure-2", lambda key: 0.3), False)

@@ -178,3 +178,17 @@ def test_the_bayesian_policy_is_judged_beside_the_window_and_the_ratio():
     assert study.judge(found, True).because.startswith("As expected")
     found |= {key: [95.0, 96.0, 97.0] for key in found if "Bayesian" in key}
     assert study.judge(found, True).because.startswith("Partly")
+
+
+def test_the_detector_around_linucb_is_judged_by_gain_and_price():
+    study = reproductions()["003-contexts"]
+    found = {
+        job.key: {"regret": [90.0, 91.0, 92.0], "random_regret": [300.0] * 3}
+        for job in study.jobs(True)
+    }
+    assert study.judge(found, True).because.startswith("Partly")  # no gain, no price
+    better = {**found["four changes/restarting/2.0"], "regret": [40.0, 41.0, 42.0]}
+    found["four changes/restarting/2.0"] = better
+    assert study.judge(found, True).because.startswith("As expected")
+    found["no change/LinUCB/2.0"] = better
+    assert study.judge(found, True).because.startswith("Partly")

@@ -128,6 +128,21 @@ def test_an_old_copy_is_refused_and_costs_what_was_lost(place):
         assert learner.decide(person="bob").reason == "budget"
 
 
+def test_an_old_copy_from_before_the_first_event_goes_on_as_restored(place):
+    with place.learner(POLICY):
+        pass
+    place.copy()
+    with place.learner(POLICY) as learner:
+        some(learner, 5)
+    place.put_back()
+    with pytest.raises(StoreError, match="old copy"):
+        place.open()
+    with place.learner(POLICY, restored=True) as learner:
+        assert learner.counts["epoch"] == 1
+        some(learner, 5)
+        learner._experiment.verify()
+
+
 def test_a_copy_of_an_abandoned_history_is_refused_though_it_is_longer(place):
     with place.learner(POLICY) as learner:
         some(learner, 5)

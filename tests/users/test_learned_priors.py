@@ -172,9 +172,9 @@ def test_a_learner_rebuilds_and_continues_where_it_was(kind, tmp_path):
                 person=names["people"][t % N], contexts=rng.standard_normal((2, D)) / 3
             )
             learner.learn(asked.device.report(float(rng.random())))
-        assert not np.allclose(learner._core.decider.state.kernel, policy.open().kernel) or (
-            not np.allclose(learner._core.decider.state.within, np.eye(D))
-        )
+        state = learner._core.decider.state
+        if kind is not CLUB:  # in which all may still be the same
+            assert not np.allclose(state.within, np.eye(D))
         learner.add_person("di")
         learner.decide(person="di", contexts=np.eye(D))
         before = learner._core.snapshot()

@@ -295,9 +295,9 @@ def test_a_saved_state_is_that_of_one_policy_and_of_users_joined_alike(tmp_path)
         policy.load(path, weights=[[0.6, 0.4], [0.4, 0.6]])
 
 
-@pytest.mark.parametrize("unit", ["reward", "round", "user"])
+@pytest.mark.parametrize("unit", ["reward", "round", "visit", "user"])
 def test_neighbours_differ_in_everything_that_a_unit_contains(unit):
-    from tacit.users.tables import arrive, reward
+    from tacit.users.tables import arrive, contexts_at, reward
 
     environment = Fitted(n_users=3, dimension=2, n_items=20, n_shown=4)
     pairs = environment.neighbours(unit, 12, limit=18)
@@ -318,11 +318,16 @@ def test_neighbours_differ_in_everything_that_a_unit_contains(unit):
             assert set(changed) <= {(-1.0, 1.0)}
         if unit == "reward":
             assert len(differ) == 1
-        elif unit == "round":
+        elif unit in ("round", "visit"):
             assert len(differ) == 4
             assert len({t for t, _, _ in differ}) == 1
         else:
             assert len(differ) == 4 * 4
             assert len({user for _, user, _ in differ}) == 1
-    with pytest.raises(ValueError, match="unit one of reward, round, user"):
+        where, contexts = differ[0][0], np.empty((2, 4, 2))
+        for side, rows in zip((pair.left, pair.right), contexts, strict=True):
+            arrive(side, where, shown)
+            contexts_at(side, where, shown, rows)
+        assert (contexts[0] == contexts[1]).all() == (unit != "visit")
+    with pytest.raises(ValueError, match="unit one of reward, round, visit, user"):
         environment.neighbours("agent", 12)

@@ -14,6 +14,7 @@ from tacit.compiled import INTERPRETED
 from tacit.registry import build_both
 from tacit.tapes import seeded_tape
 from tacit.users import CoLin, LinUCB, Recorded, relation, tag_features
+from tacit.users.preparation import principal_components
 from tacit.users.tables import Rows, arrive, expected, matrix_of, person_at
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
@@ -190,6 +191,30 @@ def test_a_broken_file_is_named(tmp_path):
     parquet.write_bytes(b"nothing")
     with pytest.raises(ValueError, match="not a Parquet file"):
         _ = Recorded(interactions=str(parquet), items=SMALL["items"]).prepared
+
+
+@pytest.mark.parametrize("shape", [(30, 12), (12, 30)], ids=["tall", "wide"])
+def test_principal_components_of_more_items_than_tags_and_of_fewer(shape):
+    rows = np.random.default_rng(0).normal(size=shape)
+    centred = rows - rows.mean(axis=0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    found = principal_components(rows, 4)
+    np.testing.assert_allclose(np.abs(found), np.abs(left[:, :4] * values[:4]), atol=1e-8)
+
+
+def test_semicolons_spaces_and_a_byte_order_mark_are_read_as_meant(tmp_path):
+    plain, odd = tmp_path / "plain.csv", tmp_path / "odd.csv"
+    plain.write_text("user,item\nZoë 1,Café\nann,tea\n", "utf-8")
+    odd.write_text("user ; item\r\n Zoë 1;  Café \r\n\r\nann;tea\r\n", "utf-8-sig")
+    items = {"item": ["Café", "tea"], "hot": [1.0, 0.5]}
+    found = [
+        Recorded(interactions=file, items=items, n_shown=2).prepared.people.tolist()
+        for file in (plain, odd)
+    ]
+    assert found == [["Zoë 1", "ann"], ["Zoë 1", "ann"]]
+    odd.write_text("user;item\nann;tea\n;tea\n")
+    with pytest.raises(ValueError, match=r"column 'user' in .*odd.csv, got 'none in row 3'"):
+        _ = Recorded(interactions=odd, items=items, n_shown=2).prepared
 
 
 def test_without_edges_nobody_is_joined_and_it_is_said():

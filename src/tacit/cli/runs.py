@@ -200,6 +200,20 @@ def _run_study(
             progress=progress,
         )
     rows = result.summary()
+    if not as_json:
+        shown = [
+            {
+                "policy": row["label"],
+                row["measure"]: row["mean"],
+                "95%": f"{as_text(row['low'])} to {as_text(row['high'])}",
+                "privacy": brief(
+                    float(row["epsilon"]), float(row["delta"]), row["unit"], row["trust"]
+                ),
+            }
+            for row in rows
+        ]
+        show(shown, False)
+        print(flush=True)  # the figures can wait
     summary = out / f"{study.name}-summary.csv"
     text = io.StringIO()
     table = csv.DictWriter(text, rows[0])
@@ -211,16 +225,5 @@ def _run_study(
     if as_json:
         print(dumps({"files": files, "summary": rows}))
         return
-    shown = [
-        {
-            "policy": row["label"],
-            row["measure"]: row["mean"],
-            "95%": f"{as_text(row['low'])} to {as_text(row['high'])}",
-            "privacy": brief(float(row["epsilon"]), float(row["delta"]), row["unit"], row["trust"]),
-        }
-        for row in rows
-    ]
-    show(shown, False)
-    print()
     for path in files:
         print(path)

@@ -47,21 +47,24 @@ class Numbers(NamedTuple):
     """Whether every agent's perturbed vector is kept, or only the population's counts."""
     silent: bool
     memoised: bool
-    p: float
-    """Probability that the bit of the adopted option is sent as 1."""
-    q: float
+    p: NDArray[np.float64]
+    """Probability that the bit of the adopted option is sent as 1. Shape (L,), as all up to `weight`:
+    agents have L levels of epsilon, agent a the one at a modulo L."""
+    q: NDArray[np.float64]
     """Probability that another bit is sent as 1."""
-    subset: int
+    subset: NDArray[np.int64]
     """How many of M + 1 symbols a subset holds; 0 flips bits independently."""
-    pair_one: float
-    pair_none: float
+    pair_one: NDArray[np.float64]
+    pair_none: NDArray[np.float64]
     """Probability that two bits are 1 together, one of them the adopted option's, or neither."""
-    shift: float
-    common: float
+    shift: NDArray[np.float64]
+    common: NDArray[np.float64]
     """What a fixed size of subsets does to the covariance of bits."""
-    slope: float
-    offset: float
-    """The estimate (7) is slope * share - offset."""
+    slope: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    """The estimate (7) of one level's messages is slope * share - offset."""
+    weight: NDArray[np.float64]
+    """How much a message counts: the inverse of its variance, 1 for the first level."""
     rho: float
     """Weight of the newest estimate; 1 keeps no memory."""
     beta: float
@@ -75,16 +78,18 @@ class Numbers(NamedTuple):
 
 
 class State(NamedTuple):
-    """What the population remembers: N agents, M options, W = delay + 1 rounds under way."""
+    """What the population remembers: N agents, M options, W = delay + 1 rounds under way, L levels."""
 
     adoption: NDArray[np.int16]
     """Shape (N,): the option adopted, -1 for none; (0,) for a crowd."""
     counts: NDArray[np.int64]
     """Shape (M + 1,): adopters of each option, and of none."""
+    split: NDArray[np.int64]
+    """Shape (L, M + 1): the same by level for a crowd, else (0, M + 1)."""
     memory: NDArray[np.float64]
     """Shape (N, M): smoothed estimates of popularity, or (0, M); for a crowd of its sample."""
     pool: NDArray[np.int64]
-    """Shape (W, 2 M + 1): senders, adopters and ones of each option in the messages under way."""
+    """Shape (W, L, 2 M + 1): senders, adopters and ones of each option in the messages under way."""
     message: NDArray[np.uint64]
     """Shape (W, N): perturbed vectors as bits, bit 63 set where something was sent, or (W, 0)."""
     flying: NDArray[np.int64]
@@ -110,7 +115,8 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
     """Play rounds first to last - 1 with agents kept one by one."""
     source = source_of(tape)
     M = table.qualities.shape[1]
-    mail, root, senders = new_mail(rule, table, 0), np.zeros((M, M)), np.zeros(M + 1, np.int64)
+    mail, root = new_mail(rule, table, 0), np.zeros((M, M))
+    senders = np.zeros((rule.weight.size, M + 1), np.int64)
     for t in range(first, last):
         replace_adoptions(table, t, state.adoption, state.counts)
         now = piece_at(table.starts, t)
@@ -168,7 +174,8 @@ def perturb(
             state.flying[slot, a] = 0
         if (rule.silent and x < 0) or not awake(source, t, table.first + a, rule.wake):
             continue
-        senders[x if x >= 0 else M] += 1
+        level = (table.first + a) % rule.weight.size
+        senders[level, x if x >= 0 else M] += 1
         if not rule.each:
             continue
         if rule.memoised and state.memo[a] != 0 and state.memo_of[a] == x:
@@ -180,23 +187,24 @@ def perturb(
             state.memo_of[a] = x
         state.message[slot, a] = sent
         state.flying[slot, a] = rule.tokens
-        state.pool[slot, 0] += 1
+        state.pool[slot, level, 0] += 1
         if x >= 0:
-            state.pool[slot, 1 + x] += 1
+            state.pool[slot, level, 1 + x] += 1
         for j in range(M):
-            state.pool[slot, 1 + M + j] += int((sent >> np.uint64(j)) & _U1)
+            state.pool[slot, level, 1 + M + j] += int((sent >> np.uint64(j)) & _U1)
 
 
 @kernel
 def perturbed(rule: Any, tape: Any, t: Any, a: Any, x: Any, M: Any) -> Any:
     """Return what agent a sends of its adoption x (-1 for none): eq. (6), or a subset."""
-    sent = _SPOKEN
-    if rule.subset > 0:
+    sent, level = _SPOKEN, a % rule.weight.size
+    p, q, size = rule.p[level], rule.q[level], rule.subset[level]
+    if size > 0:
         symbol = x if x >= 0 else M
-        drawn = release_subset(tape, t, a, NOISE, symbol, M + 1, rule.subset, rule.p)
+        drawn = release_subset(tape, t, a, NOISE, symbol, M + 1, size, p)
         return sent | (drawn & ((_U1 << np.uint64(M)) - _U1))
     for j in range(M):
-        if release_bit(tape, t, a * M + j, NOISE, x == j, rule.p, 1.0 - rule.q) == 1:
+        if release_bit(tape, t, a * M + j, NOISE, x == j, p, 1.0 - q) == 1:
             sent |= _U1 << np.uint64(j)
     return sent
 

@@ -16,6 +16,7 @@ adoption and says nothing; a token travels after a uniform delay and is lost wit
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -29,7 +30,14 @@ from tacit.dynamics.algorithm import Numbers, State, run
 from tacit.dynamics.engines import CROWD, DEALT, ENDPOINTS, MOMENTS, TOKENS
 from tacit.dynamics.engines.crowd import run_crowd
 from tacit.dynamics.tables import Table, Trace, first_adoptions, first_counts
-from tacit.dynamics.tuning import ENCODINGS, Encoder, encoder, recommend
+from tacit.dynamics.tuning import (
+    ENCODINGS,
+    Encoder,
+    encoder,
+    levels_of,
+    message_variance,
+    recommend,
+)
 from tacit.networks import Graph
 from tacit.networks.walks import Ends, Walk
 from tacit.policy import Policy, Program, require_secure
@@ -42,6 +50,8 @@ __all__ = ["LearningDynamics", "leave", "rows_of_ends"]
 _ENGINES = {"tokens": TOKENS, "endpoints": ENDPOINTS, "mixed": MOMENTS, "crowd": CROWD}
 #: Up to so many tokens each, `mixed` deals them out one by one.
 _FEW = 64
+#: At most so many levels of epsilon where what an agent receives is drawn level by level.
+_LEVELS = 64
 #: Up to so many agents, `mixed` perturbs them one by one, so that an audit sees their messages.
 _FACES = 1000
 
@@ -49,14 +59,12 @@ _Options = Annotated[int, Rule("in 1..63", lambda v: 1 <= v <= 63, {"minimum": 1
 _Hops = Annotated[
     int, Rule("in 1..65535", lambda v: 1 <= v <= 65535, {"minimum": 1, "maximum": 65535})
 ]
-_Level = Annotated[
-    float,
-    Rule(
-        f"between {LOWEST_EPSILON:g} and {HIGHEST_EPSILON:g}, or infinite",
-        lambda v: LOWEST_EPSILON <= v <= HIGHEST_EPSILON or v == math.inf,
-        {"minimum": LOWEST_EPSILON},
-    ),
-]
+_LEVEL = Rule(
+    f"between {LOWEST_EPSILON:g} and {HIGHEST_EPSILON:g}, or infinite",
+    lambda v: LOWEST_EPSILON <= v <= HIGHEST_EPSILON or v == math.inf,
+    {"minimum": LOWEST_EPSILON},
+)
+_Level = Annotated[float, _LEVEL]
 _Beta = Annotated[
     float, Rule("in [0.5, 1]", lambda v: 0.5 <= v <= 1, {"minimum": 0.5, "maximum": 1})
 ]
@@ -83,8 +91,10 @@ class LearningDynamics(Policy[Table, State, Trace]):
         Number of options M, at most 63.
     n_agents : int
         Number of agents N.
-    epsilon : float
-        Privacy of one message; infinity perturbs nothing.
+    epsilon : float, or several
+        Privacy of one message; infinity perturbs nothing. Of several agents have one each in turn, agent
+        a the one at a modulo their number: as many as agents are one for each. It is public who has which,
+        so that every message is undone by its own sender's noise, and counts the more the less it has.
     delta : float, default 0
         The delta at which `guarantee` composes the rounds; 0 adds the epsilons up.
     beta : float, optional
@@ -148,7 +158,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
 
     n_options: _Options
     n_agents: Count
-    epsilon: _Level
+    epsilon: _Level | tuple[_Level, ...]
     beta: _Beta | None = None
     mu: Probability | None = None
     tokens: Count | None = None
@@ -168,12 +178,17 @@ class LearningDynamics(Policy[Table, State, Trace]):
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
         """What perturbs an adoption."""
-        mechanism = self._encoder.mechanism
-        return () if mechanism is None else (mechanism,)
+        held = dict.fromkeys(each.mechanism for each in self._encoders)
+        return tuple(each for each in held if each is not None)
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        """The epsilons that agents have in turn; of more than there are agents, the first."""
+        return levels_of(self.epsilon)[: self.n_agents]
 
     @cached_property
-    def _encoder(self) -> Encoder:
-        return encoder(self.epsilon, self.n_options, self.encoding)
+    def _encoders(self) -> tuple[Encoder, ...]:
+        return tuple(encoder(each, self.n_options, self.encoding) for each in self.levels)
 
     @property
     def secure(self) -> bool:
@@ -182,28 +197,69 @@ class LearningDynamics(Policy[Table, State, Trace]):
 
     def __post_init__(self) -> None:
         check(self)
+        if isinstance(self.epsilon, Sequence):
+            object.__setattr__(self, "epsilon", tuple(float(each) for each in self.epsilon))
+        known = all(_LEVEL.holds(each) for each in self.levels)
+        require(self, "epsilon", _LEVEL.words, known, self.epsilon)
+        require(self, "epsilon", "one, or several in turn", len(self.levels) > 0, self.epsilon)
         used = self.smoothed or self.rho is None
         require(self, "rho", "left out unless smoothed", used, self.rho)
         speaks = self.encoding in ("plain", "optimised") or self.variant == "corrected"
         require(self, "encoding", "plain or optimised if published", speaks, self.encoding)
-        many = self.engine != "crowd" or self._encoder.size == 0 or self.n_agents >= _FACES
-        rule = f">= {_FACES} for a crowd that sends subsets, whose counts are rounded normals"
+        subsets = any(each.size > 0 for each in self._encoders)
+        enough = _FACES * len(self.levels)
+        many = self.engine != "crowd" or not subsets or self.n_agents >= enough
+        rule = f">= {enough} for a crowd that sends subsets, whose counts are rounded normals"
         require(self, "n_agents", rule, many, self.n_agents)
+        few = len(self.levels) <= _LEVELS or self.rule.engine < MOMENTS
+        rule = f"at most {_LEVELS} in turn for a crowd, and for mixed above {_FEW} tokens"
+        require(self, "epsilon", rule, few, f"{len(self.levels)} of them")
         faceless = self.engine == "crowd" and self.memoised
         require(self, "memoised", "False for a crowd, which has no members", not faceless, True)
 
     @property
     def release(self) -> Release:
-        """What an agent's message of one round reveals."""
-        return self.mechanisms[0].release
+        """What an agent's message of one round reveals; of several levels, the most that one does."""
+        return self._release(None)
 
-    def message_guarantee(self) -> Guarantee:
-        """Return what is protected of one adoption: it is told once, in one message."""
+    def _level(self, agent: int | None) -> int:
+        """Return which level an agent has; without one, the largest epsilon."""
+        if agent is None:
+            return self.levels.index(max(self.levels))
+        inside = 0 <= agent < self.n_agents
+        require(self, "agent", f"in 0..{self.n_agents - 1}", inside, agent)
+        return agent % len(self.levels)
+
+    def _release(self, agent: int | None) -> Release:
+        mechanism = self._encoders[self._level(agent)].mechanism
+        assert mechanism is not None
+        return mechanism.release
+
+    def _whose(self, agent: int | None) -> str:
+        """Say whose guarantee it is where agents have different ones."""
+        if agent is not None or len(self.levels) == 1:
+            return ""
+        least, most = min(self.levels), max(self.levels)
+        return (
+            f"Agents have epsilons from {least:g} to {most:g}, and this is for the largest; for an agent's "
+            "own ask with agent=."
+        )
+
+    def message_guarantee(self, *, agent: int | None = None) -> Guarantee:
+        """Return what is protected of one adoption: it is told once, in one message.
+
+        Parameters
+        ----------
+        agent : int, optional
+            Whose; by default of those with the largest epsilon.
+        """
         silent = self.variant == "published"
-        if math.isinf(self.epsilon):
-            return Guarantee.none("Nothing is perturbed.", unit="message", trust="local")
+        level = self.levels[self._level(agent)]
+        if math.isinf(level):
+            who = "Nothing is perturbed" if len(set(self.levels)) == 1 else "Some perturb nothing"
+            return Guarantee.none(f"{who}.", unit="message", trust="local")
         claim = Claim(
-            epsilon=self.epsilon,
+            epsilon=level,
             unit="message",
             trust="local",
             span="message",
@@ -218,11 +274,19 @@ class LearningDynamics(Policy[Table, State, Trace]):
             why = "Silence and speech are told apart with certainty: delta is 1 at every epsilon."
             return Guarantee.none(why, span="message", **scope)
         scope["not_protected"] = ("sending", "others", "graph")
-        return compose([(self.release, 1)], span="message", basis="theorem", **scope)
+        scope["note"] = self._whose(agent)
+        return compose([(self._release(agent), 1)], span="message", basis="theorem", **scope)
 
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return what is protected of an agent's whole history of `horizon` rounds."""
-        one = self.message_guarantee()
+    def guarantee(self, horizon: int, *, agent: int | None = None) -> Guarantee:
+        """Return what is protected of an agent's whole history of `horizon` rounds.
+
+        Parameters
+        ----------
+        horizon : int
+        agent : int, optional
+            Whose; by default of those with the largest epsilon.
+        """
+        one = self.message_guarantee(agent=agent)
         scope: dict[str, Any] = {"unit": "agent", "trust": "local", "span": "run"}
         if not one.private:
             return Guarantee.none(one.note, claim=one.claim, **scope)
@@ -233,7 +297,9 @@ class LearningDynamics(Policy[Table, State, Trace]):
             )
             return Guarantee.none(why, claim=one.claim, **scope)
         scope["not_protected"] = ("sending", "graph")
-        return compose([(self.release, horizon)], delta=self.delta, claim=one.claim, **scope)
+        scope["note"] = self._whose(agent)
+        releases = [(self._release(agent), horizon)]
+        return compose(releases, delta=self.delta, claim=one.claim, **scope)
 
     def value_guarantee(self, changes: int) -> Guarantee:
         """Return what a memoised agent's history keeps if the times of its changes are public.
@@ -246,6 +312,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
         require(self, "memoised", "True", self.memoised, self.memoised)
         require(self, "changes", ">= 1", changes >= 1, changes)
         note = f"Between histories with the same {changes} times of change, which anybody sees."
+        note = f"{note} {self._whose(None)}".rstrip()
         if self.variant == "published":
             return self.guarantee(changes)
         return compose(
@@ -280,7 +347,9 @@ class LearningDynamics(Policy[Table, State, Trace]):
         beta, mu = advice.beta, advice.mu
         if self.variant == "published":
             beta, mu = 0.505, 6.7e-5
-        told = self._encoder
+        told = self._encoders
+        p, q = (np.array([getattr(each, name) for each in told]) for name in "pq")
+        spread = [message_variance(each, self.n_options, self.variant) for each in told]
         engine = _ENGINES[self.engine]
         if engine == MOMENTS and tokens <= _FEW:
             engine = DEALT
@@ -291,15 +360,16 @@ class LearningDynamics(Policy[Table, State, Trace]):
             or (engine == MOMENTS and self.n_agents <= _FACES),
             silent=self.variant == "published",
             memoised=self.memoised,
-            p=told.p,
-            q=told.q,
-            subset=told.size,
-            pair_one=told.pair_one,
-            pair_none=told.pair_none,
-            shift=told.shift,
-            common=told.common,
-            slope=1.0 / (told.p - told.q),
-            offset=told.q / (told.p - told.q),
+            p=p,
+            q=q,
+            subset=np.array([each.size for each in told]),
+            pair_one=np.array([each.pair_one for each in told]),
+            pair_none=np.array([each.pair_none for each in told]),
+            shift=np.array([each.shift for each in told]),
+            common=np.array([each.common for each in told]),
+            slope=1.0 / (p - q),
+            offset=q / (p - q),
+            weight=spread[0] / np.array(spread),
             rho=float(advice.rho if self.rho is None else self.rho),
             beta=float(beta if self.beta is None else self.beta),
             mu=float(mu if self.mu is None else self.mu),
@@ -313,7 +383,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
 
     def start(self, table: Table) -> State:
         """Return a population that adopts what its table says."""
-        N, M, W = self.n_agents, self.n_options, self.delay + 1
+        N, M, W, L = self.n_agents, self.n_options, self.delay + 1, len(self.levels)
         require(self, "n_agents", f"the table's {table.n_agents}", table.n_agents == N, N)
         options = table.qualities.shape[1]
         require(self, "n_options", f"the table's {options}", options == M, M)
@@ -334,21 +404,25 @@ class LearningDynamics(Policy[Table, State, Trace]):
             psi = Walk(Graph(indptr=table.indptr, indices=table.indices))
             if self.engine == "endpoints":
                 ends = psi.ends(self.hops)
-        members = 0 if self.engine == "crowd" else table.here
+        members, split = 0 if self.engine == "crowd" else table.here, np.zeros((0, M + 1), np.int64)
         adoption = first_adoptions(table, table.first + np.arange(members))
         counts = np.bincount(np.where(adoption < 0, M, adoption), minlength=M + 1)
         if self.engine == "crowd":
             counts = first_counts(table)
+            split = _dealt(counts, L)
             later = bool(np.any(table.edit_rounds > 0))
             require(self, "engine", "not crowd where later adoptions are given", not later, "crowd")
             for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
-                counts[first_adoptions(table, np.array([agent]))[0]] -= 1
-                counts[option] += 1
+                left, level = first_adoptions(table, np.array([agent]))[0], agent % L
+                for where in (counts, split[level]):
+                    where[left] -= 1
+                    where[option] += 1
         return State(
             adoption=adoption.astype(np.int16),
             counts=counts.astype(np.int64),
+            split=split,
             memory=np.full((self._members(here), M), 1.0 / M),
-            pool=np.zeros((W, 2 * M + 1), np.int64),
+            pool=np.zeros((W, L, 2 * M + 1), np.int64),
             message=np.zeros((W, each), np.uint64),
             flying=np.zeros((W, each), np.int64),
             memo=np.zeros(memo, np.uint64),
@@ -374,6 +448,13 @@ class LearningDynamics(Policy[Table, State, Trace]):
         if self.rule.rho >= 1.0:
             return 0
         return 2 * self.sample_pairs if self.engine == "crowd" else here
+
+
+def _dealt(counts: NDArray[np.int64], levels: int) -> NDArray[np.int64]:
+    """Return the adopters of each option by level: a crowd deals levels out evenly."""
+    level = np.arange(levels)[:, None]
+    split: NDArray[np.int64] = counts // levels + (level < counts % levels)
+    return split
 
 
 def rows_of_ends(ends: Ends | None, before: int, total: int) -> dict[str, NDArray[Any]]:

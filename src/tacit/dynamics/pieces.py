@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.checks import require
 from tacit.compiled import kernel
 from tacit.dynamics.algorithm import bits_of, perturb, sample_and_adopt
-from tacit.dynamics.engines import ENDPOINTS, MOMENTS, new_mail, send, traffic
+from tacit.dynamics.engines import ENDPOINTS, MOMENTS, new_mail, send, senders_of, traffic
 from tacit.dynamics.engines.crowd import perturb_counts
 from tacit.dynamics.engines.moments import crowd_of
 from tacit.dynamics.engines.tokens import deliver_all
@@ -65,7 +65,7 @@ class DynamicsPiece(Piece):
         rule, state, table = self.policy.rule, self.state, self.table
         if self._mail is None:
             self._mail = new_mail(rule, table, self._room())
-        senders = np.zeros(table.qualities.shape[1] + 1, np.int64)
+        senders = np.zeros((rule.weight.size, table.qualities.shape[1] + 1), np.int64)
         _begin(rule, state, table, self.tape, t, senders, self._mail)
         told = state.pool[t % state.pool.shape[0]].copy() if rule.each else senders
         letters = self.no_mail if rule.engine == MOMENTS else self._letters()
@@ -82,7 +82,7 @@ class DynamicsPiece(Piece):
             crowd_of(rule, state.pool, self.table.n_agents, self._mail.crowd)
         for letter in mail:
             if letter is not None:
-                deliver_all(self._mail, *(np.array(each) for each in letter))
+                deliver_all(rule, self._mail, *(np.array(each) for each in letter))
         _finish(rule, state, self.table, self.tape, t, self._mail)
         return state.counts.copy()
 
@@ -147,7 +147,8 @@ class DynamicsPiece(Piece):
 
     def _letters(self) -> list[Any]:
         mail, n = self._mail, int(self._mail.away[0])
-        to, sent, count = (each[:n] for each in (mail.away_to, mail.away_sent, mail.away_count))
+        away = (mail.away_to, mail.away_sent, mail.away_count, mail.away_level)
+        to, *rest = (each[:n] for each in away)
         owner = np.searchsorted(self.border.bounds, to, side="right") - 1
         order = np.argsort(owner, kind="stable")
         cuts = np.searchsorted(owner[order], np.arange(self.n_pieces + 1))
@@ -155,7 +156,7 @@ class DynamicsPiece(Piece):
         for i in range(self.n_pieces):
             some = order[cuts[i] : cuts[i + 1]]
             if some.size:
-                letters[i] = (to[some], sent[some], count[some])
+                letters[i] = (to[some], *(each[some] for each in rest))
         return letters
 
 
@@ -188,7 +189,7 @@ class DynamicsPopulation(Population):
         self.first = first_step(policy, network is not None)
         self.trace: Trace = environment.trace(horizon, checkpoints, record=record)
         self._tape = seeded_tape(seed, repetition)
-        self._pool = np.zeros((policy.delay + 1, 2 * M + 1), np.int64)
+        self._pool = np.zeros((policy.delay + 1, policy.rule.weight.size, 2 * M + 1), np.int64)
         self._leaving, self._messages = 1.0, 0.0
 
     def maker(self, i: int) -> Maker:
@@ -214,7 +215,7 @@ class DynamicsPopulation(Population):
             self._pool[slot] = told
         else:
             _perturb_counts(rule, self._pool, self._tape, t, told)
-        self._messages = traffic(rule, self._pool[slot, 0], self._leaving)
+        self._messages = traffic(rule, senders_of(self._pool, slot), self._leaving)
         return self._pool[slot].copy()
 
     def finished(self, t: int, said: Sequence[Any], fold: Fold) -> None:
@@ -304,5 +305,5 @@ def _finish(rule: Any, state: Any, table: Any, tape: Any, t: Any, mail: Any) -> 
 
 @kernel(allocates=True)
 def _perturb_counts(rule: Any, pool: Any, tape: Any, t: Any, senders: Any) -> None:
-    M, slot = senders.size - 1, t % pool.shape[0]
+    M, slot = senders.shape[1] - 1, t % pool.shape[0]
     perturb_counts(rule, pool, tape, source_of(tape), t, slot, senders, np.zeros((M, M)))

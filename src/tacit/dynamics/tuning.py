@@ -9,13 +9,23 @@ the whole population flee a good option on its bad days, so it should not be lar
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tacit.checks import require
 from tacit.privacy import Mechanism, UnaryEncoding
 from tacit.privacy.mechanisms import SubsetSelection
 
-__all__ = ["ENCODINGS", "Encoder", "Recommendation", "encoder", "popularity_noise", "recommend"]
+__all__ = [
+    "ENCODINGS",
+    "Encoder",
+    "Recommendation",
+    "encoder",
+    "levels_of",
+    "message_variance",
+    "popularity_noise",
+    "recommend",
+]
 
 ENCODINGS = ("plain", "optimised", "subset", "least")
 _STRENGTH, _STRONGEST = 0.82, 0.95
@@ -91,11 +101,21 @@ def _variance(told: Encoder, share: float) -> float:
     return ones * (1.0 - ones) / (told.p - told.q) ** 2
 
 
+def levels_of(epsilon: float | Sequence[float]) -> tuple[float, ...]:
+    """Return the levels of epsilon, one or several."""
+    return tuple(epsilon) if isinstance(epsilon, Sequence) else (epsilon,)
+
+
+def message_variance(told: Encoder, n_options: int, variant: str) -> float:
+    """Return the variance of one message's estimate near uniform popularity, half of the agents adopting."""
+    return _variance(told, (0.5 if variant == "corrected" else 1.0) / n_options)
+
+
 def popularity_noise(
     *,
     n_agents: int,
     n_options: int,
-    epsilon: float,
+    epsilon: float | Sequence[float],
     tokens: float = math.inf,
     variant: str = "corrected",
     encoding: str = "plain",
@@ -103,27 +123,30 @@ def popularity_noise(
     """Return the standard error of an agent's estimate of one option's popularity.
 
     Half of the agents are taken to have an adoption. The error that perturbing gives all agents
-    alike falls with their number, the one of each agent's own sample with the tokens it gets.
+    alike falls with their number, the one of each agent's own sample with the tokens it gets. Of
+    several epsilons equally many agents have each, and messages count by the inverse of their variance.
 
     Examples
     --------
     >>> round(100 * popularity_noise(n_agents=10_000, n_options=20, epsilon=1.0), 1)
     4.0
     """
-    adopting = 0.5
-    if variant == "corrected":
-        speaking, share, unit = 1.0, adopting / n_options, adopting
-    else:
-        speaking, share, unit = adopting, 1.0 / n_options, 1.0
+    speaking, unit = (1.0, 0.5) if variant == "corrected" else (0.5, 1.0)
     samples = 1.0 / (1.0 / (speaking * n_agents) + 1.0 / (speaking * tokens))
-    return math.sqrt(_variance(encoder(epsilon, n_options, encoding), share) / samples) / unit
+    variances = [
+        message_variance(encoder(level, n_options, encoding), n_options, variant)
+        for level in levels_of(epsilon)
+    ]
+    if len(variances) == 1:
+        return math.sqrt(variances[0] / samples) / unit
+    return math.sqrt(len(variances) / sum(1.0 / each for each in variances) / samples) / unit
 
 
 def recommend(
     *,
     n_agents: int,
     n_options: int,
-    epsilon: float,
+    epsilon: float | Sequence[float],
     tokens: float = math.inf,
     variant: str = "corrected",
     encoding: str = "plain",
@@ -141,8 +164,8 @@ def recommend(
     ----------
     n_agents, n_options : int
         N and M.
-    epsilon : float
-        Privacy of one message.
+    epsilon : float or sequence of float
+        Privacy of one message, or of those of equally many agents each.
     tokens : float, default many
         Tokens an agent sends a round.
     variant, encoding : str
@@ -159,7 +182,8 @@ def recommend(
     """
     require("recommend", "n_agents", ">= 1", n_agents >= 1, n_agents)
     require("recommend", "n_options", ">= 1", n_options >= 1, n_options)
-    require("recommend", "epsilon", "> 0", epsilon > 0, epsilon)
+    positive = all(level > 0 for level in levels_of(epsilon))
+    require("recommend", "epsilon", "> 0", positive, epsilon)
     noise = popularity_noise(
         n_agents=n_agents,
         n_options=n_options,

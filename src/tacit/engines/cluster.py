@@ -12,6 +12,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -91,7 +92,7 @@ class Cluster(Engine):
     def _join(self, ray: Any) -> _Stay:
         try:
             return _Stay(ray, self.address, self.workers)
-        except (ConnectionError, RuntimeError, TimeoutError, ray.exceptions.RayError) as error:
+        except (OSError, RuntimeError, ray.exceptions.RayError) as error:
             raise ValueError(
                 f"no Ray cluster at {self.address or 'this machine'}: {_first_line(error)}"
             ) from None
@@ -144,6 +145,7 @@ class _Stay:
             return
         quiet = {"logging_level": logging.ERROR, "log_to_driver": False}
         where = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
+        _look_for(address)
         before = _children()
         try:
             joined = ray.init(address=address, **where, **quiet)
@@ -168,6 +170,13 @@ class _Stay:
             self._ray.shutdown()
             if self._sweeper is not None:
                 self._sweeper.communicate()
+
+
+def _look_for(address: str | None) -> None:
+    """Raise `OSError` if nobody listens at HOST:PORT; Ray would try for minutes."""
+    host, _, port = (address or "").rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=10).close()
 
 
 def _sweeper_of(folder: str) -> subprocess.Popen[bytes]:

@@ -122,15 +122,16 @@ class SQLStore(Store):
     def _open_marks(self) -> None:
         """Hold every log against its mark, from outside the store."""
         place = Path(f"{self.beside}.mark")
-        known = self._query("SELECT id, name FROM experiments WHERE seq > 0 ORDER BY id")
-        if not place.exists() and known and not self.restored:
+        known = self._query("SELECT id, name, seq FROM experiments ORDER BY id")
+        begun = any(seq > 0 for _, _, seq in known)
+        if not place.exists() and begun and not self.restored:
             raise StoreError(
                 f"{self.place}: expected {place} outside of it, found none; if this is a copy, open it "
                 "as restored, which counts what may have been lost as spent"
             )
         self._marks = Marks(place)
         try:
-            for id, name in known:
+            for id, name, _ in known:
                 lost = self._missing(id, name) and self._missing(id, name)
                 if lost is not None:
                     if not self.restored:

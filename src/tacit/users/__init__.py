@@ -14,6 +14,7 @@ from tacit.users.privacy import NoisySums, PerReward, Published, Residual
 from tacit.users.private_contexts import PrivateContexts
 from tacit.users.recorded import Recorded
 from tacit.users.replay import Delicious, LastFM
+from tacit.users.restarting_linucb import RestartingLinUCB
 from tacit.users.statistics import Statistics, statistics_of
 from tacit.users.tables import edit_rewards, edit_user, recorded_table
 
@@ -35,6 +36,7 @@ __all__ = [
     "Question",
     "Recorded",
     "Residual",
+    "RestartingLinUCB",
     "Statistics",
     "Synthetic",
     "Theory",

@@ -103,7 +103,7 @@ def principal_components(rows: Any, dimension: int) -> NDArray[np.float64]:
     centred = LinearOperator(
         rows.shape,
         matvec=lambda v: rows @ v - mean @ v,
-        rmatvec=lambda v: rows.T @ v - mean * v.sum(),
+        rmatvec=lambda v: rows.T @ np.ravel(v) - mean * v.sum(),
         dtype=np.float64,
     )
     left, values, _ = svds(centred, k=dimension, v0=np.ones(min(rows.shape)))

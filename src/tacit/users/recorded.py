@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -282,6 +283,10 @@ def _columns(own: Recorded, what: str, source: Any, needed: tuple[str, ...]) -> 
     for name in ("user", "item", "friend", "tag"):
         if name in found and found[name].dtype == object:
             found[name] = found[name].astype(str)
+        if name in found and found[name].dtype.kind == "U":
+            nameless = np.flatnonzero(found[name] == "")[:1].tolist()
+            rule = f"with a name in every row of column {name!r}{where}"
+            require(own, what, rule, not nameless, f"none in row {(nameless or [0])[0] + 2}")
     return found
 
 
@@ -305,13 +310,14 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
             if packed
             else path.open(encoding="utf-8-sig", newline="")
         ) as file:
-            lines = list(csv.reader(file, delimiter="\t" if kind == ".tsv" else ","))
+            text = file.read()
+        lines = list(csv.reader(io.StringIO(text), delimiter=_delimiter(kind, text)))
     except (UnicodeDecodeError, OSError, EOFError, csv.Error) as error:
         raise ValueError(f"{path}: not a table with a header ({error})") from None
-    lines = [line for line in lines if line]
+    lines = [[cell.strip() for cell in line] for line in lines if line]
     if not lines:
         raise ValueError(f"{path}: expected a header and rows, got nothing")
-    header = [name.strip() for name in lines[0]]
+    header = lines[0]
     for number, line in enumerate(lines[1:], 2):
         if len(line) != len(header):
             raise ValueError(
@@ -319,6 +325,14 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
             )
     columns = zip(*lines[1:], strict=True) if len(lines) > 1 else [()] * len(header)
     return {name: np.array(values, str) for name, values in zip(header, columns, strict=True)}
+
+
+def _delimiter(kind: str, text: str) -> str:
+    """Return what parts the fields: tabs, or commas, or semicolons where a header has no comma."""
+    if kind == ".tsv":
+        return "\t"
+    header = text.partition("\n")[0]
+    return ";" if ";" in header and "," not in header else ","
 
 
 def _numbers(own: Recorded, name: str, values: NDArray[Any]) -> NDArray[np.float64]:

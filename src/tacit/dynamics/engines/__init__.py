@@ -27,11 +27,12 @@ from tacit.compiled import kernel
 from tacit.dynamics.engines.endpoints import spread
 from tacit.dynamics.engines.moments import (
     Crowd,
+    Sample,
     crowd_of,
-    draw_normals,
+    draw_sample,
     new_crowd,
+    new_sample,
     receive,
-    tokens_received,
 )
 from tacit.dynamics.engines.tokens import arrivals, deal, walk
 
@@ -46,6 +47,7 @@ __all__ = [
     "estimate",
     "new_mail",
     "send",
+    "senders_of",
     "traffic",
     "unbiased",
 ]
@@ -56,15 +58,18 @@ TOKENS, ENDPOINTS, DEALT, MOMENTS, CROWD = 0, 1, 2, 3, 4
 class Mail(NamedTuple):
     """What is under way between agents in a round: N agents (0 where only moments are), M options."""
 
-    got: NDArray[np.int64]
-    """Shape (N,): tokens that ended at each agent."""
-    received: NDArray[np.int64]
-    """Shape (N, M): how many of them have the bit of each option set."""
+    got: NDArray[np.float64]
+    """Shape (N,): tokens that ended at each agent, by their weight."""
+    received: NDArray[np.float64]
+    """Shape (N, M): how many of them have the bit of each option set, by weight and slope."""
+    lifted: NDArray[np.float64]
+    """Shape (N,): what their offsets add up to, beyond the first level's, by weight."""
     launched: NDArray[np.int64]
     """Shape (W, N): tokens that travel now, by the round they were sent in; (W, 0) unless walking."""
     crowd: Crowd
     """Moments of what any agent receives."""
-    normals: NDArray[np.float64]
+    sample: Sample
+    """What one agent receives."""
     estimates: NDArray[np.float64]
     good: NDArray[np.bool_]
     """Shape (M,) each: room to work."""
@@ -75,7 +80,8 @@ class Mail(NamedTuple):
     away_to: NDArray[np.int64]
     away_sent: NDArray[np.uint64]
     away_count: NDArray[np.int64]
-    """Shape (room,) each: to whom, which perturbed vector, how many tokens of it."""
+    away_level: NDArray[np.int64]
+    """Shape (room,) each: to whom, which perturbed vector, how many tokens of it, of which level."""
 
 
 @kernel(allocates=True)
@@ -84,18 +90,21 @@ def new_mail(rule: Any, table: Any, room: Any) -> Any:
     N, M = table.here, table.qualities.shape[1]
     tallied = N if rule.engine != MOMENTS else 0
     walking = N if rule.engine == TOKENS else 0
+    L = rule.weight.size
     return Mail(
-        np.zeros(tallied, np.int64),
-        np.zeros((tallied, M), np.int64),
+        np.zeros(tallied),
+        np.zeros((tallied, M)),
+        np.zeros(tallied),
         np.zeros((rule.delay + 1, walking), np.int64),
-        new_crowd(M),
-        np.zeros(M),
+        new_crowd(L, M),
+        new_sample(L, M),
         np.zeros(M),
         np.zeros(M, np.bool_),
         table.first,
         np.zeros(1, np.int64),
         np.zeros(room, np.int64),
         np.zeros(room, np.uint64),
+        np.zeros(room, np.int64),
         np.zeros(room, np.int64),
     )
 
@@ -112,7 +121,16 @@ def disseminate(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: An
         mail.launched[:] = 0
         state.public[2] += slots
         return float(moved)
-    return traffic(rule, state.pool[t % state.pool.shape[0], 0], state.public[0])
+    return traffic(rule, senders_of(state.pool, t % state.pool.shape[0]), state.public[0])
+
+
+@kernel
+def senders_of(pool: Any, slot: Any) -> Any:
+    """Return how many agents sent a message in a round."""
+    S = 0
+    for level in range(pool.shape[1]):
+        S += pool[slot, level, 0]
+    return S
 
 
 @kernel
@@ -127,6 +145,7 @@ def send(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> N
     N, W = table.n_agents, state.pool.shape[0]
     mail.received[:] = 0
     mail.got[:] = 0
+    mail.lifted[:] = 0
     mail.away[0] = 0
     for d in range(min(W, t + 1)):
         row = (t - d) % W
@@ -140,29 +159,28 @@ def send(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> N
             if rule.engine == TOKENS:
                 mail.launched[row, a] = n
             elif rule.engine == ENDPOINTS:
-                spread(source, t, d, a, n, sent, state, mail)
+                spread(rule, source, t, d, a, who, n, sent, state, mail)
             else:
-                deal(source, t, d, N, who, n, sent, mail)
+                deal(rule, source, t, d, N, who, n, sent, mail)
 
 
 @kernel
 def estimate(rule: Any, mail: Any, source: Any, t: Any, a: Any, who: Any, word: Any, Q: Any) -> Any:
     """Write the estimates (7) of the agent in row a, not yet clipped; return if it heard anything."""
     if rule.engine != MOMENTS:
-        return unbiased(rule, mail.received, mail.got[a], a, Q)
-    numbers = mail.crowd.numbers
-    v = tokens_received(word, source, t, who, numbers[0], numbers[1], numbers[3])
-    if v > 0.0:
-        Ux = draw_normals(source, t, who, mail.crowd.tilt, mail.normals)
-        receive(rule, mail.crowd, v, mail.normals, Ux, 1.0, source, t, who, Q)
-    return v > 0.0
+        return unbiased(rule, mail.received, mail.got[a], mail.lifted[a], a, Q)
+    draw_sample(rule, mail.crowd, mail.sample, word, source, t, who)
+    return receive(rule, mail.crowd, mail.sample, 1.0, source, t, who, Q)
 
 
 @kernel
-def unbiased(rule: Any, received: Any, got: Any, a: Any, Q: Any) -> Any:
-    """Write the estimates (7) from what row a received of `got` tokens; return whether it can."""
+def unbiased(rule: Any, received: Any, got: Any, lifted: Any, a: Any, Q: Any) -> Any:
+    """Write the estimates (7) from what row a received of tokens of weight `got`; return whether it can.
+
+    Every message is undone by its own sender's slope and offset, and counts by its weight.
+    """
     if got == 0:
         return False
     for j in range(Q.size):
-        Q[j] = rule.slope * (received[a, j] / got) - rule.offset
+        Q[j] = rule.slope[0] * (received[a, j] / got) - rule.offset[0] - lifted / got
     return True

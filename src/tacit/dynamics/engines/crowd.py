@@ -14,10 +14,10 @@ import numpy as np
 from tacit.compiled import kernel
 from tacit.dynamics.engines.moments import (
     crowd_of,
-    draw_normals,
+    draw_sample,
     new_crowd,
+    new_sample,
     receive,
-    tokens_received,
 )
 from tacit.dynamics.tables import note, piece_at, signal, watch
 from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn, released
@@ -33,46 +33,53 @@ def run_crowd(
     """Play rounds first to last - 1."""
     source = source_of(tape)
     M, W = table.qualities.shape[1], state.pool.shape[0]
-    N = table.n_agents
-    crowd = new_crowd(M)
-    Q, x, chosen = np.zeros(M), np.zeros(M), np.zeros(M)
-    senders, picks, root = np.zeros(M + 1, np.int64), np.zeros(M, np.int64), np.zeros((M, M))
+    N, levels, split = table.n_agents, rule.weight.size, state.split
+    crowd, sample = new_crowd(levels, M), new_sample(levels, M)
+    Q, chosen = np.zeros(M), np.zeros(M)
+    senders, present = np.zeros((levels, M + 1), np.int64), np.zeros(levels, np.int64)
+    picks, root = np.zeros(M, np.int64), np.zeros((M, M))
     bits = M + math.ceil(math.log2(rule.walk + 1.0))
     for t in range(first, last):
         now = piece_at(table.starts, t)
         watch(table.qualities, now, trace, state.counts)
         slot = t % W
-        present = 0
-        for j in range(M + 1):
-            senders[j] = binomial(source, WAKE, t, j, state.counts[j], rule.wake)
-            state.counts[j] -= senders[j]
-            present += senders[j]
-        if rule.silent:
-            senders[M] = 0
+        for level in range(levels):
+            present[level] = 0
+            for j in range(M + 1):
+                n = binomial(source, WAKE, t, level * (M + 1) + j, split[level, j], rule.wake)
+                senders[level, j] = n
+                split[level, j] -= n
+                present[level] += n
+            if rule.silent:
+                senders[level, M] = 0
         perturb_counts(rule, state.pool, tape, source, t, slot, senders, root)  # stage 1
         crowd_of(rule, state.pool, N, crowd)  # stage 2
         chosen[:] = 0.0
         for i in range(rule.pairs):  # stage 3
             word = block(source, EXPLORE, t, i, 0)[0]
-            numbers = crowd.numbers
-            v = tokens_received(word, source, t, i, numbers[0], numbers[1], numbers[3])
-            Ux = draw_normals(source, t, i, crowd.tilt, x)
+            draw_sample(rule, crowd, sample, word, source, t, i)
             for twin in range(2):
-                if v > 0.0:
-                    receive(rule, crowd, v, x, Ux, 1.0 - 2.0 * twin, source, t, i, Q)
-                total = remember(rule, state.memory, 2 * i + twin, v > 0.0, Q)
+                heard = receive(rule, crowd, sample, 1.0 - 2.0 * twin, source, t, i, Q)
+                total = remember(rule, state.memory, 2 * i + twin, heard, Q)
                 for j in range(M):
                     chosen[j] += Q[j] / total if total > 0.0 else 1.0 / M
         for j in range(M):
             chosen[j] = (1.0 - rule.mu) * chosen[j] / (2.0 * rule.pairs) + rule.mu / M
-        multinomial(source, PICK, t, 0, present, chosen, picks)
-        state.counts[M] += present
-        for j in range(M):  # stage 4
-            probability = rule.beta if signal(table, t, j) else 1.0 - rule.beta
-            adopters = binomial(source, ADOPT, t, j, picks[j], probability)
-            state.counts[j] += adopters
-            state.counts[M] -= adopters
-        traffic = state.pool[slot, 0] * float(rule.tokens) * rule.walk * state.public[0]
+        state.counts[:] = 0
+        for level in range(levels):
+            multinomial(source, PICK, t, level * M, present[level], chosen, picks)
+            split[level, M] += present[level]
+            for j in range(M):  # stage 4
+                probability = rule.beta if signal(table, t, j) else 1.0 - rule.beta
+                adopters = binomial(source, ADOPT, t, level * M + j, picks[j], probability)
+                split[level, j] += adopters
+                split[level, M] -= adopters
+            for j in range(M + 1):
+                state.counts[j] += split[level, j]
+        spoke = 0
+        for level in range(levels):
+            spoke += state.pool[slot, level, 0]
+        traffic = spoke * float(rule.tokens) * rule.walk * state.public[0]
         note(table.qualities, now, trace, t, state.counts, traffic, bits)
 
 
@@ -96,45 +103,49 @@ def remember(rule: Any, memory: Any, a: Any, heard: Any, Q: Any) -> Any:
 def perturb_counts(
     rule: Any, pool: Any, tape: Any, source: Any, t: Any, slot: Any, senders: Any, root: Any
 ) -> None:
-    """Stage 1, eq. (6), for the counts of `senders` (the last one adopts nothing).
+    """Stage 1, eq. (6), for the counts of `senders` of each level (the last one adopts nothing).
 
     What all messages together say, how many ones there are for each option, is what is released.
     """
-    M = senders.size - 1
-    S = 0
-    for j in range(M + 1):
-        S += senders[j]
-    pool[slot, 0] = S
-    for j in range(M):
-        pool[slot, 1 + j] = senders[j]
-    if rule.subset > 0:
-        drawn(tape, t, 0, NOISE, S)
-        _count_subsets(rule, pool[slot, 1 + M :], source, t, senders, S, root)
-        return
-    for j in range(M):
-        drawn(tape, t, 2 * j, NOISE, senders[j])
-        drawn(tape, t, 2 * j + 1, NOISE, S - senders[j])
-        ones = binomial(source, NOISE, t, 2 * j, senders[j], rule.p)
-        ones += binomial(source, NOISE, t, 2 * j + 1, S - senders[j], rule.q)
-        pool[slot, 1 + M + j] = ones
-        released(tape, float(ones))
+    levels, M = senders.shape[0], senders.shape[1] - 1
+    for level in range(levels):
+        S = 0
+        for j in range(M + 1):
+            S += senders[level, j]
+        pool[slot, level, 0] = S
+        for j in range(M):
+            pool[slot, level, 1 + j] = senders[level, j]
+        if rule.subset[level] > 0:
+            drawn(tape, t, level, NOISE, S)
+            _count_subsets(rule, level, pool[slot, level, 1 + M :], source, t, senders, S, root)
+            continue
+        for j in range(M):
+            adopters, at = senders[level, j], 2 * (level * M + j)
+            drawn(tape, t, at, NOISE, adopters)
+            drawn(tape, t, at + 1, NOISE, S - adopters)
+            ones = binomial(source, NOISE, t, at, adopters, rule.p[level])
+            ones += binomial(source, NOISE, t, at + 1, S - adopters, rule.q[level])
+            pool[slot, level, 1 + M + j] = ones
+            if S > 0:  # where nobody sends, nothing was drawn that could be released
+                released(tape, float(ones))
 
 
 @kernel(inlined=False)
 def _count_subsets(
-    rule: Any, ones: Any, source: Any, t: Any, senders: Any, S: Any, root: Any
+    rule: Any, level: Any, ones: Any, source: Any, t: Any, senders: Any, S: Any, root: Any
 ) -> None:
     """Write how many subsets hold each option: normals of the exact mean and covariance, rounded."""
     M = ones.size
-    p, q = rule.p, rule.q
-    with_one = rule.pair_one - p * q  # covariance of two bits, one of them the sender's own
-    with_none = rule.pair_none - q * q
+    p, q = rule.p[level], rule.q[level]
+    with_one = rule.pair_one[level] - p * q  # covariance of two bits, one of them the sender's own
+    with_none = rule.pair_none[level] - q * q
     for j in range(M):
         for k in range(j + 1):
-            n = senders[j] + senders[k]
+            n = senders[level, j] + senders[level, k]
             value = n * with_one + (S - n) * with_none
             if j == k:
-                value = senders[j] * p * (1.0 - p) + (S - senders[j]) * q * (1.0 - q)
+                own = senders[level, j]
+                value = own * p * (1.0 - p) + (S - own) * q * (1.0 - q)
             for i in range(k):
                 value -= root[j, i] * root[k, i]
             if j == k:
@@ -142,8 +153,8 @@ def _count_subsets(
             else:
                 root[j, k] = value / root[k, k] if root[k, k] > 0.0 else 0.0
     for j in range(M):
-        value = senders[j] * p + (S - senders[j]) * q
+        value = senders[level, j] * p + (S - senders[level, j]) * q
         for k in range(j + 1):
-            word = block(source, NOISE, t, k, 0)[0]
-            value += root[j, k] * normal(word, source, NOISE, t, k, 0)
+            word = block(source, NOISE, t, level * M + k, 0)[0]
+            value += root[j, k] * normal(word, source, NOISE, t, level * M + k, 0)
         ones[j] = min(max(math.floor(value + 0.5), 0), S)

@@ -16,8 +16,19 @@ __all__ = ["spread"]
 
 
 @kernel(inlined=False)
-def spread(source: Any, t: Any, d: Any, a: Any, n: Any, sent: Any, state: Any, mail: Any) -> None:
-    """Send n tokens of the agent in row a to the ends of their walks.
+def spread(
+    rule: Any,
+    source: Any,
+    t: Any,
+    d: Any,
+    a: Any,
+    who: Any,
+    n: Any,
+    sent: Any,
+    state: Any,
+    mail: Any,
+) -> None:
+    """Send n tokens of the agent `who` in row a to the ends of their walks.
 
     Many tokens: one binomial for each possible end, given none of the earlier ones. Few: one search
     for each token.
@@ -29,7 +40,7 @@ def spread(source: Any, t: Any, d: Any, a: Any, n: Any, sent: Any, state: Any, m
         for k in range(n):
             u = to_unit(block(source, SPREAD, t, place + first, k)[0]) * chances[last - 1]
             e = min(first + np.searchsorted(chances[first:last], u, side="right"), last - 1)
-            deliver(mail, ends[e], sent, 1)
+            deliver(rule, mail, ends[e], sent, 1, who % rule.weight.size)
         return
     below = 0.0
     for e in range(first, last):
@@ -37,7 +48,7 @@ def spread(source: Any, t: Any, d: Any, a: Any, n: Any, sent: Any, state: Any, m
         below = chances[e]
         c = binomial(source, SPREAD, t, place + e, n, share)
         if c > 0:
-            deliver(mail, ends[e], sent, c)
+            deliver(rule, mail, ends[e], sent, c, who % rule.weight.size)
             n -= c
         if n == 0:
             return

@@ -7,6 +7,9 @@ d = (p - q) w and kappa = 0; subsets of a fixed size shift d and add kappa. The 
 tokens' mean is therefore (diag(a) - V V') / v with a = L (1 - L) + d^2 + kappa and two columns
 V = (d, sqrt(kappa)), and a root of it needs two inner products: sqrt(a) (x - U G U'x), where
 U = V / sqrt(a) and G = (1 - sqrt(1 - U'U)) / U'U, a function of a 2 x 2 matrix.
+
+Where agents have L levels of epsilon, this holds for the tokens of each level; what an agent receives of
+all of them counts by the number of tokens and the weight of a level.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from tacit.generator import to_unit
 from tacit.tapes import COUNT, FEW, RECEIVE
 from tacit.variates import binomial, block, invert_binomial, normal
 
-__all__ = ["Crowd", "crowd_of", "draw_normals", "new_crowd", "receive", "tokens_received"]
+__all__ = ["Crowd", "Sample", "crowd_of", "draw_sample", "new_crowd", "new_sample", "receive"]
 
 #: Below this expected number of ones (or zeros) a count is drawn as a binomial, not a normal.
 SMALL = 32.0
@@ -31,80 +34,106 @@ LARGE = 1000.0
 
 
 class Crowd(NamedTuple):
-    """What one agent receives under perfect mixing, given what the population sent."""
+    """What one agent receives under perfect mixing, given what the population sent, by level."""
 
     shares: NDArray[np.float64]
-    """Shape (M,): L, the share of sent vectors with the bit set."""
+    """Shape (levels, M): L, the share of sent vectors with the bit set."""
     base: NDArray[np.float64]
-    """Shape (M,): the estimate (7) at L, before clipping."""
+    """Shape (levels, M): the estimate (7) at L, before clipping."""
     reach: NDArray[np.float64]
-    """Shape (M,): slope sqrt(a); -1 where the count is small and drawn as a binomial."""
+    """Shape (levels, M): slope sqrt(a); -1 where the count is small and drawn as a binomial."""
     tilt: NDArray[np.float64]
-    """Shape (2, M): U'."""
+    """Shape (levels, 2, M): U'."""
     turn: NDArray[np.float64]
-    """Shape (2, 2): G."""
+    """Shape (levels, 2, 2): G."""
     numbers: NDArray[np.float64]
-    """Shape (4,): mean and standard deviation of the tokens received, unused, tokens under way."""
+    """Shape (levels, 3): mean and standard deviation of the tokens received, tokens under way."""
+
+
+class Sample(NamedTuple):
+    """What one agent receives of each level: tokens, and normals for the bits they hold."""
+
+    tokens: NDArray[np.float64]
+    """Shape (levels,): v."""
+    normals: NDArray[np.float64]
+    """Shape (levels, M): x."""
+    turned: NDArray[np.float64]
+    """Shape (levels, 2): U'x."""
+    part: NDArray[np.float64]
+    """Shape (M,): room to work."""
 
 
 @kernel(allocates=True)
-def new_crowd(M: Any) -> Any:
+def new_crowd(levels: Any, M: Any) -> Any:
     """Return an empty crowd."""
-    row = (np.zeros(M), np.zeros(M), np.zeros(M), np.zeros((2, M)))
-    return Crowd(row[0], row[1], row[2], row[3], np.zeros((2, 2)), np.zeros(4))
+    shares, base, reach = np.zeros((levels, M)), np.zeros((levels, M)), np.zeros((levels, M))
+    tilt, turn = np.zeros((levels, 2, M)), np.zeros((levels, 2, 2))
+    return Crowd(shares, base, reach, tilt, turn, np.zeros((levels, 3)))
+
+
+@kernel(allocates=True)
+def new_sample(levels: Any, M: Any) -> Any:
+    """Return an empty sample."""
+    return Sample(np.zeros(levels), np.zeros((levels, M)), np.zeros((levels, 2)), np.zeros(M))
 
 
 @kernel(inlined=False)
 def crowd_of(rule: Any, pool: Any, N: Any, crowd: Any) -> None:
     """Work out the moments from the pool of messages under way: senders, adopters, ones."""
-    M = crowd.shares.size
+    for level in range(pool.shape[1]):
+        _level_of(rule, pool, N, crowd, level)
+
+
+@kernel(inlined=False)
+def _level_of(rule: Any, pool: Any, N: Any, crowd: Any, level: Any) -> None:
+    M = crowd.shares.shape[1]
     S = 0
     for s in range(pool.shape[0]):
-        S += pool[s, 0]
+        S += pool[s, level, 0]
     arrive = (1.0 - rule.loss) / (N * (rule.delay + 1.0))
     under_way = float(S) * rule.tokens  # of 10^9 agents more than an integer holds
     mean = under_way * arrive
-    crowd.numbers[0] = mean
-    crowd.numbers[1] = math.sqrt(mean * (1.0 - arrive))
-    crowd.numbers[3] = under_way
+    crowd.numbers[level, 0] = mean
+    crowd.numbers[level, 1] = math.sqrt(mean * (1.0 - arrive))
+    crowd.numbers[level, 2] = under_way
     if S == 0:
         return
     first, both, second = 0.0, 0.0, 0.0
     for j in range(M):
         D, C = 0, 0
         for s in range(pool.shape[0]):
-            D += pool[s, 1 + j]
-            C += pool[s, 1 + M + j]
+            D += pool[s, level, 1 + j]
+            C += pool[s, level, 1 + M + j]
         L = C / S
-        d = (rule.p - rule.q) * D / S - rule.shift
-        a = L * (1.0 - L) + d * d + rule.common
+        d = (rule.p[level] - rule.q[level]) * D / S - rule.shift[level]
+        a = L * (1.0 - L) + d * d + rule.common[level]
         few = mean * min(L, 1.0 - L) < SMALL
-        crowd.shares[j] = L
-        crowd.base[j] = rule.slope * L - rule.offset
-        crowd.reach[j] = -1.0 if few else rule.slope * math.sqrt(a)
+        crowd.shares[level, j] = L
+        crowd.base[level, j] = rule.slope[level] * L - rule.offset[level]
+        crowd.reach[level, j] = -1.0 if few else rule.slope[level] * math.sqrt(a)
         u0 = 0.0 if few else d / math.sqrt(a)
-        u1 = 0.0 if few else math.sqrt(rule.common / a)
-        crowd.tilt[0, j], crowd.tilt[1, j] = u0, u1
+        u1 = 0.0 if few else math.sqrt(rule.common[level] / a)
+        crowd.tilt[level, 0, j], crowd.tilt[level, 1, j] = u0, u1
         first += u0 * u0
         both += u0 * u1
         second += u1 * u1
-    _turn(first, both, second, crowd.turn)
+    _turn(first, both, second, crowd.turn, level)
 
 
 @kernel
-def _turn(x: Any, y: Any, z: Any, G: Any) -> None:
-    """Write (1 - sqrt(1 - A)) / A for the symmetric A with entries x, y, y, z."""
-    G[:] = 0.0
+def _turn(x: Any, y: Any, z: Any, G: Any, at: Any) -> None:
+    """Write (1 - sqrt(1 - A)) / A for the symmetric A with entries x, y, y, z to G[at]."""
+    G[at] = 0.0
     if z == 0.0:
-        G[0, 0] = _shrink(x)
+        G[at, 0, 0] = _shrink(x)
         return
     middle = 0.5 * (x + z)
     radius = math.sqrt(0.25 * (x - z) * (x - z) + y * y)
     low, high = _shrink(middle - radius), _shrink(middle + radius)
     slope = (high - low) / (2.0 * radius) if radius > 0.0 else 0.0
-    G[0, 0] = low + slope * (x - middle + radius)
-    G[1, 1] = low + slope * (z - middle + radius)
-    G[0, 1] = G[1, 0] = slope * y
+    G[at, 0, 0] = low + slope * (x - middle + radius)
+    G[at, 1, 1] = low + slope * (z - middle + radius)
+    G[at, 0, 1] = G[at, 1, 0] = slope * y
 
 
 @kernel
@@ -112,8 +141,22 @@ def _shrink(length: Any) -> Any:
     return (1.0 - math.sqrt(max(0.0, 1.0 - length))) / length if length > 0.0 else 0.0
 
 
+@kernel(inlined=False)
+def draw_sample(rule: Any, crowd: Any, sample: Any, word: Any, source: Any, t: Any, a: Any) -> None:
+    """Draw what agent a receives of every level in round t; `word` is its first word."""
+    levels = sample.tokens.size
+    for level in range(levels):
+        who, numbers = a * levels + level, crowd.numbers
+        if level > 0:
+            word = block(source, RECEIVE, t, who, 0)[0]
+        mean, sd, n = numbers[level, 0], numbers[level, 1], numbers[level, 2]
+        sample.tokens[level] = _tokens_received(word, source, t, who, mean, sd, n)
+        if sample.tokens[level] > 0.0:
+            _draw_normals(source, t, who, crowd.tilt, level, sample)
+
+
 @kernel
-def tokens_received(word: Any, source: Any, t: Any, a: Any, mean: Any, sd: Any, n: Any) -> Any:
+def _tokens_received(word: Any, source: Any, t: Any, a: Any, mean: Any, sd: Any, n: Any) -> Any:
     """Return how many of the n tokens under way reach agent a in round t."""
     if mean > LARGE:
         return max(1.0, math.floor(mean + sd * normal(word, source, RECEIVE, t, a, 255) + 0.5))
@@ -124,36 +167,71 @@ def tokens_received(word: Any, source: Any, t: Any, a: Any, mean: Any, sd: Any, 
 
 
 @kernel(inlined=False)
-def draw_normals(source: Any, t: Any, a: Any, tilt: Any, x: Any) -> Any:
-    """Fill x with the normals of agent a in round t and return U'x."""
-    M = x.size
+def _draw_normals(source: Any, t: Any, a: Any, tilt: Any, level: Any, sample: Any) -> None:
+    """Fill x with the normals of agent a in round t, and U'x."""
+    x, M = sample.normals, sample.normals.shape[1]
     first, second = 0.0, 0.0
     for k in range(0, M, 4):
         w0, w1, w2, w3 = block(source, RECEIVE, t, a, 1 + (k >> 2))
         for j in range(k, min(k + 4, M)):
-            x[j] = normal(w0, source, RECEIVE, t, a, j)
-            first += tilt[0, j] * x[j]
-            second += tilt[1, j] * x[j]
+            x[level, j] = normal(w0, source, RECEIVE, t, a, j)
+            first += tilt[level, 0, j] * x[level, j]
+            second += tilt[level, 1, j] * x[level, j]
             w0, w1, w2, w3 = w1, w2, w3, w0
-    return first, second
+    sample.turned[level, 0], sample.turned[level, 1] = first, second
+
+
+@kernel(inlined=False)
+def receive(
+    rule: Any, crowd: Any, sample: Any, sign: Any, source: Any, t: Any, a: Any, Q: Any
+) -> Any:
+    """Write the estimates (7), not yet clipped, of an agent with a sample; return if it heard anything."""
+    levels = sample.tokens.size
+    if levels == 1:
+        if sample.tokens[0] > 0.0:
+            _receive(rule, crowd, sample, 0, sign, source, t, a, Q)
+        return sample.tokens[0] > 0.0
+    total, part = 0.0, sample.part
+    Q[:] = 0.0
+    for level in range(levels):
+        if sample.tokens[level] > 0.0:
+            _receive(rule, crowd, sample, level, sign, source, t, a * levels + level, part)
+            weight = rule.weight[level] * sample.tokens[level]
+            total += weight
+            for j in range(Q.size):
+                Q[j] += weight * part[j]
+    if total > 0.0:
+        for j in range(Q.size):
+            Q[j] /= total
+    return total > 0.0
 
 
 @kernel
-def receive(
-    rule: Any, crowd: Any, v: Any, x: Any, Ux: Any, sign: Any, source: Any, t: Any, a: Any, Q: Any
+def _receive(
+    rule: Any,
+    crowd: Any,
+    sample: Any,
+    level: Any,
+    sign: Any,
+    source: Any,
+    t: Any,
+    a: Any,
+    Q: Any,
 ) -> None:
-    """Write the estimates (7), not yet clipped, of an agent that received v tokens."""
-    tilt, G = crowd.tilt, crowd.turn
-    first, second = G[0, 0] * Ux[0] + G[0, 1] * Ux[1], G[1, 0] * Ux[0] + G[1, 1] * Ux[1]
+    """Write the estimates from the v tokens of one level."""
+    tilt, G, x, v = crowd.tilt, crowd.turn, sample.normals, sample.tokens[level]
+    one, two = sample.turned[level, 0], sample.turned[level, 1]
+    first = G[level, 0, 0] * one + G[level, 0, 1] * two
+    second = G[level, 1, 0] * one + G[level, 1, 1] * two
     scale = sign / math.sqrt(v)
-    for j in range(x.size):
-        if crowd.reach[j] >= 0.0:
-            turned = x[j] - first * tilt[0, j] - second * tilt[1, j]
-            Q[j] = crowd.base[j] + scale * crowd.reach[j] * turned
+    for j in range(Q.size):
+        if crowd.reach[level, j] >= 0.0:
+            turned = x[level, j] - first * tilt[level, 0, j] - second * tilt[level, 1, j]
+            Q[j] = crowd.base[level, j] + scale * crowd.reach[level, j] * turned
         else:
             u = to_unit(block(source, FEW, t, a, j)[0])
-            ones = _few(u if sign > 0.0 else 1.0 - u, v, crowd.shares[j])
-            Q[j] = rule.slope * ones / v - rule.offset
+            ones = _few(u if sign > 0.0 else 1.0 - u, v, crowd.shares[level, j])
+            Q[j] = rule.slope[level] * ones / v - rule.offset[level]
 
 
 @kernel

@@ -34,31 +34,36 @@ def arrivals(rule: Any, source: Any, t: Any, d: Any, N: Any, a: Any, flying: Any
 
 
 @kernel
-def deliver(mail: Any, b: Any, sent: Any, c: Any) -> None:
-    """Give agent b c tokens of a perturbed vector, or put them by if it is not here."""
+def deliver(rule: Any, mail: Any, b: Any, sent: Any, c: Any, level: Any) -> None:
+    """Give agent b c tokens of a perturbed vector of a level, or put them by if it is not here."""
     row = b - mail.first
     if row < 0 or row >= mail.got.size:
         k = mail.away[0]
         mail.away_to[k] = b
         mail.away_sent[k] = sent
         mail.away_count[k] = c
+        mail.away_level[k] = level
         mail.away[0] = k + 1
         return
-    mail.got[row] += c
+    weight = c * rule.weight[level]
+    mail.got[row] += weight
+    mail.lifted[row] += weight * (rule.offset[level] - rule.offset[0])
     for j in range(mail.received.shape[1]):
         if (sent >> np.uint64(j)) & _U1 != 0:
-            mail.received[row, j] += c
+            mail.received[row, j] += weight * (rule.slope[level] / rule.slope[0])
 
 
 @kernel
-def deliver_all(mail: Any, to: Any, sent: Any, count: Any) -> None:
+def deliver_all(rule: Any, mail: Any, to: Any, sent: Any, count: Any, level: Any) -> None:
     """Give agents here what came from elsewhere."""
     for k in range(to.size):
-        deliver(mail, to[k], sent[k], count[k])
+        deliver(rule, mail, to[k], sent[k], count[k], level[k])
 
 
 @kernel(inlined=False)
-def deal(source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, mail: Any) -> None:
+def deal(
+    rule: Any, source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, mail: Any
+) -> None:
     """Give each of n tokens of agent a to a uniformly random agent."""
     w0, w1, w2, w3 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
     for k in range(n):
@@ -66,7 +71,7 @@ def deal(source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, mail: A
             w0, w1, w2, w3 = block(source, DEAL, t, d * N + a, k >> 2)
         b = int(to_unit(w0) * N)
         w0, w1, w2, w3 = w1, w2, w3, w0
-        deliver(mail, b, sent, 1)
+        deliver(rule, mail, b, sent, 1, a % rule.weight.size)
 
 
 @kernel
@@ -138,7 +143,9 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
             there = metropolis_step(table.indptr, table.indices, here, to_unit(word))
             sent += there != here
             if left == _U1:
-                deliver(mail, there, messages[int(index) // N, int(index) % N], 1)
+                origin = int(index) % N
+                level = origin % rule.weight.size
+                deliver(rule, mail, there, messages[int(index) // N, origin], 1, level)
             else:
                 token = (index << _U40) | (np.uint64(there) << _U16) | (left - _U1)
                 _put(moved, moving, token, i, w0, w1, w2)

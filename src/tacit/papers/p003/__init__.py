@@ -8,6 +8,7 @@ the claimed privacy holds.
 from __future__ import annotations
 
 from tacit.papers.p003.bayesian import BAYESIAN
+from tacit.papers.p003.contexts import CONTEXTS
 from tacit.papers.p003.drift import DRIFT
 from tacit.papers.p003.epsilon import EPSILON
 from tacit.papers.p003.growth import CHANGES, HORIZON
@@ -48,6 +49,7 @@ PAPER = Paper(
         TIMED,
         DRIFT,
         BAYESIAN,
+        CONTEXTS,
         REAL_DATA,
         PRIVACY,
     ),

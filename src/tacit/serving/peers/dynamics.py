@@ -85,7 +85,8 @@ class DynamicsPeer(Peer[LearningDynamics]):
     ) -> None:
         plain = policy.variant == "corrected" and not policy.memoised
         plain = plain and policy.engine == "tokens" and policy.loss == 0 and policy.delay == 0
-        rule = "corrected, of the engine tokens, without memo, loss and delay"
+        plain = plain and len(policy.levels) == 1
+        rule = "corrected, of the engine tokens and one epsilon, without memo, loss and delay"
         require(self, "policy", rule, plain, policy)
         require(self, "number", f"below {policy.n_agents}", number < policy.n_agents, number)
         sizes = list(neighbours.values())
@@ -212,6 +213,6 @@ def _sampled(
 ) -> Any:
     """Return the option that agent a samples (stage 3) and the draw by which it adopts it."""
     w0, w1, _, _ = block(source_of(tape), EXPLORE, t, a, 0)
-    heard = unbiased(rule, received, got, 0, Q)
+    heard = unbiased(rule, received, got, 0.0, 0, Q)
     total = remember(rule, memory, 0, heard, Q)
     return choose(to_unit(w0), rule.mu, Q, total), to_unit(w1)
