@@ -65,6 +65,21 @@ def test_every_engine_starts_where_it_is_told(engine):
         np.testing.assert_array_equal(state.adoption, first_adoptions(table, np.arange(60)))
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_silent_population_begins_to_speak(engine):
+    """Published, nobody sends where nobody adopts: nothing is drawn, nothing released, and they choose."""
+    place = SocialOptions(qualities=(0.9, 0.9, 0.9), network=NETWORK, popularity=(0.0, 0.0, 0.0))
+    policy = dynamics(engine, variant="published")
+    table, tape = place.table(1, 0, 3), seeded_tape(2, log=50)
+    trace, state = place.trace(3, np.arange(1, 4)), policy.start(table)
+    policy.play(state, table, tape, trace, 0, 1)
+    assert tape.reads[1] == 0
+    assert not tape.log.any()
+    policy.play(state, table, tape, trace, 1, 3)
+    assert tape.reads[1] > 0
+    assert trace.measures[-1, 2] > 0.3
+
+
 def test_without_shares_all_options_begin_alike():
     state = dynamics("mixed").start(SocialOptions(qualities=TURNED[0], n_agents=60).table(1, 0, 1))
     np.testing.assert_array_equal(state.adoption, np.arange(60) % 3)

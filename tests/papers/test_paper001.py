@@ -70,6 +70,18 @@ def test_tokens_are_judged_by_what_fewer_of_them_cost():
     assert tokens["smoothed, beta = 0.9/sigma = 15/10000"] == 203_593
 
 
+def test_beginnings_are_judged_by_what_a_bad_one_costs_in_the_end():
+    def found(bad):
+        outcomes = {
+            job.key: (np.linspace(-1e-4, 1e-4, 20) + (bad if "worst" in job.key else 0.02)).tolist()
+            for job in STUDIES["001-beginnings"].jobs(False)
+        }
+        return STUDIES["001-beginnings"].judge(outcomes, False).verdict
+
+    assert found(0.021) == REPRODUCED
+    assert found(0.2) == NOT_REPRODUCED
+
+
 def test_the_size_of_the_unprivate_crowd_is_said():
     study = STUDIES["001-figure-2"]
     found = study.judge(fabricate("001-figure-2", lambda key: 0.3), False)

@@ -116,7 +116,8 @@ def test_what_it_says_of_itself():
     local = PrivateContexts(n_users=2, dimension=2, epsilon=2.0, trust="local").guarantee(100)
     assert (joint.unit, joint.trust, local.trust) == ("visit", "central", "local")
     assert "decisions of all other rounds are protected" in joint.sentence()
-    assert "choice of the round itself" in " ".join(joint.open_to_all)
+    for each in (joint, local):
+        assert "choice of the round itself" in " ".join(each.open_to_all)
     assert "contexts and features" not in " ".join(local.open_to_all)
     assert not PrivateContexts(n_users=2, dimension=2).guarantee(100).private
     with pytest.raises(ValueError, match="trust one of central, local"):

@@ -38,14 +38,10 @@ from tacit.users.tables import Table, Trace, arrive, contexts_at, due, ends, obs
 
 __all__ = ["PrivateContexts"]
 
+_CHOICE = "the choice of the round itself, to whoever sees it"
 _OPEN = {
-    "central": (
-        "sending",
-        "others",
-        "server",
-        "the choice of the round itself, which its own user sees",
-    ),
-    "local": ("sending", "others"),
+    "central": ("sending", "others", "server", _CHOICE),
+    "local": ("sending", "others", _CHOICE),
 }
 
 
@@ -91,8 +87,8 @@ class PrivateContexts(Policy[Table, State, Trace]):
     With ``trust="central"`` it is joint: everything that is decided in all *other* rounds, for anybody,
     is protected; the choice of the round itself follows from its own contexts, and the server sees
     them. With ``trust="local"`` contexts stay on the device, which chooses by itself, and the server
-    sees noisy moments only. Without epsilon nothing is hidden. It is for simulations: no learner
-    serves it.
+    sees noisy moments only, as long as the choice stays there too. Without epsilon nothing is hidden.
+    It is for simulations: no learner serves it.
 
     Parameters
     ----------

@@ -126,7 +126,8 @@ def perturb_counts(
             ones = binomial(source, NOISE, t, at, adopters, rule.p[level])
             ones += binomial(source, NOISE, t, at + 1, S - adopters, rule.q[level])
             pool[slot, level, 1 + M + j] = ones
-            released(tape, float(ones))
+            if S > 0:  # where nobody sends, nothing was drawn that could be released
+                released(tape, float(ones))
 
 
 @kernel(inlined=False)

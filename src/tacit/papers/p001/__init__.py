@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tacit.papers.p001.beginnings import BEGINNINGS
 from tacit.papers.p001.constants import CONSTANTS
 from tacit.papers.p001.figures import FIGURES
 from tacit.papers.p001.privacy import PRIVACY
@@ -30,5 +31,5 @@ PAPER = Paper(
         "close to the best option, and reports that with epsilon between 1 and 2 hardly "
         "anything is lost."
     ),
-    studies=(*FIGURES, CONSTANTS, TOKENS, THEOREM_5_1, MAP, PRIVACY),
+    studies=(*FIGURES, CONSTANTS, TOKENS, BEGINNINGS, THEOREM_5_1, MAP, PRIVACY),
 )
