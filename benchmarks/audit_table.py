@@ -62,7 +62,11 @@ def words(case: Any) -> str:
     """Return the policy and its parameters as the command line takes them, in short."""
     parameters = dict(case.parameters)
     hidden = dict(parameters.pop("privacy", {}))
-    parts = [f"{name}={value}" for name, value in (hidden | parameters).items()]
+    plain = (bool, int, float, str)
+    parts = [
+        f"{name}={value if isinstance(value, plain) else type(value).__name__}"
+        for name, value in (hidden | parameters).items()
+    ]
     return f"`{case.kind.name}` {', '.join(parts)}".strip()
 
 

@@ -20,8 +20,10 @@ from tacit.arms import (
     GraphFeedback,
     LazyDPTS,
     Recorded,
+    Switching,
     TruncatedNormal,
     asymptotic_regret,
+    edit_rewards,
 )
 from tacit.arms.lazy_dp_ts import beta_draw
 from tacit.arms.private_divergence import (
@@ -29,6 +31,7 @@ from tacit.arms.private_divergence import (
     private_slope,
     private_upper_root,
 )
+from tacit.arms.tables import reward
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, erdos_renyi, path, star
 from tacit.papers.p002.settings import graph_settings
@@ -182,6 +185,27 @@ def test_one_step_at_a_time_equals_play(rule, unit):
         assert arm == trace.decisions[t]
         for b in sorted(near(graph)[arm]):
             policy.update(state, tape, t, b, tacit.arms.tables.reward(table, t, b))
+    for left, right in zip(state.blocks, whole.blocks, strict=True):
+        assert np.asarray(left).tobytes() == np.asarray(right).tobytes()
+
+
+@pytest.mark.parametrize("rewards", ["bernoulli", "truncated-normal"])
+@pytest.mark.parametrize("edited", [False, True])
+def test_stretches_are_steps_where_means_jump_and_rewards_are_edited(rewards, edited):
+    rounds, graph = 500, complete(3)
+    jumps = Switching(means=((0.8, 0.3, 0.5), (0.2, 0.9, 0.5)), breakpoints=(130,), rewards=rewards)
+    table = GraphFeedback(environment=jumps, graph=graph).table(0, 0, rounds)
+    if edited:
+        table = edit_rewards(table, [(7, 1, 0.25), (200, 0, 0.75)])
+    policy = DPIMED(n_arms=3, epsilon=0.5)
+    trace = jumps.trace(rounds, np.array([rounds]), record=True)
+    whole, state, tape = policy.start(table), policy.start(table), seeded_tape(1)
+    policy.play(whole, table, seeded_tape(1), trace, 0, rounds)
+    for t in range(rounds):
+        arm = policy.select(state, tape, t, np.arange(3))
+        assert arm == trace.decisions[t]
+        for b in range(3):
+            policy.update(state, tape, t, b, reward(table, t, b))
     for left, right in zip(state.blocks, whole.blocks, strict=True):
         assert np.asarray(left).tobytes() == np.asarray(right).tobytes()
 

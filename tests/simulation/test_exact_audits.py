@@ -62,7 +62,7 @@ LEFT_OUT = {
     "lazy-dp-ts": "it decides by samples of a normal distribution",
     "engine=crowd": "the numbers of messages are drawn as whole binomials",
     "'kind': 'published'": "its noise is not discrete",
-    "variant=published": "its noise is not discrete",
+    "outsiders-epsilon=1.0-variant=published": "its noise is not discrete",
     "'kind': 'noisy-sums'": "released sums hold several noises, or Gaussian ones of unbounded loss",
     "private-contexts": "Gaussian noise has an unbounded loss",
 }
