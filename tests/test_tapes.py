@@ -178,6 +178,13 @@ def test_releases_are_logged_beside_their_draw():
     assert tape.log.tolist() == [10.0, 11.0]
 
 
+def test_what_is_released_without_a_draw_is_not_logged_anywhere():
+    room = np.zeros(3)
+    tape = seeded_tape(0)._replace(log=room[1:])
+    assert released(tape, 5.0) == 5.0
+    assert not room.any()
+
+
 def test_noise_is_never_at_the_ends():
     # Whatever the word is, its quantiles are finite.
     assert to_open_unit(np.uint64(0)) == 2.0**-53

@@ -263,7 +263,7 @@ def noise_word(tape: Any, t: Any, index: Any, purpose: Any, k: Any) -> Any:
 def released(tape: Any, value: Any) -> Any:
     """Log that `value`, made with the latest noise draw, left the trusted side; return it."""
     position = tape.reads[1] - 1
-    if position < tape.log.size:
+    if 0 <= position < tape.log.size:
         tape.log[position] = value
     return value
 
