@@ -236,7 +236,7 @@ RELEASES = st.sampled_from(
 @settings(deadline=None)
 @given(
     parts=st.lists(st.tuples(RELEASES, st.integers(1, 5)), min_size=1, max_size=3),
-    unit=st.sampled_from(["reward", "round", "user", "loss", "message", "agent"]),
+    unit=st.sampled_from(["reward", "round", "user", "visit", "loss", "message", "agent"]),
     trust=st.sampled_from(["central", "local"]),
     claim=st.sampled_from([None, CLAIM]),
 )
@@ -276,7 +276,7 @@ def test_bad_values_name_themselves(change: dict[str, object], message: str) -> 
 
 def test_conversions_refuse_what_makes_no_sense() -> None:
     with pytest.raises(
-        ValueError, match=r"expected unit in \['loss', 'message', 'reward', 'round'\]"
+        ValueError, match=r"expected unit in \['loss', 'message', 'reward', 'round', 'visit'\]"
     ):
         local().for_user(rounds=3).for_user(rounds=3)
     with pytest.raises(ValueError, match="expected span == 'message'"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -104,12 +105,17 @@ class ArmsDecider(Decider):
         share, m = self._explore, query.size
         if share and self._uniform(tape, t, 0, FLOOR) < share:
             arm = int(query[int(self._uniform(tape, t, 1, FLOOR) * m)])
+        piece = self._piece(t)
         if self._chances is None:
             chance = 1.0 if arm == best else 0.0
-            return Choice(arm, (1.0 - share) * chance + share / m if share else chance)
+            return Choice(arm, (1.0 - share) * chance + share / m if share else chance, piece)
         if self.policy.chances_later:
-            return Choice(arm, partial(self._chance, copied(self._state), t, query, arm))
-        return Choice(arm, self._chance(self._state, t, query, arm))
+            return Choice(arm, partial(self._chance, copied(self._state), t, query, arm), piece)
+        return Choice(arm, self._chance(self._state, t, query, arm), piece)
+
+    def _piece(self, t: int) -> int | None:
+        """Return which corruption of several is in force, for the device."""
+        return bisect_right(self._starts, t) - 1 if len(self._starts) > 1 else None
 
     def _chance(self, state: Any, t: int, eligible: Any, arm: int) -> float:
         """Return the probability that an arm had in the choice that made this state."""

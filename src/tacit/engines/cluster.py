@@ -148,7 +148,8 @@ class _Stay:
         _look_for(address)
         before = _children()
         try:
-            joined = ray.init(address=address, **where, **quiet)
+            # A cluster of somebody else's on this machine is joined only where it is named.
+            joined = ray.init(address=address or "local", **where, **quiet)
         except BaseException:
             self._helpers = _children() - before
             self.end()
