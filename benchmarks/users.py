@@ -9,6 +9,7 @@ must pick the same arms. The third part needs the data set (variable TACIT_DATA)
 
 from __future__ import annotations
 
+import math
 import os
 
 os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -127,7 +128,7 @@ def against_peers():
 
 
 def lastfm():
-    print("LastFM, 100 groups, 10,000 rounds, five repetitions, two threads")
+    print("LastFM, 100 groups, 10,000 rounds, twelve repetitions, two threads")
     environment, horizon = LastFM(), 10_000
     begin, cpu = time.perf_counter(), time.process_time()
 
@@ -145,10 +146,10 @@ def lastfm():
     for kind in (LinUCB, CoLin, GOBLin):
         for epsilon in (None, 2.0):
             with ThreadPoolExecutor(2) as pool:
-                ratios = list(pool.map(one, [(kind, epsilon, r) for r in range(5)]))
+                ratios = list(pool.map(one, [(kind, epsilon, r) for r in range(12)]))
             print(
                 f"  {kind.name:8} epsilon {epsilon or 'none':>4}  reward / random"
-                f" {np.mean(ratios):.2f}",
+                f" {np.mean(ratios):.2f} +- {np.std(ratios, ddof=1) / math.sqrt(len(ratios)):.2f}",
                 flush=True,
             )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

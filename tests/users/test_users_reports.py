@@ -67,6 +67,29 @@ def test_the_residual_report_is_the_one_of_its_definition(epsilon):
     assert len({o[2] for o in seen}) > 10
 
 
+@pytest.mark.parametrize("centred", [False, True])
+def test_centred_bits_are_learned_from_less_their_running_mean(centred):
+    hidden = PerReward(epsilon=2.0, mechanism="bit", centred=centred)
+    policy = CoLin(**TWO, privacy=hidden, reward="binary", regularisation=0.8)
+    rng, tape, state = np.random.default_rng(2), seeded_tape(5, log=1), policy.open(weights=W)
+    keep = math.exp(2) / (1 + math.exp(2))
+    estimates, seen, same = [], [], []
+    for t in range(80):
+        user, contexts = t % 2, rng.standard_normal((3, 2)) / 2
+        # The oracle's prior is kernel (x) I / d; the policy's is kernel (x) I / lambda.
+        covariance, theta = oracle.residual_posterior(W.T @ W * 2 / 0.8, 2, seen)
+        own = slice(2 * user, 2 * user + 2)
+        C, p = covariance[own, own], theta[own]
+        score = contexts @ p + 0.3 * np.sqrt(np.einsum("ai,ij,aj->a", contexts, C, contexts))
+        slot = policy.select(state, user, contexts)
+        same.append(slot == int(np.argmax(score)))
+        tape.reads[:] = 0
+        policy.update(state, tape, user, contexts[slot], float(rng.random() < 0.8))
+        estimates.append(((tape.log[0] > 0.5) - (1 - keep)) / (2 * keep - 1))
+        seen.append((user, contexts[slot], estimates[-1] - np.mean(estimates), 1.0))
+    assert all(same) == centred
+
+
 def test_how_many_bins_keep_most_of_the_information():
     changes = [2.03, 3.1, 3.8, 4.3, 4.8, 5.1]
     for bins, epsilon in enumerate(changes, 2):
