@@ -68,12 +68,12 @@ def test_the_residual_report_is_the_one_of_its_definition(epsilon):
 
 
 @pytest.mark.parametrize("centred", [False, True])
-def test_centred_bits_are_learned_from_less_their_running_mean(centred):
+def test_centred_bits_are_learned_from_less_their_means(centred):
     hidden = PerReward(epsilon=2.0, mechanism="bit", centred=centred)
     policy = CoLin(**TWO, privacy=hidden, reward="binary", regularisation=0.8)
     rng, tape, state = np.random.default_rng(2), seeded_tape(5, log=1), policy.open(weights=W)
     keep = math.exp(2) / (1 + math.exp(2))
-    estimates, seen, same = [], [], []
+    estimates, shown, seen, same = [], [], [], []
     for t in range(80):
         user, contexts = t % 2, rng.standard_normal((3, 2)) / 2
         # The oracle's prior is kernel (x) I / d; the policy's is kernel (x) I / lambda.
@@ -86,7 +86,9 @@ def test_centred_bits_are_learned_from_less_their_running_mean(centred):
         tape.reads[:] = 0
         policy.update(state, tape, user, contexts[slot], float(rng.random() < 0.8))
         estimates.append(((tape.log[0] > 0.5) - (1 - keep)) / (2 * keep - 1))
-        seen.append((user, contexts[slot], estimates[-1] - np.mean(estimates), 1.0))
+        shown.extend(contexts)
+        x = contexts[slot] - np.mean(shown, axis=0)
+        seen.append((user, x, estimates[-1] - np.mean(estimates), 1.0))
     assert all(same) == centred
 
 

@@ -275,6 +275,7 @@ class _Total:
         return _least_epsilon(self.convolved_delta, delta, 1e-8)
 
 
+@lru_cache(maxsize=64)
 def _single_epsilon(release: Release, delta: float) -> float:
     """Return the epsilon of one release; of one that may be any of several, the largest of theirs."""
     found = 0.0

@@ -160,7 +160,8 @@ class State(NamedTuple):
     rounds: NDArray[np.int64]
     """Shape (2,): questions asked, and answers taken in."""
     reports: NDArray[np.float64]
-    """Shape (2,): number and sum of the estimates that answers gave, where they are centred."""
+    """Shape (3 + d,): number and sum of estimates, number and sum of contexts shown, where answers
+    are centred."""
     deviation: NDArray[np.float64]
     """Shape (2,): log sigma, the standard deviation of rewards, and how often it was corrected."""
     steps: NDArray[np.int64]
@@ -251,7 +252,7 @@ def new_state(
         response=np.zeros((n_users, d)),
         scales=scales[order] if streams and channel.own else scales.copy(),
         rounds=np.zeros(2, np.int64),
-        reports=np.zeros(2),
+        reports=np.zeros(3 + d),
         deviation=np.array([channel.log_sigma, 0.0]),
         steps=np.zeros(streams, np.int64),
         memory=np.zeros((streams, dim, channel.depth)),
@@ -427,6 +428,11 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
                 XC[slot, b] = 0.0
                 for a in range(d):
                     XC[slot, b] += contexts[slot, a] * C[a, b]
+    if rule.channel.centred == 1:
+        state.reports[2] += n_shown
+        for slot in range(n_shown):
+            for a in range(d):
+                state.reports[3 + a] += contexts[slot, a]
     alpha = _width(rule, state)
     best, largest = 0, -np.inf
     for slot in range(n_shown):
@@ -537,9 +543,12 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -
         y = question.mean + channel.gains[int(answer)] * question.scale / channel.information
         v = question.variance
     elif channel.centred == 1:
-        state.reports[0] += 1.0
-        state.reports[1] += answer
-        y -= state.reports[1] / state.reports[0]
+        reports, apart = state.reports, state.work[: x.size]
+        reports[0] += 1.0
+        reports[1] += answer
+        for a in range(x.size):
+            apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
+        x, y = apart, answer - reports[1] / reports[0]
     _observe(state, user, x, y, v)
 
 

@@ -81,7 +81,7 @@ class Channel(NamedTuple):
     own: int = 1
     """1 if every user has an own stream."""
     centred: int = 0
-    """1 if the running mean of all estimates is subtracted before one is taken in."""
+    """1 if running means, of estimates and contexts, are subtracted before one is taken in."""
     cuts: NDArray[np.float64] = np.empty(0)
     """Shape (k - 1,): where the bins of a standardised residual end, else (0,)."""
     gains: NDArray[np.float64] = np.empty(0)
@@ -144,8 +144,8 @@ class PerReward(Privacy):
         Laplace noise, one bit by randomized response, or the piecewise mechanism; "auto" is the
         one whose largest variance is smallest.
     centred : bool, default False
-        Whether the running mean of all estimates is subtracted before one is taken in, so that only
-        differences between contexts are learned. It is public; predictions lack it.
+        Whether the running mean of all estimates, and that of all contexts shown, are subtracted
+        before one is taken in, so that only differences are learned. They are public.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class Statistics(NamedTuple):
     rounds: NDArray[np.int64]
     """Shape (2,): questions asked, and answers taken in."""
     reports: NDArray[np.float64]
-    """Shape (2,): number and sum of the estimates, where they are centred."""
+    """Shape (3 + d,): number and sum of estimates, and of contexts shown, where they are centred."""
     deviation: NDArray[np.float64]
     """Shape (2,): log sigma, and how often it was corrected."""
 
