@@ -86,13 +86,13 @@ async def live(peer: DiffusionPeer, listener: socket.socket, ports: list[int], r
     server = await asyncio.start_server(listen, sock=listener)
     lines = [Line(port) for port in ports]
     outgoing = list(peer.outbox)  # after a restart: the same bytes again
-    async with server:
-        while peer.round < rounds:
-            for to, message in outgoing:
-                await lines[to].send(message)
-            await asyncio.sleep(TICK)
-            arrived, inbox[:] = list(inbox), []
-            outgoing = peer.step(arrived)
+    while peer.round < rounds:
+        for to, message in outgoing:
+            await lines[to].send(message)
+        await asyncio.sleep(TICK)
+        arrived, inbox[:] = list(inbox), []
+        outgoing = peer.step(arrived)
+    server.close()  # no waiting for the others to hang up: they would wait for this one
 
 
 def process(world, rounds, k, listener, ports, path, result) -> None:
