@@ -58,6 +58,8 @@ class Rule(NamedTuple):
     sensitivity: float
     scale: float
     """The standard deviation of the noise; 0 for none."""
+    grid: float
+    """The step to which moments are rounded on a secure tape; 0 for none."""
 
 
 class State(NamedTuple):
@@ -184,6 +186,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
             doubles=int(self.trust == "central" and hidden is not None),
             sensitivity=hidden.sensitivity if hidden else 1.0,
             scale=hidden.scale if hidden else 0.0,
+            grid=hidden.grid if hidden else 0.0,
         )
 
     def start(self, table: Table) -> State:
@@ -270,7 +273,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     """Add a round to the open batch, and release it when it is full."""
     state.rounds[0] += 1
     clipped = min(rule.high, max(rule.low, reward))
-    add_moments(x, clipped, state.opened[user])
+    add_moments(tape, x, clipped, rule.grid, state.opened[user])
     state.counts[user, 0] += 1
     if state.counts[user, 0] < state.counts[user, 1]:
         return

@@ -11,9 +11,10 @@ import numpy as np
 from tacit.checks import Count, Positive, Share, require
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms.base import Mechanism, Pair
-from tacit.privacy.mechanisms.gaussian import Gaussian, release_gaussian
+from tacit.privacy.mechanisms.continual_sums import A_LITTLE
+from tacit.privacy.mechanisms.gaussian import Gaussian, gaussian_steps, release_gaussian
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, Tape, secure_tape, seeded_tape
+from tacit.tapes import NOISE, SECURE, Tape, secure_tape, seeded_tape
 
 __all__ = ["GaussianMoments", "add_moments", "matrix_of_moments", "release_moments"]
 
@@ -28,7 +29,8 @@ class GaussianMoments(Mechanism):
     Guarantee: (epsilon, delta) for contexts no longer than 1 and rewards of at most `largest`. The
     sensitivity is exact: for contexts at an angle of cosine c and opposite rewards R the squared
     change is 2 - 2 c^2 + 2 R^2 (1 + c), largest at c = min(1, R^2 / 2). On a secure tape noise is
-    discrete, as for `Gaussian`.
+    discrete, as for `Gaussian`, and every pair is rounded to the grid of the noise before it is added, so
+    that sums are whole numbers of steps and neighbours stay as far apart as they are.
 
     Parameters
     ----------
@@ -60,9 +62,10 @@ class GaussianMoments(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """The largest L2 distance that one pair makes."""
+        """The largest L2 distance that one pair makes, whose context may be longer than 1 by 1e-9."""
         square = self.largest**2
-        return math.sqrt(2) * (1 + square / 2) if square <= 2 else 2 * self.largest
+        exact = math.sqrt(2) * (1 + square / 2) if square <= 2 else 2 * self.largest
+        return exact * A_LITTLE
 
     @property
     def noise(self) -> Gaussian:
@@ -78,6 +81,11 @@ class GaussianMoments(Mechanism):
     def scale(self) -> float:
         """The standard deviation."""
         return self.noise.scale
+
+    @property
+    def grid(self) -> float:
+        """The step to which pairs are rounded on a secure tape."""
+        return float(gaussian_steps(self.sensitivity, self.scale, self.coordinates)[0])
 
     @property
     def insecure_because(self) -> str:
@@ -138,8 +146,9 @@ class GaussianMoments(Mechanism):
         if seed is None:
             self.require_secure()
         sums, out = np.zeros(self.coordinates), np.empty((n, self.coordinates))
-        add_moments(values[:-1], values[-1], sums)
-        self._fill(secure_tape() if seed is None else seeded_tape(seed), sums, out)
+        tape = secure_tape() if seed is None else seeded_tape(seed)
+        add_moments(tape, values[:-1], values[-1], self.grid, sums)
+        self._fill(tape, sums, out)
         return out
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
@@ -148,17 +157,26 @@ class GaussianMoments(Mechanism):
 
 
 @kernel
-def add_moments(x: Any, reward: Any, sums: Any) -> None:
-    """Add (x x', x r) to sums: the matrix row by row to its diagonal, then the vector."""
+def add_moments(tape: Any, x: Any, reward: Any, grid: Any, sums: Any) -> None:
+    """Add (x x', x r) to sums: the matrix row by row to its diagonal, then the vector.
+
+    On a secure tape each of them is rounded to a multiple of `grid`, a power of 2 (0 for none), so that
+    sums of up to 2^53 steps are exact in any order.
+    """
     j, root = 0, math.sqrt(2.0)
     for a in range(x.size):
         for b in range(a):
-            sums[j] += root * x[a] * x[b]
+            sums[j] += _rounded(tape, root * x[a] * x[b], grid)
             j += 1
-        sums[j] += x[a] * x[a]
+        sums[j] += _rounded(tape, x[a] * x[a], grid)
         j += 1
     for a in range(x.size):
-        sums[j + a] += x[a] * reward
+        sums[j + a] += _rounded(tape, x[a] * reward, grid)
+
+
+@kernel
+def _rounded(tape: Any, value: Any, grid: Any) -> Any:
+    return grid * np.rint(value / grid) if tape.kind == SECURE and grid > 0.0 else value
 
 
 @kernel
