@@ -51,7 +51,7 @@ _WIDEST, _LEAST = 2**27, 64
 LONGEST = 2.0**52
 """Steps that a sum may have."""
 A_LITTLE = 1 + 2.0**-28
-"""A context may be longer than 1 by 1e-9, also squared, and products are rounded."""
+"""A context may be longer than 1 by 1e-9, its square by twice that, and products are rounded."""
 
 
 class Stream(NamedTuple):

@@ -14,7 +14,7 @@ from tacit.privacy.mechanisms.base import Mechanism, Pair
 from tacit.privacy.mechanisms.continual_sums import A_LITTLE
 from tacit.privacy.mechanisms.gaussian import Gaussian, gaussian_steps, release_gaussian
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, SECURE, Tape, secure_tape, seeded_tape
+from tacit.tapes import NOISE, Tape, secure_tape, seeded_tape
 
 __all__ = ["GaussianMoments", "add_moments", "matrix_of_moments", "release_moments"]
 
@@ -27,10 +27,11 @@ class GaussianMoments(Mechanism):
     Frobenius norm for its length, so that d (d + 1) / 2 + d numbers get noise of one deviation.
 
     Guarantee: (epsilon, delta) for contexts no longer than 1 and rewards of at most `largest`. The
-    sensitivity is exact: for contexts at an angle of cosine c and opposite rewards R the squared
-    change is 2 - 2 c^2 + 2 R^2 (1 + c), largest at c = min(1, R^2 / 2). On a secure tape noise is
-    discrete, as for `Gaussian`, and every pair is rounded to the grid of the noise before it is added, so
-    that sums are whole numbers of steps and neighbours stay as far apart as they are.
+    sensitivity is exact but for 2^-28 of it, by which contexts may be too long: for contexts at an
+    angle of cosine c and opposite rewards R the squared change is 2 - 2 c^2 + 2 R^2 (1 + c), largest at
+    c = min(1, R^2 / 2). On a secure tape noise is discrete, as for `Gaussian`, and products are rounded
+    to its grid one by one, so that sums are exact and one pair moves each coordinate by at most a step
+    more.
 
     Parameters
     ----------
@@ -62,10 +63,15 @@ class GaussianMoments(Mechanism):
 
     @property
     def sensitivity(self) -> float:
-        """The largest L2 distance that one pair makes, whose context may be longer than 1 by 1e-9."""
+        """The largest L2 distance that one pair makes."""
         square = self.largest**2
         exact = math.sqrt(2) * (1 + square / 2) if square <= 2 else 2 * self.largest
         return exact * A_LITTLE
+
+    @property
+    def step(self) -> float:
+        """The grid to whose multiples products are rounded on a secure tape."""
+        return float(gaussian_steps(self.sensitivity, self.scale, self.coordinates)[0])
 
     @property
     def noise(self) -> Gaussian:
@@ -81,11 +87,6 @@ class GaussianMoments(Mechanism):
     def scale(self) -> float:
         """The standard deviation."""
         return self.noise.scale
-
-    @property
-    def grid(self) -> float:
-        """The step to which pairs are rounded on a secure tape."""
-        return float(gaussian_steps(self.sensitivity, self.scale, self.coordinates)[0])
 
     @property
     def insecure_because(self) -> str:
@@ -146,9 +147,8 @@ class GaussianMoments(Mechanism):
         if seed is None:
             self.require_secure()
         sums, out = np.zeros(self.coordinates), np.empty((n, self.coordinates))
-        tape = secure_tape() if seed is None else seeded_tape(seed)
-        add_moments(tape, values[:-1], values[-1], self.grid, sums)
-        self._fill(tape, sums, out)
+        add_moments(values[:-1], values[-1], self.step if seed is None else 0.0, sums)
+        self._fill(secure_tape() if seed is None else seeded_tape(seed), sums, out)
         return out
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
@@ -157,26 +157,25 @@ class GaussianMoments(Mechanism):
 
 
 @kernel
-def add_moments(tape: Any, x: Any, reward: Any, grid: Any, sums: Any) -> None:
+def _rounded(value: Any, step: Any) -> Any:
+    return step * np.rint(value / step) if step > 0.0 else value
+
+
+@kernel
+def add_moments(x: Any, reward: Any, step: Any, sums: Any) -> None:
     """Add (x x', x r) to sums: the matrix row by row to its diagonal, then the vector.
 
-    On a secure tape each of them is rounded to a multiple of `grid`, a power of 2 (0 for none), so that
-    sums of up to 2^53 steps are exact in any order.
+    Products are rounded to multiples of `step`, a power of two; 0 for none.
     """
     j, root = 0, math.sqrt(2.0)
     for a in range(x.size):
         for b in range(a):
-            sums[j] += _rounded(tape, root * x[a] * x[b], grid)
+            sums[j] += _rounded(root * x[a] * x[b], step)
             j += 1
-        sums[j] += _rounded(tape, x[a] * x[a], grid)
+        sums[j] += _rounded(x[a] * x[a], step)
         j += 1
     for a in range(x.size):
-        sums[j + a] += _rounded(tape, x[a] * reward, grid)
-
-
-@kernel
-def _rounded(tape: Any, value: Any, grid: Any) -> Any:
-    return grid * np.rint(value / grid) if tape.kind == SECURE and grid > 0.0 else value
+        sums[j + a] += _rounded(x[a] * reward, step)
 
 
 @kernel
@@ -193,6 +192,9 @@ def matrix_of_moments(sums: Any, matrix: Any) -> None:
 
 @kernel
 def release_moments(tape: Any, t: Any, sums: Any, sensitivity: Any, scale: Any, out: Any) -> None:
-    """Write sums plus noise; one position of the tape for each number, in round t."""
+    """Write sums plus noise; one position of the tape for each number, in round t.
+
+    On a secure tape sums are multiples of the grid of this noise, as `add_moments` leaves them.
+    """
     for j in range(sums.size):
         out[j] = release_gaussian(tape, t, j, NOISE, sums[j], sensitivity, scale, sums.size)
