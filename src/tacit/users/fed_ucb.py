@@ -61,6 +61,8 @@ class Rule(NamedTuple):
     threshold: float
     """How much growth of the log determinant, times rounds, calls for a synchronisation; 0: never."""
     sensitivity: float
+    step: float
+    """Products are rounded to multiples of it on a secure tape; 0 for none."""
     matrix_scale: float
     vector_scale: float
     """Standard deviations of the noise; 0 for none."""
@@ -212,6 +214,7 @@ class FedUCB(Policy[Table, State, Trace]):
                 why=_WHY,
             )
             return Guarantee.none(_WHY, unit="visit", claim=claim)
+        power = math.frexp(self.moments.step)[1] - 1
         return compose(
             [(self.moments.release, 1)],
             delta=self.delta,
@@ -219,7 +222,8 @@ class FedUCB(Policy[Table, State, Trace]):
             trust="local",
             span="run",
             note="Joint: decisions of all other rounds are protected. A round enters one noisy sum, which "
-            "the agent makes that saw it, and agents speak in rounds that are fixed beforehand.",
+            "the agent makes that saw it, and agents speak in rounds that are fixed beforehand. On a secure "
+            f"tape products are rounded to multiples of 2^{power}",
             pooled=True,
             not_protected=_OPEN,
         )
@@ -238,6 +242,7 @@ class FedUCB(Policy[Table, State, Trace]):
             exploration=float(self.exploration),
             threshold=float(self.threshold) if self._published else 0.0,
             sensitivity=moments.sensitivity if moments else 1.0,
+            step=moments.step if moments else 0.0,
             matrix_scale=matrix,
             vector_scale=vector,
         )
@@ -301,7 +306,7 @@ class FedUCB(Policy[Table, State, Trace]):
 def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Add a round to the agent's sums, and synchronise all agents when it is time."""
     clipped = min(rule.high, max(rule.low, reward))
-    add_moments(x, clipped, state.opened[user])
+    add_moments(x, clipped, rule.step if tape.kind == SECURE else 0.0, state.opened[user])
     state.rounds[0] += 1
     state.rounds[1] += 1
     if rule.threshold > 0.0:
