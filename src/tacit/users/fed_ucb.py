@@ -274,8 +274,7 @@ class FedUCB(Policy[Table, State, Trace]):
             require_secure(self)
         shown = np.empty(table.n_shown, np.int64)
         contexts = np.empty((table.n_shown, self.dimension))
-        scratch = np.empty((0, 0))
-        return play, (self.rule, state, table, tape, trace, shown, contexts, scratch)
+        return play, (self.rule, state, table, tape, trace, shown, contexts, contexts)
 
     def select(self, state: State, user: int, contexts: ArrayLike) -> int:
         """Return which of the rows of `contexts` the agent `user` chooses."""
@@ -283,7 +282,7 @@ class FedUCB(Policy[Table, State, Trace]):
         fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
         require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
         self._check_user(user)
-        return int(most_promising(self.rule, state, user, rows, np.empty((0, 0))))
+        return int(most_promising(self.rule, state, user, rows, rows))
 
     def update(
         self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float

@@ -60,7 +60,10 @@ def rounds(select: Kernel, learn: Kernel, error: Kernel) -> Kernel:
 
 @kernel
 def most_promising(rule: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
-    """Return the slot with the largest upper confidence bound, of users with a matrix each."""
+    """Return the slot with the largest upper confidence bound, of users with a matrix each.
+
+    It needs no scratch; whoever calls it may pass the contexts.
+    """
     C, p = state.covariance[user], state.mean[user]
     best, largest = 0, -np.inf
     for slot in range(contexts.shape[0]):
