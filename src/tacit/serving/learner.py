@@ -797,7 +797,7 @@ def _milliseconds(name: str, seconds: float | None) -> int | None:
     if seconds is None:
         return None
     number = isinstance(seconds, int | float) and 0 <= seconds < 1e11
-    require("Learner", name, "a number of seconds >= 0", number, seconds)
+    require("Learner", name, ">= 0 seconds, a number", number, seconds)
     return round(seconds * 1000)
 
 
