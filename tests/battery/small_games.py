@@ -55,14 +55,16 @@ class Game:
     def pairs(self, limit: int) -> list[Neighbours]:
         return neighbours_of(self.environment, self.horizon, unit=self.unit, limit=limit)
 
-    def audited(self, pairs: list[Neighbours], *, half: bool = False, **terms: Any) -> SearchResult:
-        """Audit the claim on `pairs`: of the policy, or of its twin with half the noise."""
+    def audited(
+        self, pairs: list[Neighbours], *, half: bool = False, share: float = 1.0, **terms: Any
+    ) -> SearchResult:
+        """Audit a share of the claim on `pairs`: of the policy, or of its twin with half the noise."""
         epsilon, delta = self.claim
         return audit_policy(
             less_private(self.policy) if half else self.policy,
             self.environment,
             horizon=self.horizon,
-            epsilon=epsilon,
+            epsilon=share * epsilon,
             delta=delta,
             neighbours=pairs,
             decisions=self.horizon < LONG,

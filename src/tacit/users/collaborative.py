@@ -352,7 +352,10 @@ def _subtract_products(S: Any, G: Any, step: Any) -> None:
     n = rows.shape[0]
     for begin in range(0, n, step):
         end = min(n, begin + step)
-        S[begin:end, :end] -= np.dot(rows[begin:end], rows[:end].T)
+        product = np.dot(rows[begin:end], rows[:end].T)
+        for i in range(end - begin):
+            for j in range(end):
+                S[begin + i, j] -= product[i, j]
 
 
 @kernel
@@ -510,16 +513,16 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     """
     channel = rule.channel
     question = ask(rule, state, user, x)
-    if channel.stream.noise == NO_NOISE:
-        take(rule, state, user, x, question, answer(rule, tape, t, question, reward))
-        return True
+    noisy = channel.stream.noise != NO_NOISE
     i = state.place[user]
     s = i if channel.own == 1 else 0
-    if state.steps[s] >= channel.stream.capacity:
+    if noisy and state.steps[s] >= channel.stream.capacity:
         return False
-    take(rule, state, user, x, question, 0.0)
-    clipped = min(channel.high, max(channel.low, reward))
-    _release(rule, state, tape, t, i, s, x, clipped)
+    told = 0.0 if noisy else answer(rule, tape, t, question, reward)
+    take(rule, state, user, x, question, told)
+    if noisy:
+        clipped = min(channel.high, max(channel.low, reward))
+        _release(rule, state, tape, t, i, s, x, clipped)
     return True
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,9 @@ from tacit.privacy.mechanisms.gaussian_moments import (
 from tacit.tapes import SECURE, Tape
 from tacit.users.prior import solve
 from tacit.users.tables import Table, Trace, arrive, contexts_at, due, ends, observe, write
+
+if TYPE_CHECKING:
+    from tacit.deciding import Decider
 
 __all__ = ["PrivateContexts"]
 
@@ -58,6 +61,8 @@ class Rule(NamedTuple):
     sensitivity: float
     scale: float
     """The standard deviation of the noise; 0 for none."""
+    step: float
+    """Products are rounded to multiples of it on a secure tape; 0 for none."""
 
 
 class State(NamedTuple):
@@ -75,8 +80,8 @@ class State(NamedTuple):
     """Shape (N, d, d): the inverse of the matrix, with its ridge."""
     mean: NDArray[np.float64]
     """Shape (N, d): estimates."""
-    work: NDArray[np.float64]
-    """Shape (m,): scratch."""
+    latest: NDArray[np.float64]
+    """Shape (m,): what was released last, of whomever."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +92,8 @@ class PrivateContexts(Policy[Table, State, Trace]):
     With ``trust="central"`` it is joint: everything that is decided in all *other* rounds, for anybody,
     is protected; the choice of the round itself follows from its own contexts, and the server sees
     them. With ``trust="local"`` contexts stay on the device, which chooses by itself, and the server
-    sees noisy moments only, as long as the choice stays there too. Without epsilon nothing is hidden.
-    It is for simulations: no learner serves it.
+    sees noisy moments only, as long as the choice stays there too: a learner, which chooses, serves the
+    other form. Without epsilon nothing is hidden.
 
     Parameters
     ----------
@@ -161,13 +166,17 @@ class PrivateContexts(Policy[Table, State, Trace]):
         own = (
             "" if self.trust == "local" else "Joint: decisions of all other rounds are protected. "
         )
+        exact = ""
+        if moments.secure:
+            power = math.frexp(self.rule.step)[1] - 1
+            exact = f". On a secure tape their products are rounded to multiples of 2^{power}"
         return compose(
             [(moments.release, 1)],
             delta=self.delta,
             unit="visit",
             trust=self.trust,
             span="run",
-            note=f"{own}A round enters one noisy sum of contexts and rewards.",
+            note=f"{own}A round enters one noisy sum of contexts and rewards{exact}",
             pooled=self.trust == "central",
             not_protected=_OPEN[self.trust],
         )
@@ -184,6 +193,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
             doubles=int(self.trust == "central" and hidden is not None),
             sensitivity=hidden.sensitivity if hidden else 1.0,
             scale=hidden.scale if hidden else 0.0,
+            step=hidden.step if hidden else 0.0,
         )
 
     def start(self, table: Table) -> State:
@@ -210,7 +220,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
             sums=np.zeros((N, m)),
             covariance=np.tile(np.eye(d) / self.regularisation, (N, 1, 1)),
             mean=np.zeros((N, d)),
-            work=np.zeros(m),
+            latest=np.zeros(m),
         )
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
@@ -239,6 +249,12 @@ class PrivateContexts(Policy[Table, State, Trace]):
         self._check_user(user)
         require(self, "reward", "a number", math.isfinite(reward), reward)
         learn(self.rule, state, tape, int(state.rounds[0]), user, x, float(reward))
+
+    def decider(self, *, explore: float = 0.0) -> Decider:
+        """Return this policy at work, for :mod:`tacit.serving`."""
+        from tacit.users.deciding_visits import VisitsDecider
+
+        return VisitsDecider(self, explore=explore)
 
     def _check_user(self, user: int) -> None:
         require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
@@ -270,18 +286,25 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     """Add a round to the open batch, and release it when it is full."""
     state.rounds[0] += 1
     clipped = min(rule.high, max(rule.low, reward))
-    add_moments(x, clipped, state.opened[user])
+    add_moments(x, clipped, rule.step if tape.kind == SECURE else 0.0, state.opened[user])
     state.counts[user, 0] += 1
     if state.counts[user, 0] < state.counts[user, 1]:
         return
-    opened, sums, fresh = state.opened[user], state.sums[user], state.work
+    opened, latest = state.opened[user], state.latest
     if rule.scale > 0.0:
-        release_moments(tape, t, opened, rule.sensitivity, rule.scale, fresh)
+        release_moments(tape, t, opened, rule.sensitivity, rule.scale, latest)
     else:
-        for j in range(sums.size):
-            fresh[j] = opened[j]
+        for j in range(opened.size):
+            latest[j] = opened[j]
+    settle(rule, state, user)
+
+
+@kernel
+def settle(rule: Any, state: Any, user: Any) -> None:
+    """Learn from what was just released of a user, and begin the next batch."""
+    opened, sums = state.opened[user], state.sums[user]
     for j in range(sums.size):
-        sums[j] += fresh[j]
+        sums[j] += state.latest[j]
         opened[j] = 0.0
     state.counts[user, 0] = 0
     state.counts[user, 1] *= 1 + rule.doubles
