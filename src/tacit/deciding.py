@@ -223,7 +223,7 @@ def decider_for(policy: AnyPolicy, *, explore: float = 0.0, **given: Any) -> Dec
     made = getattr(policy, "decider", None)
     if made is None:
         raise ValueError(
-            "Learner: expected a policy of a setting that can serve, arms or users (agents have peers, "
+            "Learner: expected a policy that can serve, not one for simulations alone (agents have peers, "
             f"tacit.serving.peers), got {policy!r}"
         )
     takes = inspect.signature(made).parameters

@@ -16,7 +16,7 @@ from tacit.arms.tables import reward
 from tacit.privacy.mechanisms import flipped_bit
 from tacit.state import load, save
 from tacit.tapes import NOISE, seeded_tape
-from tacit.users import NoisySums, PrivateContexts, Published
+from tacit.users import FedUCB, NoisySums, PrivateContexts, Published
 from tacit.users import tables as users
 
 CASES = [case for case in cases() if hasattr(case.kind, "learn")]
@@ -301,6 +301,8 @@ def joined(policy, table):
 
 def done_by_devices(policy):
     """Return why a learner refuses: devices would have to keep sums, or to choose; else nothing."""
+    if isinstance(policy, FedUCB):
+        return "can serve"
     if isinstance(policy, PrivateContexts):
         return "contexts never leave the device" if policy.trust == "local" else ""
     hidden = policy.protection

@@ -11,7 +11,7 @@ from oracles import private_contexts as oracle
 from tacit.compiled import INTERPRETED
 from tacit.privacy.mechanisms import GaussianMoments, gaussian_delta, standard_normal
 from tacit.privacy.mechanisms.gaussian_moments import add_moments, matrix_of_moments
-from tacit.tapes import NOISE, seeded_tape
+from tacit.tapes import NOISE, secure_tape, seeded_tape
 from tacit.users import Fitted, PrivateContexts, recorded_table
 from tacit.users.tables import edit_visit
 
@@ -42,6 +42,33 @@ def test_the_sensitivity_is_reached_and_never_passed(largest):
     assert np.linalg.norm(reached) * (1 + 2.0**-28) == pytest.approx(
         mechanism.sensitivity, rel=1e-12
     )
+    ends = [moments((1 + 1e-9) * each[:-1], each[-1]) for each in (worst.left, worst.right)]
+    assert np.linalg.norm(ends[0] - ends[1]) < mechanism.sensitivity
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1.0, 30.0])
+def test_on_a_secure_tape_neighbours_stay_as_far_apart_as_declared(epsilon):
+    """A large floating-point sum rounds what it takes in otherwise than a small one."""
+    rng, visits = np.random.default_rng(4), 300
+    x = rng.standard_normal((visits, 2))
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    policy = PrivateContexts(n_users=1, dimension=2, epsilon=epsilon, reward_range=(-1.0, 1.0))
+    (mechanism,) = policy.mechanisms
+    pair, kept = mechanism.worst_pairs()[0], {}
+    for name, tape in (("seeded", seeded_tape(0)), ("secure", secure_tape())):
+        for side, first in (("left", pair.left), ("right", pair.right)):
+            state = policy.open()
+            state.counts[0, 1] = 2 * visits  # an open batch
+            policy.update(state, tape, 0, first[:-1], first[-1])
+            for each in x:
+                policy.update(state, tape, 0, each, 1.5 * 2.0**-53)
+            kept[name, side] = state.opened[0] / mechanism.step
+    steps = kept["secure", "left"] - kept["secure", "right"]
+    assert (steps == np.rint(steps)).all()
+    assert (kept["secure", "left"] == np.rint(kept["secure", "left"])).all()
+    assert np.linalg.norm(steps) <= mechanism.secure_release.steps
+    drift = kept["seeded", "left"] - kept["seeded", "right"] - steps
+    assert (drift != np.rint(drift)).any()
 
 
 def test_moments_keep_lengths_and_come_back():
