@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
@@ -132,6 +133,36 @@ def test_whoever_is_asked_passes_it_on(cluster):
     answer = call(two, "POST", f"{NEWS}/decisions", {"id": "a", "shown": True})
     assert answer.json()["option"] == decision.json()["option"]
     assert two.kill(signal.SIGTERM) == 0
+
+
+def test_one_name_created_twice_in_one_moment_is_one_experiment(cluster):
+    one, two = cluster.first, cluster.serve()
+
+    def create(place):
+        process, number = place
+        wanted = {**LOCAL, "name": f"twin-{number}"}
+        return cluster.call(process, "POST", "/v1/experiments", wanted).status_code
+
+    places = [(process, number) for number in range(6) for process in (one, two)]
+    with ThreadPoolExecutor(2) as both:
+        made = list(both.map(create, places))
+    assert sorted(made) == [201] * 6 + [409] * 6
+    for process in (one, two):
+        assert process.kill(signal.SIGTERM) == 0
+
+
+def test_half_a_request_is_none(cluster):
+    one, two = cluster.first, cluster.serve()
+    assert cluster.call(one, "POST", "/v1/experiments", LOCAL).status_code == 201
+    head = f"POST {NEWS}/decisions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n"
+    half = f"{head}authorization: {cluster.headers['authorization']}\r\n\r\n2\r\n{{}}\r\n"
+    for process in (one, two):
+        where = process.url.removeprefix("http://").split(":")
+        with socket.create_connection((where[0], int(where[1])), timeout=5) as gone:
+            gone.sendall(half.encode())
+        time.sleep(0.3)
+        rows = cluster.call(process, "GET", f"{NEWS}/statistics").json()["options"]
+        assert sum(row["decided"] for row in rows) == 0
 
 
 def test_another_key_of_pseudonyms_is_refused(cluster, tmp_path):
