@@ -19,6 +19,11 @@ from tacit.device import Reporter
 NEWS = "/v1/experiments/news"
 
 
+def create(url: str, wanted: dict[str, Any], headers: dict[str, str]) -> httpx.Response:
+    """Create an experiment; the first of its kind on a machine is compiled before it is answered."""
+    return httpx.post(f"{url}/v1/experiments", json=wanted, headers=headers, timeout=300)
+
+
 class Process:
     """One process."""
 

@@ -37,7 +37,7 @@ class Cluster:
     def call(self, process, method, path, body=None, **headers):
         url = process.url + path
         return httpx.request(
-            method, url, json=body, headers={**self.headers, **headers}, timeout=20
+            method, url, json=body, headers={**self.headers, **headers}, timeout=120
         )
 
     def run(self, statement):

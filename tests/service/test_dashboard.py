@@ -13,6 +13,7 @@ import pytest
 import uvicorn
 
 from service.conftest import LOCAL
+from service.processes import create
 from tacit.service import open_service
 from tacit.service.server import tokens_of
 from tacit.serving.store import StoreError
@@ -176,7 +177,7 @@ def test_a_person_steers_it_with_the_keyboard(running, width):
     url, token = running
     headers = {"authorization": f"Bearer {token}"}
     wanted = {**LOCAL, "options": [*LOCAL["options"], "a" * 200]}
-    assert httpx.post(f"{url}/v1/experiments", json=wanted, headers=headers).status_code == 201
+    assert create(url, wanted, headers).status_code == 201
     with sync_api.sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": width, "height": 800})

@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service import processes
 from service.conftest import CENTRAL, LOCAL
 from service.processes import Process
 from tacit import compiled
@@ -138,7 +139,7 @@ def test_nobody_waits_while_an_experiment_is_compiled(tmp_path, monkeypatch):
     url = process.url
 
     def create(wanted):
-        return httpx.post(f"{url}/v1/experiments", json=wanted, headers=headers, timeout=300)
+        return processes.create(url, wanted, headers)
 
     assert create(PLAIN).status_code == 201
     others = [
