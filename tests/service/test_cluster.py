@@ -14,7 +14,8 @@ import httpx
 import pytest
 
 from service.conftest import LOCAL
-from service.processes import NEWS, Clients, Process
+from service.processes import NEWS, Clients, Process, Waiting
+from tacit import compiled
 
 MANY = {**LOCAL, "max_open": 1_000_000}
 
@@ -202,6 +203,24 @@ def test_a_silent_owner_is_replaced_and_wakes_up_powerless(cluster):
     assert sum(row["decided"] for row in found) == 3
     sleeper.kill()
     heir.kill()
+
+
+@pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")
+def test_an_heir_that_must_compile_first_goes_on_with_the_rest(cluster, monkeypatch, tmp_path):
+    plain = {"name": "news", "policy": {"name": "ucb1"}, "options": ["red", "green"]}
+    assert cluster.call(cluster.first, "POST", "/v1/experiments", plain).status_code == 201
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    heir = cluster.serve()
+    before = cluster.call(heir, "POST", f"{NEWS}/decisions", {"id": "a"}).json()
+    cluster.first.kill()
+    others = Waiting(heir.url, cluster.headers, "GET", "/healthz")
+    begun = time.monotonic()
+    until(lambda: cluster.call(heir, "POST", f"{NEWS}/decisions", {"id": "b"}).status_code == 200)
+    took = time.monotonic() - begun
+    others.stop()
+    assert cluster.call(heir, "POST", f"{NEWS}/decisions", {"id": "a"}).json() == before
+    assert max(others.took) < took / 3, (max(others.took), took)
+    assert heir.kill(signal.SIGTERM) == 0
 
 
 def kills(cluster, times):

@@ -12,12 +12,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import httpx
 import pytest
 
-from service import processes
 from service.conftest import CENTRAL, LOCAL
-from service.processes import Process
+from service.processes import Process, Waiting, create
 from tacit import compiled
 
 PLAIN = {"name": "plain", "policy": {"name": "ucb1"}, "options": ["red", "green"]}
@@ -105,32 +103,6 @@ def test_what_is_not_kept_is_not_compiled_where_that_is_forbidden(tmp_path, monk
     assert lacking == []
 
 
-class Waiting:
-    """Asks one thing again and again, and notes how long each answer took."""
-
-    def __init__(self, url: str, headers: dict[str, str], method: str, path: str) -> None:
-        self.took: list[float] = []
-        self._how = url, headers, method, path
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._ask)
-        self._thread.start()
-
-    def _ask(self) -> None:
-        url, headers, method, path = self._how
-        with httpx.Client(base_url=url, headers=headers, timeout=60) as http:
-            while not self._stop.is_set():
-                begun = time.monotonic()
-                answer = http.request(method, path)
-                assert answer.status_code == 200, answer.text
-                self.took.append(time.monotonic() - begun)
-                time.sleep(0.01)
-
-    def stop(self) -> float:
-        self._stop.set()
-        self._thread.join()
-        return sorted(self.took)[int(0.99 * len(self.took))]
-
-
 @pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")
 def test_nobody_waits_while_an_experiment_is_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
@@ -138,17 +110,15 @@ def test_nobody_waits_while_an_experiment_is_compiled(tmp_path, monkeypatch):
     headers = {"authorization": f"Bearer {process.token}"}
     url = process.url
 
-    def create(wanted):
-        return processes.create(url, wanted, headers)
-
-    assert create(PLAIN).status_code == 201
+    assert create(url, PLAIN, headers).status_code == 201
     others = [
         Waiting(url, headers, "GET", "/healthz"),
         Waiting(url, headers, "POST", "/v1/experiments/plain/decisions"),
     ]
     begun = time.monotonic()
     with ThreadPoolExecutor(2) as both:
-        made = sorted(answer.status_code for answer in both.map(create, [LOCAL, LOCAL]))
+        answers = [both.submit(create, url, LOCAL, headers) for _ in range(2)]
+        made = sorted(answer.result().status_code for answer in answers)
     took = time.monotonic() - begun
     slow = [each.stop() for each in others]
     assert made == [201, 409]
@@ -157,7 +127,7 @@ def test_nobody_waits_while_an_experiment_is_compiled(tmp_path, monkeypatch):
 
     # It ends in time while another one is being compiled, and takes the compiler with it.
     told: list[int] = []
-    late = threading.Thread(target=lambda: told.append(create(CENTRAL).status_code))
+    late = threading.Thread(target=lambda: told.append(create(url, CENTRAL, headers).status_code))
     late.start()
     pid = process.process.pid
     children = Path(f"/proc/{pid}/task/{pid}/children")

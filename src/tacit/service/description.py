@@ -69,7 +69,8 @@ def require_new(kind: str, names: Sequence[str], known: Iterable[str] = ()) -> N
         require("experiment", kind, "of characters that can be seen, not spaced out", seen, name)
         if same_name(name) in used:
             raise RefusedError("conflict", f"{kind} {name!r}: expected a new name, got one in use")
-        used.add(same_name(name))
+    different = len(set(map(same_name, names))) == len(names)
+    require("experiment", f"{kind} names", "all different", different, list(names))
 
 
 def named_by(request: ExperimentRequest, secret: bytes) -> ExperimentRequest:
