@@ -63,14 +63,15 @@ def same_name(name: str) -> str:
 
 def require_new(kind: str, names: Sequence[str], known: Iterable[str] = ()) -> None:
     """Refuse names that are not what they look like, or look like one in use."""
-    used = set(map(same_name, known))
+    used, mine = set(map(same_name, known)), set[str]()
     for name in names:
         seen = not _HIDDEN.search(name) and name == name.strip()
         require("experiment", kind, "of characters that can be seen, not spaced out", seen, name)
         if same_name(name) in used:
             raise RefusedError("conflict", f"{kind} {name!r}: expected a new name, got one in use")
-    different = len(set(map(same_name, names))) == len(names)
-    require("experiment", f"{kind} names", "all different", different, list(names))
+        twin = same_name(name) in mine
+        require("experiment", f"{kind} names", "all different", not twin, name)
+        mine.add(same_name(name))
 
 
 def named_by(request: ExperimentRequest, secret: bytes) -> ExperimentRequest:
