@@ -24,7 +24,7 @@ from tacit.arms.tables import (
     RECORDED,
     Table,
     Trace,
-    beta_code,
+    drawing_of,
     edit_rewards,
     new_trace,
 )
@@ -221,7 +221,7 @@ def table_of(
         edit_rounds=np.empty(0, np.int64),
         edit_arms=np.empty(0, np.int64),
         edit_values=np.empty(0),
-        beta=beta_code() if kind == BETA else 0,
+        drawing=drawing_of(kind),
     )
 
 

@@ -39,12 +39,12 @@ class Table(NamedTuple):
     best: NDArray[np.float64]
     """Shape (S,): the largest mean of each piece."""
     spread: float
-    """Standard deviation of the normal, concentration of the beta."""
+    """Standard deviation of a normal, concentration of the beta."""
     cdf_zero: NDArray[np.float64]
     """Shape (S, K): probability that the untruncated normal is below 0."""
     cdf_span: NDArray[np.float64]
-    """Shape (S, K): probability that the untruncated normal is in [0, 1]; of the unbounded one its
-    standard deviation."""
+    """Shape (S, K): probability that the untruncated normal is in [0, 1]; where rewards are drawn by
+    `drawing`, what the spread is multiplied by."""
     recorded: NDArray[np.float64]
     """Shape (T, K), or (0, K) where nothing is recorded."""
     champion: int
@@ -59,8 +59,8 @@ class Table(NamedTuple):
     """Shape (E,) each: the overridden entries."""
     graph_starts: NDArray[np.int64] = np.zeros(1, np.int64)
     """Shape (G,): the first round of each feedback graph."""
-    beta: Any = 0
-    """Where the code that draws a beta reward begins, if there are any: others need not compile it."""
+    drawing: Any = 0
+    """Where the code that draws a beta or an unbounded reward begins: only who has them compiles it."""
 
 
 class Trace(NamedTuple):
@@ -217,16 +217,26 @@ def _beta(key0: Any, key1: Any, t: Any, a: Any, mean: Any, concentration: Any) -
     return x / (x + y)
 
 
-def beta_code() -> Any:
-    """Return where the code that draws a beta reward begins."""
-    return address_of(_beta, np.uint64(0), np.uint64(0), 0, 0, 0.5, 1.0)
+@kernel
+def _gaussian(key0: Any, key1: Any, t: Any, a: Any, mean: Any, deviation: Any) -> Any:
+    return mean + deviation * inverse_normal(to_open_unit(word_at(key0, key1, t, a, 0)))
+
+
+_DRAWN = {BETA: _beta, GAUSSIAN: _gaussian}
+
+
+def drawing_of(kind: int) -> Any:
+    """Return where the code that draws such a reward begins, if kernels do not contain it."""
+    if kind not in _DRAWN:
+        return 0
+    return address_of(_DRAWN[kind], np.uint64(0), np.uint64(0), 0, 0, 0.5, 1.0)
 
 
 @kernel
 def reward(table: Any, t: Any, a: Any) -> Any:
     """Return the reward of arm a in round t."""
     word = np.uint64(0)
-    if table.kind <= NORMAL or table.kind == GAUSSIAN:
+    if table.kind <= NORMAL:
         word = word_at(table.key0, table.key1, t, a, 0)
     return reward_of(table, t, a, word)
 
@@ -260,11 +270,8 @@ def reward_of(table: Any, t: Any, a: Any, word: Any) -> Any:
     if table.kind == NORMAL:
         x = inverse_normal(zero + to_unit(word) * span)
         return min(1.0, max(0.0, mean + table.spread * x))
-    if table.kind == GAUSSIAN:
-        return mean + span * inverse_normal(to_open_unit(word))
-    return evaluate(
-        table.beta, (table.key0, table.key1, np.int64(t), np.int64(a), mean, table.spread)
-    )
+    place = (table.key0, table.key1, np.int64(t), np.int64(a))
+    return evaluate(table.drawing, (*place, mean, table.spread * span))
 
 
 @kernel
