@@ -118,6 +118,9 @@ class Experiment:
             self._commit(core)
         except BaseException as error:
             self._core = None
+            if not batch:  # there was no core to ask
+                while self._waiting:
+                    batch.append(self._waiting.popleft())
             for ticket in batch:
                 ticket.error = error
             if not isinstance(error, Exception):
