@@ -110,7 +110,8 @@ def _quarter_round(a: Any, b: Any, c: Any, d: Any) -> Any:
     return a, b, c, d
 
 
-@kernel
+# Not inlined: every draw of every policy has a place for it, which only secure tapes reach.
+@kernel(inlined=False)
 def chacha20(key0: Any, key1: Any, key2: Any, key3: Any, c0: Any, c1: Any) -> Any:
     """Return the first 64-bit word of the ChaCha20 block at 128-bit position (c0, c1)."""
     x0, x1 = np.uint64(0x61707865), np.uint64(0x3320646E)

@@ -7,7 +7,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tacit.arms import DPSE, GAP, GAPU, Bernoulli, GraphFeedback, edit_rewards
+from tacit.arms import (
+    DPSE,
+    GAP,
+    GAPU,
+    Bernoulli,
+    GraphFeedback,
+    Recorded,
+    TruncatedNormal,
+    edit_rewards,
+)
 from tacit.arms.elimination import PHASE, WANTED
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, path
@@ -136,6 +145,26 @@ def test_secure_noise_runs_and_is_counted():
     counts = tape.log / state.means  # sums are released, so that their noise is on a grid
     np.testing.assert_allclose(counts, counts[0], rtol=1e-12)
     assert counts[0] == pytest.approx(round(counts[0]))
+    assert counts[0] > 100  # of means it would be 1
+
+
+# Four rounds are taken in at once where the table allows it, and one by one where it does not.
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("kind", [GAP, GAPU, DPSE])
+def test_on_a_secure_tape_rewards_are_added_up_in_whole_steps(kind, at_once):
+    environment = TruncatedNormal(means=(0.4,) * K)
+    if not at_once:
+        environment = Recorded(data=np.random.default_rng(0).random((90, K)))
+    table = GraphFeedback(environment=environment, graph=complete(K)).table(0, 0, 90)
+    policy, trace = kind(epsilon=1.0, **SHORT), environment.trace(90, np.array([90]))
+    sums = {}
+    for name, tape in (("secure", secure_tape()), ("seeded", seeded_tape(0))):
+        state = policy.start(table)
+        policy.play(state, table, tape, trace, 0, 90)
+        sums[name] = state.sums[state.counts > 0] * 2**20
+        assert sums[name].size > 0
+    assert (sums["secure"] == np.rint(sums["secure"])).all()
+    assert (sums["seeded"] != np.rint(sums["seeded"])).any()
 
 
 def test_on_a_secure_tape_sums_are_exact_in_any_order():

@@ -37,6 +37,7 @@ from tacit.networks import Graph, complete, erdos_renyi, path, star
 from tacit.papers.p002.settings import graph_settings
 from tacit.privacy import audit
 from tacit.privacy.mechanisms import standard_laplace
+from tacit.simulation.audits import PolicyRun
 from tacit.tapes import NOISE, recorded_tape, secure_tape, seeded_tape
 
 K, ROUNDS = 5, 1500
@@ -265,28 +266,12 @@ def test_only_neighbours_may_be_told():
     policy.require_shown(0, [1])
 
 
-def outputs(policy, rounds, log):
-    def run(table, runs, seed):
-        words = np.random.default_rng(seed).integers(2**64, size=(runs, 2), dtype=np.uint64)
-        environment = Bernoulli(means=(0.5,) * 3)
-        rows = np.empty((runs, log + rounds))
-        for i in range(runs):
-            tape = seeded_tape(0, log=log)
-            tape.key[:2] = tape.key[4:6] = words[i]
-            trace = environment.trace(rounds, np.array([rounds]), record=True)
-            policy.play(policy.start(table), table, tape, trace, 0, rounds)
-            rows[i, :log], rows[i, log:] = tape.log, trace.decisions
-        return rows
-
-    return run
-
-
 def audited(policy, claim, unit):
     """Audit on a clique of three, where each pull shows all, on tables that differ in round 1."""
     environment = GraphFeedback(environment=Bernoulli(means=(0.5,) * 3), graph=complete(3))
     pair = environment.neighbours(unit, 6)[3]
     return audit(
-        outputs(policy, 6, 6),
+        PolicyRun(policy=policy, environment=environment, horizon=6, released=6),
         pair.left,
         pair.right,
         epsilon=claim,

@@ -15,7 +15,7 @@ from tacit.networks import complete
 from tacit.policy import Environment, Policy
 from tacit.privacy import Neighbours, SearchResult
 from tacit.simulation.audits import audit_policy, neighbours_of, releasing_horizon
-from tacit.users import Fitted, PrivateContexts, Synthetic
+from tacit.users import FedUCB, Fitted, PrivateContexts, Synthetic
 
 ONE_AGENT = complete(1)
 ONE_FEATURE = Synthetic(n_users=1, dimension=1, n_items=1, n_shown=1)
@@ -55,14 +55,16 @@ class Game:
     def pairs(self, limit: int) -> list[Neighbours]:
         return neighbours_of(self.environment, self.horizon, unit=self.unit, limit=limit)
 
-    def audited(self, pairs: list[Neighbours], *, half: bool = False, **terms: Any) -> SearchResult:
-        """Audit the claim on `pairs`: of the policy, or of its twin with half the noise."""
+    def audited(
+        self, pairs: list[Neighbours], *, half: bool = False, share: float = 1.0, **terms: Any
+    ) -> SearchResult:
+        """Audit a share of the claim on `pairs`: of the policy, or of its twin with half the noise."""
         epsilon, delta = self.claim
         return audit_policy(
             less_private(self.policy) if half else self.policy,
             self.environment,
             horizon=self.horizon,
-            epsilon=epsilon,
+            epsilon=share * epsilon,
             delta=delta,
             neighbours=pairs,
             decisions=self.horizon < LONG,
@@ -93,7 +95,7 @@ def _arms(case: Case) -> Game:
 
 
 def _users(case: Case) -> Game:
-    if case.kind is PrivateContexts:
+    if case.kind in (PrivateContexts, FedUCB):
         return Game(case, ONE_VISIT, case.build(ONE_VISIT, 1), 1)
     kind = case.parameters.get("privacy", {"kind": "residual"})["kind"]
     horizon = {"published": 1, "noisy-sums": 2}.get(kind, 3)

@@ -16,7 +16,7 @@ from tacit.arms.tables import reward
 from tacit.privacy.mechanisms import flipped_bit
 from tacit.state import load, save
 from tacit.tapes import NOISE, seeded_tape
-from tacit.users import NoisySums, Published
+from tacit.users import FedUCB, NoisySums, PrivateContexts, Published
 from tacit.users import tables as users
 
 CASES = [case for case in cases() if hasattr(case.kind, "learn")]
@@ -26,11 +26,9 @@ LOCAL = [
     if "epsilon" in case.parameters and case.easy()[1].guarantee(1).trust == "local"
 ]
 USERS = [case for case in cases() if case.kind.setting == "users"]
-SERVED = [case for case in USERS if hasattr(case.kind, "decider")]
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 every_local_case = pytest.mark.parametrize("case", LOCAL, ids=lambda case: case.name)
 every_users_case = pytest.mark.parametrize("case", USERS, ids=lambda case: case.name)
-every_served_case = pytest.mark.parametrize("case", SERVED, ids=lambda case: case.name)
 
 
 def served(case, horizon=None):
@@ -265,7 +263,7 @@ def test_every_report_is_charged_and_no_more(case, tmp_path):
 
 def learned(state):
     """Return what a users' state knows: what it has scribbled meanwhile is left out."""
-    return state._replace(work=np.empty(0))
+    return state._replace(work=np.empty(0)) if "work" in state._fields else state
 
 
 def serve(policy, table, state, tape, first, last):
@@ -296,26 +294,35 @@ def test_users_served_one_by_one_equal_play(case):
 
 def joined(policy, table):
     """Return who is joined to whom, as a learner is given it."""
-    if not policy.joined_by:
+    if not getattr(policy, "joined_by", ""):
         return {}
     return {policy.joined_by: users.matrix_of(getattr(table, policy.joined_by))}
 
 
-def kept_by_devices(policy):
-    """Return whether devices would have to keep sums, which a learner refuses."""
-    return (
-        isinstance(policy.protection, NoisySums | Published) and policy.protection.trust == "local"
-    )
+def done_by_devices(policy):
+    """Return why a learner refuses: devices would have to keep sums, or to choose; else nothing."""
+    if isinstance(policy, FedUCB):
+        return "can serve"
+    if isinstance(policy, PrivateContexts):
+        return "contexts never leave the device" if policy.trust == "local" else ""
+    hidden = policy.protection
+    sums = isinstance(hidden, NoisySums | Published) and hidden.trust == "local"
+    return "a device would have to keep its rewards" if sums else ""
 
 
-@every_served_case
+def clips(policy):
+    """Return whether a simulation clips rewards as a device does."""
+    return isinstance(policy, PrivateContexts) or policy.protection is not None
+
+
+@every_users_case
 def test_a_learner_serves_users(case):
     """One whose server is trusted is the simulation, to the last bit."""
     environment, policy = case.easy()
     table, rounds = environment.table(5, 0, case.rounds), case.rounds
     given = joined(policy, table)
-    if kept_by_devices(policy):
-        with pytest.raises(ValueError, match="a device would have to keep its rewards"):
+    if why := done_by_devices(policy):
+        with pytest.raises(ValueError, match=why):
             tacit.Learner(policy, seed=5, **given)
         return
     learner, shown, slots = tacit.Learner(policy, seed=5, **given), np.empty(4, np.int64), []
@@ -326,17 +333,17 @@ def test_a_learner_serves_users(case):
         value = users.reward(table, t, user, decision.option, shown[decision.option])
         learner.learn(decision.device.report(float(value)))
     assert learner.counts["learned"] == rounds
-    if learner.trust == "central" and policy.protection is not None:  # else nothing is clipped
+    if learner.trust == "central" and clips(policy):
         whole = play(policy, environment, rounds, seed=5)
         assert slots == whole.trace.decisions.tolist()
         assert_same(learned(learner._core.decider.state), learned(whole.state))
 
 
-@every_served_case
+@every_users_case
 def test_a_stored_learner_of_users_is_the_fold_of_its_log(case, tmp_path):
     environment, policy = case.easy()
     table = environment.table(5, 0, case.rounds)
-    if not policy.secure or kept_by_devices(policy):
+    if not policy.secure or done_by_devices(policy):
         return
     given, shown = joined(policy, table), np.empty(4, np.int64)
     with tacit.Learner(policy, store=tmp_path / "x.db", **given) as learner:

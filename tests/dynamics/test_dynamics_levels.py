@@ -126,6 +126,34 @@ def test_each_is_promised_its_own():
         policy.guarantee(10, agent=40)
 
 
+def test_all_are_promised_what_the_one_who_loses_most_loses():
+    """Subsets of two sizes: who has the smaller epsilon loses more over many rounds, at a delta."""
+    levels, T = (1.05, 1.1), 100
+    many = {"n_options": 5, "n_agents": 6, "encoding": "subset", "delta": 1e-6}
+    policy = LearningDynamics(epsilon=levels, **many)
+    alone = [LearningDynamics(epsilon=each, **many).guarantee(T).epsilon for each in levels]
+    assert alone[0] > 1.05 * alone[1]
+    assert [policy.guarantee(T, agent=a).epsilon for a in range(2)] == alone
+    assert policy.guarantee(T).epsilon >= max(alone)
+    assert policy.guarantee(T).epsilon == pytest.approx(max(alone), rel=0.02)
+    assert policy.message_guarantee().epsilon == pytest.approx(1.1)
+
+
+@pytest.mark.parametrize("encoding", ["plain", "optimised", "subset", "least"])
+def test_of_one_way_to_tell_the_largest_epsilon_loses_most(encoding):
+    levels = tuple(np.linspace(0.2, 4.0, 39))
+    many = {"n_options": 5, "n_agents": 39, "encoding": encoding}
+    policy = LearningDynamics(epsilon=levels, **many)
+    most = max(policy.guarantee(1, agent=a).releases[0][0].delta(0.5) for a in range(39))
+    assert policy.release.delta(0.5) == pytest.approx(most, rel=1e-12)
+    assert len(getattr(policy.release, "releases", (0,))) <= 4
+
+
+def test_where_some_perturb_nothing_a_memoised_history_promises_nothing():
+    policy = dynamics(epsilon=(1.0, math.inf), memoised=True)
+    assert not policy.value_guarantee(3).private
+
+
 @slow
 def test_an_audit_believes_the_cautious_agent_and_not_its_twin_with_half_the_noise():
     """Agent 1, whose epsilon is the smaller one; a true claim is refuted once in 100,000 times."""

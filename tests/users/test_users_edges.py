@@ -21,6 +21,7 @@ from tacit.users import (
     PerReward,
     Synthetic,
     Theory,
+    collaborative,
     recorded_table,
     statistics_of,
 )
@@ -192,6 +193,24 @@ def test_the_width_of_equation_5_is_a_bound_and_that_of_lemma_2_is_not():
     }
     assert count[EQUATION_5] <= 8
     assert count[LEMMA_2] == 40
+
+
+@pytest.mark.parametrize(("kind", "code"), [(GOBLin, EQUATION_5), (LinUCB, LEMMA_2)])
+def test_the_width_in_force_is_that_of_the_theorem(kind, code):
+    theta, graph = opposite(6)
+    policy = kind(n_users=6, dimension=2, exploration=Theory(), regularisation=1.0)
+    state, tape = policy.open(graph=graph), seeded_tape(0)
+    for t in range(12):
+        policy.update(state, tape, t % 6, [0.6, 0.8], float(theta[t % 6] @ [0.6, 0.8]))
+    (other,) = {EQUATION_5, LEMMA_2} - {code}
+    width = collaborative._width(policy.rule, state)
+    assert width == pytest.approx(alpha_of(code)(policy, state), rel=1e-12)
+    assert width != pytest.approx(alpha_of(other)(policy, state), rel=1e-3)
+    if kind is GOBLin:  # the length of all tastes and of their differences over the edges
+        apart = sum(
+            graph[u, v] * ((theta[u] - theta[v]) ** 2).sum() / 2 for u, v in np.ndindex(6, 6)
+        )
+        assert float(state.norm_bound[0]) >= math.sqrt((theta**2).sum() + apart)
 
 
 def test_with_one_bit_the_width_counts_half_the_range_of_reports():

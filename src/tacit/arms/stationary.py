@@ -149,7 +149,7 @@ class Gaussian(_Constant):
             spread=1.0,
         )
         spreads = np.broadcast_to(np.asarray(self.spread, float), (1, self.n_arms))
-        return made._replace(cdf_span=np.ascontiguousarray(spreads))
+        return made._replace(cdf_span=np.array(spreads, order="C"))
 
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18

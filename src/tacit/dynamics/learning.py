@@ -19,6 +19,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -41,7 +42,7 @@ from tacit.dynamics.tuning import (
 from tacit.networks import Graph
 from tacit.networks.walks import Ends, Walk
 from tacit.policy import Policy, Program, require_secure
-from tacit.privacy import Claim, Guarantee, Mechanism, Release, compose
+from tacit.privacy import Claim, Guarantee, Mechanism, Release, compose, least_private
 from tacit.privacy.mechanisms import HIGHEST_EPSILON, LOWEST_EPSILON
 from tacit.tapes import RECORDED, SECURE, Tape
 
@@ -222,18 +223,30 @@ class LearningDynamics(Policy[Table, State, Trace]):
         """What an agent's message of one round reveals; of several levels, the most that one does."""
         return self._release(None)
 
-    def _level(self, agent: int | None) -> int:
-        """Return which level an agent has; without one, the largest epsilon."""
+    def _level(self, agent: int | None) -> float:
+        """Return the epsilon of an agent's message; without one, the largest."""
         if agent is None:
-            return self.levels.index(max(self.levels))
+            return max(self.levels)
         inside = 0 <= agent < self.n_agents
         require(self, "agent", f"in 0..{self.n_agents - 1}", inside, agent)
-        return agent % len(self.levels)
+        return self.levels[agent % len(self.levels)]
 
     def _release(self, agent: int | None) -> Release:
-        mechanism = self._encoders[self._level(agent)].mechanism
-        assert mechanism is not None
-        return mechanism.release
+        """Return what an agent's message reveals, or the most that anybody's does.
+
+        Told in one way, a smaller epsilon is the larger one with more noise. But subsets of several
+        sizes are several ways: there who has the smaller epsilon may lose more, at a delta.
+        """
+        if agent is not None:
+            mechanism = self._encoders[agent % len(self.levels)].mechanism
+            assert mechanism is not None
+            return mechanism.release
+        ways: dict[Any, Release] = {}
+        for _, told in sorted(zip(self.levels, self._encoders, strict=True), key=itemgetter(0)):
+            if told.mechanism is not None:
+                way = told.size, getattr(told.mechanism, "optimised", False)
+                ways[way] = told.mechanism.release
+        return least_private(ways.values())
 
     def _whose(self, agent: int | None) -> str:
         """Say whose guarantee it is where agents have different ones."""
@@ -241,8 +254,8 @@ class LearningDynamics(Policy[Table, State, Trace]):
             return ""
         least, most = min(self.levels), max(self.levels)
         return (
-            f"Agents have epsilons from {least:g} to {most:g}, and this is for the largest; for an agent's "
-            "own ask with agent=."
+            f"A message of an agent has an epsilon from {least:g} to {most:g}, and this holds for all of "
+            "them; for an agent's own ask with agent=."
         )
 
     def message_guarantee(self, *, agent: int | None = None) -> Guarantee:
@@ -251,10 +264,10 @@ class LearningDynamics(Policy[Table, State, Trace]):
         Parameters
         ----------
         agent : int, optional
-            Whose; by default of those with the largest epsilon.
+            Whose; by default anybody's.
         """
         silent = self.variant == "published"
-        level = self.levels[self._level(agent)]
+        level = self._level(agent)
         if math.isinf(level):
             who = "Nothing is perturbed" if len(set(self.levels)) == 1 else "Some perturb nothing"
             return Guarantee.none(f"{who}.", unit="message", trust="local")
@@ -284,7 +297,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
         ----------
         horizon : int
         agent : int, optional
-            Whose; by default of those with the largest epsilon.
+            Whose; by default anybody's.
         """
         one = self.message_guarantee(agent=agent)
         scope: dict[str, Any] = {"unit": "agent", "trust": "local", "span": "run"}
@@ -313,7 +326,8 @@ class LearningDynamics(Policy[Table, State, Trace]):
         require(self, "changes", ">= 1", changes >= 1, changes)
         note = f"Between histories with the same {changes} times of change, which anybody sees."
         note = f"{note} {self._whose(None)}".rstrip()
-        if self.variant == "published":
+        one = self.message_guarantee()
+        if not one.private:
             return self.guarantee(changes)
         return compose(
             [(self.release, changes)],
@@ -323,7 +337,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
             span="run",
             note=note,
             not_protected=("sending", "graph", "the times at which the adoption changes"),
-            claim=self.message_guarantee().claim,
+            claim=one.claim,
         )
 
     @property

@@ -15,7 +15,6 @@ import os
 import tempfile
 import threading
 import time
-import weakref
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from tacit.forks import wait_for
 from tacit.privacy import budgets
 from tacit.privacy.books import Book, Connection, LedgerError, open_book
 from tacit.privacy.budgets import Amount, Cap, Number, Outcome, Period, decide, left_of
@@ -124,7 +124,7 @@ class Ledger:
         self._seen = 0
         self._book: Book = open_book(path, timeout)
         self.path = self._book.path
-        _opened.add(self)
+        wait_for(self, self._lock)
 
     def _require_process(self) -> None:
         if os.getpid() != self._process:
@@ -388,28 +388,6 @@ class Ledger:
     ) -> None:
         self.close()
 
-
-_opened: weakref.WeakSet[Ledger] = weakref.WeakSet()
-_forking = threading.Lock()
-_paused: list[Ledger] = []
-
-
-def _pause() -> None:
-    """Let no fork copy a transaction: a child that ends would take it back under its parent's feet."""
-    _forking.acquire()
-    for each in list(_opened):
-        each._lock.acquire()
-        _paused.append(each)
-
-
-def _resume() -> None:
-    while _paused:
-        _paused.pop()._lock.release()
-    _forking.release()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_pause, after_in_parent=_resume, after_in_child=_resume)
 
 _EXPORTED = [name.strip() for name in _COLUMNS.split(",")]
 

@@ -82,8 +82,8 @@ class Experiment:
         if self._store is not None:
             answer: A = self._run_stored(_Ticket(command, arguments, keywords))
             return answer
+        self.check_process()
         with self.lock:
-            self._check_process()
             core = self.core
             try:
                 return command(core, *arguments, **keywords)
@@ -94,7 +94,7 @@ class Experiment:
                 raise
 
     def _run_stored(self, ticket: _Ticket) -> Any:
-        self._check_process()
+        self.check_process()
         self._waiting.append(ticket)
         with self.lock:
             if not ticket.done:
@@ -131,8 +131,8 @@ class Experiment:
     ) -> list[A | RefusedError]:
         """Carry out several commands with one commit; a refused one does not stop the others."""
         answers: list[A | RefusedError] = []
+        self.check_process()
         with self.lock:
-            self._check_process()
             core = self.core
             try:
                 for command, arguments, keywords in commands:
@@ -195,13 +195,16 @@ class Experiment:
             _ = self.core
 
     def close(self) -> None:
-        """Keep a snapshot; the store is its owner's to close."""
+        """Keep a snapshot; the store is its owner's to close, and after a fork all is the parent's."""
+        if self._forks != len(_forks):
+            return
         with self.lock:
-            current = self._forks == len(_forks) and self._core is not None
+            current = self._core is not None
             if self._store is not None and current and self.seq > self._snapshot_at:
                 self.snapshot()
 
-    def _check_process(self) -> None:
+    def check_process(self) -> None:
+        """Raise ``RuntimeError`` in a forked process, whose locks may be another thread's for ever."""
         if self._forks != len(_forks):
             raise RuntimeError(
                 "Learner: made before a fork; two processes would release the same sums and repeat "

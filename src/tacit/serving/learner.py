@@ -461,6 +461,7 @@ class Learner:
         are, so that whoever has the file is trusted as the server is.
         """
         experiment = self._experiment
+        experiment.check_process()
         with experiment.lock:
             about, state, decisions = experiment.core.snapshot()
             head = {

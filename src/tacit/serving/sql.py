@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from tacit.forks import wait_for
 from tacit.serving.core import Event
 from tacit.serving.marks import Mark, Marks
 from tacit.serving.store import Kept, Snapshot, Store, StoreError, charged_by
@@ -90,6 +91,7 @@ class SQLStore(Store):
         self._process = os.getpid()
         self._turn = threading.RLock()
         """Whose turn it is: experiments of several threads may share one connection."""
+        wait_for(self, self._turn)
         self.server = secrets.token_hex(8)
         self._ids: dict[str, int] = {}
         self._terms: dict[str, int] = {}

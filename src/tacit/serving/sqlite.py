@@ -53,8 +53,9 @@ class SQLiteStore(SQLStore):
                 self.path, isolation_level=None, check_same_thread=False
             )
             try:
-                self._prepare()
-                self._open_marks()
+                with self._turn:
+                    self._prepare()
+                    self._open_marks()
             except BaseException as error:
                 self._connection.close()
                 if isinstance(error, sqlite3.DatabaseError):
@@ -105,7 +106,8 @@ class SQLiteStore(SQLStore):
     def close(self) -> None:
         """Let others use it."""
         if os.getpid() == self._process and self._lock >= 0:
-            self._connection.close()
+            with self._turn:
+                self._connection.close()
             self._marks.close()
             os.close(self._lock)
             self._lock = -1

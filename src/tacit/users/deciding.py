@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,10 @@ from tacit.users.privacy import USER, NoisySums, PerReward, Published, Residual
 from tacit.users.statistics import restored, statistics_of
 from tacit.users.tables import as_matrix
 
-__all__ = ["UsersDecider"]
+if TYPE_CHECKING:
+    from tacit.users.private_contexts import PrivateContexts
+
+__all__ = ["ContextsDecider", "UsersDecider"]
 
 _KEEPS = (
     "with trust='central' for noise on sums, because a device would have to keep its rewards and "
@@ -58,8 +62,83 @@ class _Step(NamedTuple):
     """Shape (dim,): what was released."""
 
 
-class UsersDecider(Decider):
-    """Offer one of several contexts to one of many people.
+class ContextsDecider(Decider):
+    """Offer one of several contexts to one of many people: what policies of this setting share."""
+
+    n_options = None
+    short: bool = False
+    """Whether contexts are no longer than 1, because noise is calibrated to that."""
+
+    def __init__(self, policy: CollaborativePolicy | PrivateContexts, explore: float) -> None:
+        require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
+        self.n_people, self.reward_range = policy.n_users, policy.reward_range
+        self._dimension, self._explore = policy.dimension, explore
+
+    @abstractmethod
+    def best(self, person: int, contexts: NDArray[np.float64]) -> int:
+        """Return which row of contexts the policy offers to a person."""
+
+    def question(self, person: int, context: NDArray[np.float64]) -> list[Any]:
+        """Return what must be kept, beside person and context, of what a device is asked."""
+        return []
+
+    def asked(self, query: Mapping[str, Any]) -> tuple[int, NDArray[np.float64], NDArray[np.int64]]:
+        """Return the person, the contexts that are eligible, and their numbers."""
+        person, contexts = query.get("person"), query.get("contexts")
+        require(self.policy, "person", "given", person is not None, None)
+        require(self.policy, "contexts", "given", contexts is not None, None)
+        try:
+            rows = np.array(contexts, np.float64)
+        except (TypeError, ValueError):
+            rows = np.empty(0)
+        d = self._dimension
+        fits = rows.ndim == 2 and rows.shape[1] == d and len(rows) > 0
+        require(self.policy, "contexts", f"of shape (n, {d})", fits, rows.shape)
+        require(self.policy, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
+        largest = float(np.abs(rows).max())
+        require(self.policy, "contexts", f"up to {_LARGEST:g}", largest <= _LARGEST, largest)
+        if self.short:
+            longest = float(np.sqrt(np.max(np.sum(rows**2, axis=1))))
+            require(self.policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
+        numbers = np.arange(len(rows))
+        eligible = query.get("eligible")
+        if eligible is not None:
+            numbers = np.unique(np.asarray(eligible, np.int64))
+            inside = numbers.size > 0 and numbers[0] >= 0 and numbers[-1] < len(rows)
+            require(self.policy, "eligible", f"some of 0..{len(rows) - 1}", bool(inside), eligible)
+        return int(person or 0), np.ascontiguousarray(rows[numbers]), numbers
+
+    def choose(self, tape: Tape, t: int, query: Any) -> Choice:
+        """Offer the context that the policy finds best, and fix the question."""
+        person, rows, numbers = query
+        slot = self.best(person, rows)
+        chance = 1.0
+        if self._explore:
+            m, best = len(numbers), slot
+            if uniform(tape, t, 0, FLOOR) < self._explore:
+                slot = int(uniform(tape, t, 1, FLOOR) * m)
+            chance = (1.0 - self._explore) * (slot == best) + self._explore / m
+        record = [person, rows[slot].tolist(), *self.question(person, rows[slot])]
+        return Choice(int(numbers[slot]), chance, record)
+
+    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+        """Ask for the reward."""
+        low, high = self.reward_range
+        return identity(low=low, high=high, default=default)
+
+    def checked(self, option: int, record: Any, value: Any) -> Any:
+        """Return a value that the instructions allow."""
+        if not Channel(self.instructions(option, record, None)).possible(value):
+            raise ValueError(f"report: expected a value that the instructions allow, got {value!r}")
+        return float(value) if self.trust == "central" else value
+
+    def retire(self, option: int) -> None:
+        """Refuse: options come with each decision."""
+        raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
+
+
+class UsersDecider(ContextsDecider):
+    """Offer one of several contexts to one of many people, who learn from each other.
 
     Parameters
     ----------
@@ -80,17 +159,14 @@ class UsersDecider(Decider):
         graph: Any = None,
         weights: Any = None,
     ) -> None:
+        super().__init__(policy, explore)
         hidden = policy.protection
         self.trust = "local" if isinstance(hidden, PerReward | Residual) else "central"
-        self.releases = isinstance(hidden, NoisySums | Published)
+        self.short = self.releases = isinstance(hidden, NoisySums | Published)
         if isinstance(hidden, NoisySums | Published):
             require("Learner", "privacy", _KEEPS, hidden.trust == "central", hidden)
             self.horizon = hidden.horizon
-        require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
         self.policy: CollaborativePolicy = policy
-        self.n_options, self.n_people = None, policy.n_users
-        self.reward_range = policy.reward_range
-        self._explore = explore
         self._edges = _edges(policy, graph, weights)
         self._state = policy.open(**_joined(policy, self._edges))
 
@@ -112,60 +188,23 @@ class UsersDecider(Decider):
         """Edges (u, v, weight), or None where the policy needs none."""
         return self._edges
 
-    def asked(self, query: Mapping[str, Any]) -> tuple[int, NDArray[np.float64], NDArray[np.int64]]:
-        """Return the person, the contexts that are eligible, and their numbers."""
-        person, contexts = query.get("person"), query.get("contexts")
-        require(self.policy, "person", "given", person is not None, None)
-        require(self.policy, "contexts", "given", contexts is not None, None)
-        try:
-            rows = np.array(contexts, np.float64)
-        except (TypeError, ValueError):
-            rows = np.empty(0)
-        d = self.policy.dimension
-        fits = rows.ndim == 2 and rows.shape[1] == d and len(rows) > 0
-        require(self.policy, "contexts", f"of shape (n, {d})", fits, rows.shape)
-        require(self.policy, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
-        largest = float(np.abs(rows).max())
-        require(self.policy, "contexts", f"up to {_LARGEST:g}", largest <= _LARGEST, largest)
-        if self.releases:
-            longest = float(np.sqrt(np.max(np.sum(rows**2, axis=1))))
-            require(self.policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
-        numbers = np.arange(len(rows))
-        eligible = query.get("eligible")
-        if eligible is not None:
-            numbers = np.unique(np.asarray(eligible, np.int64))
-            inside = numbers.size > 0 and numbers[0] >= 0 and numbers[-1] < len(rows)
-            require(self.policy, "eligible", f"some of 0..{len(rows) - 1}", bool(inside), eligible)
-        return int(person or 0), np.ascontiguousarray(rows[numbers]), numbers
+    def best(self, person: int, contexts: NDArray[np.float64]) -> int:
+        """Return the one with the largest upper confidence bound."""
+        scratch = np.empty_like(contexts)
+        return int(select(self.policy.rule, self._state, person, contexts, scratch))
 
-    def choose(self, tape: Tape, t: int, query: Any) -> Choice:
-        """Offer the context with the largest upper confidence bound, and fix the question."""
-        person, rows, numbers = query
-        slot = int(select(self.policy.rule, self._state, person, rows, np.empty_like(rows)))
-        chance = 1.0
-        if self._explore:
-            m, best = len(numbers), slot
-            if uniform(tape, t, 0, FLOOR) < self._explore:
-                slot = int(uniform(tape, t, 1, FLOOR) * m)
-            chance = (1.0 - self._explore) * (slot == best) + self._explore / m
-        record: list[Any] = [person, rows[slot].tolist()]
-        if self.trust == "local":
-            question = self.policy.ask(self._state, person, rows[slot])
-            record.append([int(question.kind), *(float(each) for each in question[1:])])
-        return Choice(int(numbers[slot]), chance, record)
+    def question(self, person: int, context: NDArray[np.float64]) -> list[Any]:
+        """Return what a device is asked, where it is asked something."""
+        if self.trust == "central":
+            return []
+        asked = self.policy.ask(self._state, person, context)
+        return [[int(asked.kind), *(float(each) for each in asked[1:])]]
 
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
         """Ask for the reward, or for what the mechanism makes of it."""
         if self.trust == "local":
             return self.policy.instructions(Question(*record[2]), default=default)
-        low, high = self.policy.reward_range
-        return identity(low=low, high=high, default=default)
-
-    def checked(self, option: int, record: Any, value: Any) -> Any:
-        """Return a value that the instructions allow."""
-        if not Channel(self.instructions(option, record, None)).possible(value):
-            raise ValueError(f"report: expected a value that the instructions allow, got {value!r}")
-        return float(value) if self.trust == "central" else value
+        return super().instructions(option, record, default)
 
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Take in a report with the context that was offered and the question that was asked."""
@@ -249,10 +288,6 @@ class UsersDecider(Decider):
             return self.rejoined(new + 1, _made_room(edges, new, near))
         both = [[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))]
         return self.rejoined(new + 1, [*edges, *both])
-
-    def retire(self, option: int) -> None:
-        """Refuse: options come with each decision."""
-        raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
 
     def discard(self) -> None:
         """Let streams begin anew from what they released, which is known, and forget true sums.

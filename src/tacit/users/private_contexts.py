@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +34,11 @@ from tacit.privacy.mechanisms.gaussian_moments import (
 )
 from tacit.tapes import SECURE, Tape
 from tacit.users.prior import solve
-from tacit.users.tables import Table, Trace, arrive, contexts_at, due, ends, observe, write
+from tacit.users.rounds import distance, most_promising, rounds
+from tacit.users.tables import Table, Trace, require_fit
+
+if TYPE_CHECKING:
+    from tacit.deciding import Decider
 
 __all__ = ["PrivateContexts"]
 
@@ -58,6 +62,8 @@ class Rule(NamedTuple):
     sensitivity: float
     scale: float
     """The standard deviation of the noise; 0 for none."""
+    step: float
+    """Products are rounded to multiples of it on a secure tape; 0 for none."""
 
 
 class State(NamedTuple):
@@ -75,8 +81,8 @@ class State(NamedTuple):
     """Shape (N, d, d): the inverse of the matrix, with its ridge."""
     mean: NDArray[np.float64]
     """Shape (N, d): estimates."""
-    work: NDArray[np.float64]
-    """Shape (m,): scratch."""
+    latest: NDArray[np.float64]
+    """Shape (m,): what was released last, of whomever."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +93,8 @@ class PrivateContexts(Policy[Table, State, Trace]):
     With ``trust="central"`` it is joint: everything that is decided in all *other* rounds, for anybody,
     is protected; the choice of the round itself follows from its own contexts, and the server sees
     them. With ``trust="local"`` contexts stay on the device, which chooses by itself, and the server
-    sees noisy moments only, as long as the choice stays there too. Without epsilon nothing is hidden.
-    It is for simulations: no learner serves it.
+    sees noisy moments only, as long as the choice stays there too: a learner, which chooses, serves the
+    other form. Without epsilon nothing is hidden.
 
     Parameters
     ----------
@@ -161,13 +167,17 @@ class PrivateContexts(Policy[Table, State, Trace]):
         own = (
             "" if self.trust == "local" else "Joint: decisions of all other rounds are protected. "
         )
+        exact = ""
+        if moments.secure:
+            power = math.frexp(self.rule.step)[1] - 1
+            exact = f". On a secure tape their products are rounded to multiples of 2^{power}"
         return compose(
             [(moments.release, 1)],
             delta=self.delta,
             unit="visit",
             trust=self.trust,
             span="run",
-            note=f"{own}A round enters one noisy sum of contexts and rewards.",
+            note=f"{own}A round enters one noisy sum of contexts and rewards{exact}",
             pooled=self.trust == "central",
             not_protected=_OPEN[self.trust],
         )
@@ -184,17 +194,12 @@ class PrivateContexts(Policy[Table, State, Trace]):
             doubles=int(self.trust == "central" and hidden is not None),
             sensitivity=hidden.sensitivity if hidden else 1.0,
             scale=hidden.scale if hidden else 0.0,
+            step=hidden.step if hidden else 0.0,
         )
 
     def start(self, table: Table) -> State:
         """Return a fresh state for the users of `table`."""
-        rule = f"== {table.n_users}, as the table has"
-        require(self, "n_users", rule, self.n_users == table.n_users, self.n_users)
-        rule = f"== {table.features.shape[1]}, as the table has"
-        fits = self.dimension == table.features.shape[1]
-        require(self, "dimension", rule, fits, self.dimension)
-        longest = float(np.sqrt(np.max(np.sum(table.features**2, axis=1))))
-        require(self, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
+        require_fit(self, table, self.n_users, self.dimension, short=True)
         return self.open()
 
     def open(self, **joined: Any) -> State:
@@ -210,7 +215,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
             sums=np.zeros((N, m)),
             covariance=np.tile(np.eye(d) / self.regularisation, (N, 1, 1)),
             mean=np.zeros((N, d)),
-            work=np.zeros(m),
+            latest=np.zeros(m),
         )
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
@@ -218,7 +223,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
         self._check_tape(tape)
         shown = np.empty(table.n_shown, np.int64)
         contexts = np.empty((table.n_shown, self.dimension))
-        return play, (self.rule, state, table, tape, trace, shown, contexts)
+        return play, (self.rule, state, table, tape, trace, shown, contexts, contexts)
 
     def select(self, state: State, user: int, contexts: ArrayLike) -> int:
         """Return which of the rows of `contexts` to offer to `user`."""
@@ -226,7 +231,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
         fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
         require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
         self._check_user(user)
-        return int(select(self.rule, state, user, rows))
+        return int(most_promising(self.rule, state, user, rows, rows))
 
     def update(
         self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
@@ -240,6 +245,12 @@ class PrivateContexts(Policy[Table, State, Trace]):
         require(self, "reward", "a number", math.isfinite(reward), reward)
         learn(self.rule, state, tape, int(state.rounds[0]), user, x, float(reward))
 
+    def decider(self, *, explore: float = 0.0) -> Decider:
+        """Return this policy at work, for :mod:`tacit.serving`."""
+        from tacit.users.deciding_visits import VisitsDecider
+
+        return VisitsDecider(self, explore=explore)
+
     def _check_user(self, user: int) -> None:
         require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
 
@@ -249,39 +260,30 @@ class PrivateContexts(Policy[Table, State, Trace]):
 
 
 @kernel
-def select(rule: Any, state: Any, user: Any, contexts: Any) -> Any:
-    """Return the slot with the largest upper confidence bound."""
-    C, p = state.covariance[user], state.mean[user]
-    best, largest = 0, -np.inf
-    for slot in range(contexts.shape[0]):
-        mean, square = 0.0, 0.0
-        for a in range(p.size):
-            mean += contexts[slot, a] * p[a]
-            for b in range(p.size):
-                square += contexts[slot, a] * C[a, b] * contexts[slot, b]
-        index = mean + rule.exploration * math.sqrt(max(square, 0.0))
-        if index > largest:
-            best, largest = slot, index
-    return best
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> None:
+def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Add a round to the open batch, and release it when it is full."""
     state.rounds[0] += 1
     clipped = min(rule.high, max(rule.low, reward))
-    add_moments(x, clipped, state.opened[user])
+    add_moments(x, clipped, rule.step if tape.kind == SECURE else 0.0, state.opened[user])
     state.counts[user, 0] += 1
     if state.counts[user, 0] < state.counts[user, 1]:
-        return
-    opened, sums, fresh = state.opened[user], state.sums[user], state.work
+        return True
+    opened, latest = state.opened[user], state.latest
     if rule.scale > 0.0:
-        release_moments(tape, t, opened, rule.sensitivity, rule.scale, fresh)
+        release_moments(tape, t, opened, rule.sensitivity, rule.scale, latest)
     else:
-        for j in range(sums.size):
-            fresh[j] = opened[j]
+        for j in range(opened.size):
+            latest[j] = opened[j]
+    settle(rule, state, user)
+    return True
+
+
+@kernel
+def settle(rule: Any, state: Any, user: Any) -> None:
+    """Learn from what was just released of a user, and begin the next batch."""
+    opened, sums = state.opened[user], state.sums[user]
     for j in range(sums.size):
-        sums[j] += fresh[j]
+        sums[j] += state.latest[j]
         opened[j] = 0.0
     state.counts[user, 0] = 0
     state.counts[user, 1] *= 1 + rule.doubles
@@ -307,33 +309,4 @@ def _estimate(rule: Any, state: Any, user: Any) -> None:
             state.mean[user, a] += C[a, b] * sums[sums.size - d + b]
 
 
-@kernel(inlined=False)
-def _parameter_error(state: Any, preferences: Any) -> Any:
-    total = 0.0
-    for user in range(preferences.shape[0]):
-        for a in range(preferences.shape[1]):
-            total += (state.mean[user, a] - preferences[user, a]) ** 2
-    return math.sqrt(total)
-
-
-@kernel
-def play(
-    rule: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    shown: Any,
-    contexts: Any,
-    first: Any,
-    last: Any,
-) -> None:
-    """Play rounds first to last - 1; `shown` and `contexts` are scratch."""
-    for t in range(first, min(last, ends(table))):
-        user = arrive(table, t, shown)
-        contexts_at(table, t, shown, contexts)
-        slot = select(rule, state, user, contexts)
-        reward = observe(table, trace, t, user, shown, slot)
-        learn(rule, state, tape, t, user, contexts[slot], reward)
-        if due(trace, t):
-            write(trace, _parameter_error(state, table.preferences))
+play = rounds(most_promising, learn, distance)

@@ -31,6 +31,7 @@ from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import Tape
 
 __all__ = [
+    "A_LITTLE",
     "BALL",
     "GAUSSIAN",
     "LAPLACE",
@@ -49,8 +50,8 @@ _FINEST = 20
 _WIDEST, _LEAST = 2**27, 64
 LONGEST = 2.0**52
 """Steps that a sum may have."""
-# A context may be longer than 1 by 1e-9, and products are rounded.
-_A_LITTLE = 1 + 2.0**-28
+A_LITTLE = 1 + 2.0**-28
+"""A context may be longer than 1 by 1e-9, its square by twice that, and products are rounded."""
 
 
 class Stream(NamedTuple):
@@ -177,7 +178,7 @@ class ContinualSum(Mechanism, ReleasesSums):
 
     def _apart(self, step: float, growth: float, rounded: int) -> float:
         """Return how many steps apart neighbours are in all that is released, in L2."""
-        item = self.sensitivity * _A_LITTLE / step + math.sqrt(self.dimension)
+        item = self.sensitivity * A_LITTLE / step + math.sqrt(self.dimension)
         return item * growth + math.sqrt(rounded)
 
     def _whole_release(self, growth: float, rounded: int) -> DiscreteGaussianRelease:

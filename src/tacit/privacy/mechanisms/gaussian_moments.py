@@ -11,7 +11,8 @@ import numpy as np
 from tacit.checks import Count, Positive, Share, require
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms.base import Mechanism, Pair
-from tacit.privacy.mechanisms.gaussian import Gaussian, release_gaussian
+from tacit.privacy.mechanisms.continual_sums import A_LITTLE
+from tacit.privacy.mechanisms.gaussian import Gaussian, gaussian_steps, release_gaussian
 from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import NOISE, Tape, secure_tape, seeded_tape
 
@@ -26,9 +27,11 @@ class GaussianMoments(Mechanism):
     Frobenius norm for its length, so that d (d + 1) / 2 + d numbers get noise of one deviation.
 
     Guarantee: (epsilon, delta) for contexts no longer than 1 and rewards of at most `largest`. The
-    sensitivity is exact: for contexts at an angle of cosine c and opposite rewards R the squared
-    change is 2 - 2 c^2 + 2 R^2 (1 + c), largest at c = min(1, R^2 / 2). On a secure tape noise is
-    discrete, as for `Gaussian`.
+    sensitivity is exact but for 2^-28 of it, by which contexts may be too long: for contexts at an
+    angle of cosine c and opposite rewards R the squared change is 2 - 2 c^2 + 2 R^2 (1 + c), largest at
+    c = min(1, R^2 / 2). On a secure tape noise is discrete, as for `Gaussian`, and products are rounded
+    to its grid one by one, so that sums are exact and one pair moves each coordinate by at most a step
+    more.
 
     Parameters
     ----------
@@ -62,7 +65,13 @@ class GaussianMoments(Mechanism):
     def sensitivity(self) -> float:
         """The largest L2 distance that one pair makes."""
         square = self.largest**2
-        return math.sqrt(2) * (1 + square / 2) if square <= 2 else 2 * self.largest
+        exact = math.sqrt(2) * (1 + square / 2) if square <= 2 else 2 * self.largest
+        return exact * A_LITTLE
+
+    @property
+    def step(self) -> float:
+        """The grid to whose multiples products are rounded on a secure tape."""
+        return float(gaussian_steps(self.sensitivity, self.scale, self.coordinates)[0])
 
     @property
     def noise(self) -> Gaussian:
@@ -138,7 +147,7 @@ class GaussianMoments(Mechanism):
         if seed is None:
             self.require_secure()
         sums, out = np.zeros(self.coordinates), np.empty((n, self.coordinates))
-        add_moments(values[:-1], values[-1], sums)
+        add_moments(values[:-1], values[-1], self.step if seed is None else 0.0, sums)
         self._fill(secure_tape() if seed is None else seeded_tape(seed), sums, out)
         return out
 
@@ -148,17 +157,25 @@ class GaussianMoments(Mechanism):
 
 
 @kernel
-def add_moments(x: Any, reward: Any, sums: Any) -> None:
-    """Add (x x', x r) to sums: the matrix row by row to its diagonal, then the vector."""
+def _rounded(value: Any, step: Any) -> Any:
+    return step * np.rint(value / step) if step > 0.0 else value
+
+
+@kernel
+def add_moments(x: Any, reward: Any, step: Any, sums: Any) -> None:
+    """Add (x x', x r) to sums: the matrix row by row to its diagonal, then the vector.
+
+    Products are rounded to multiples of `step`, a power of two; 0 for none.
+    """
     j, root = 0, math.sqrt(2.0)
     for a in range(x.size):
         for b in range(a):
-            sums[j] += root * x[a] * x[b]
+            sums[j] += _rounded(root * x[a] * x[b], step)
             j += 1
-        sums[j] += x[a] * x[a]
+        sums[j] += _rounded(x[a] * x[a], step)
         j += 1
     for a in range(x.size):
-        sums[j + a] += x[a] * reward
+        sums[j + a] += _rounded(x[a] * reward, step)
 
 
 @kernel
@@ -175,6 +192,9 @@ def matrix_of_moments(sums: Any, matrix: Any) -> None:
 
 @kernel
 def release_moments(tape: Any, t: Any, sums: Any, sensitivity: Any, scale: Any, out: Any) -> None:
-    """Write sums plus noise; one position of the tape for each number, in round t."""
+    """Write sums plus noise; one position of the tape for each number, in round t.
+
+    On a secure tape sums are multiples of the grid of this noise, as `add_moments` leaves them.
+    """
     for j in range(sums.size):
         out[j] = release_gaussian(tape, t, j, NOISE, sums[j], sensitivity, scale, sums.size)

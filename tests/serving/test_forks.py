@@ -1,0 +1,189 @@
+"""Processes that fork while a store is in use: children that end, decide, save and close."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+import time
+import weakref
+
+import pytest
+
+import tacit
+from tacit import forks
+from tacit.arms import DPSE, KLUCBCF
+from tacit.serving.sqlite import SQLiteStore
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+POLICY = KLUCBCF(n_arms=3, epsilon=1.0)
+CENTRAL = DPSE(n_arms=2, epsilon=1.0, horizon=1000)
+
+
+def child(work, patience=30):
+    """Run something in a fork; return what it wrote, or None if it did not end in time."""
+    read, write = os.pipe()
+    number = os.fork()
+    if number == 0:
+        signal.alarm(patience)
+        try:
+            said = str(work())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read().decode()
+    code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    return said if code == 0 else None
+
+
+def held_while_forking(store, patience):
+    """Fork while another thread is in a transaction; return what the child finds of it."""
+    inside, over = threading.Event(), threading.Event()
+
+    def write():
+        with store._writing():
+            inside.set()
+            over.wait(0.3)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    inside.wait(10)
+    found = child(lambda: store._connection.in_transaction, patience)
+    over.set()
+    writer.join()
+    return found
+
+
+def test_a_fork_waits_for_the_end_of_a_transaction(tmp_path, monkeypatch):
+    """A copied one would be rolled back in the parent's file, when the child ends."""
+    store = SQLiteStore(tmp_path / "x.db")
+    assert held_while_forking(store, 30) == "False"
+    monkeypatch.setattr(forks, "_locks", weakref.WeakKeyDictionary())  # who waits for nobody
+    assert held_while_forking(store, 30) == "True"
+    store.close()
+
+
+def test_locks_that_are_taken_in_another_order_do_not_keep_a_fork():
+    class Owner:
+        pass
+
+    owners, first, second = [Owner(), Owner()], threading.RLock(), threading.RLock()
+    for owner, lock in zip(owners, (first, second), strict=True):
+        forks.wait_for(owner, lock)
+    started, done = threading.Event(), threading.Event()
+
+    def nested():
+        with second:
+            started.set()
+            time.sleep(0.1)
+            with first:
+                done.set()
+
+    thread = threading.Thread(target=nested)
+    thread.start()
+    started.wait(10)
+    assert child(done.is_set) == "True"
+    thread.join()
+
+
+@pytest.mark.parametrize("how", ["collected", "closed"])
+def test_children_that_end_disturb_nobody(how, tmp_path):
+    """They end while threads decide and learn; nothing is lost, and no child hangs."""
+    learner = tacit.Learner(POLICY, store=tmp_path / "x.db")
+    done, answered, failed = threading.Event(), [], []
+
+    def work():
+        while not done.is_set():
+            try:
+                made = learner.decide_many([{}] * 8)
+                learner.learn_many([each.device.report(1.0) for each in made])
+                answered.extend(each.id for each in made)
+            except Exception as error:
+                failed.append(error)
+
+    def end():
+        if how == "closed":
+            learner.close()
+        learner._owned._connection.close()  # as a collected object does
+        return "ended"
+
+    workers = [threading.Thread(target=work) for _ in range(2)]
+    for each in workers:
+        each.start()
+    said = []
+    for _ in range(12):
+        time.sleep(random.random() * 0.01)
+        said.append(child(end))
+    done.set()
+    for each in workers:
+        each.join()
+    assert said == ["ended"] * 12
+    assert not failed
+    learner._experiment.verify()
+    learner.close()
+    with tacit.Learner(POLICY, store=tmp_path / "x.db") as again:
+        assert again.counts["learned"] == len(answered)
+        assert all(again._owned.find("learner", id) for id in answered)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda learner, path: learner.decide(),
+        lambda learner, path: learner.decide_many([{}]),
+        lambda learner, path: learner.learn({"v": 1, "id": "a", "value": 1.0}),
+        lambda learner, path: learner.save(path),
+        lambda learner, path: learner.add_option("more"),
+    ],
+    ids=["decide", "decide_many", "learn", "save", "add_option"],
+)
+def test_a_learner_is_its_parents_whatever_threads_did(use, stored, tmp_path):
+    """Another thread has its lock at the fork, and never lets go of it in the child."""
+    store = tmp_path / "x.db" if stored else None
+    learner = tacit.Learner(CENTRAL, store=store)
+    before = learner.decide(id="a")
+    busy, over = threading.Event(), threading.Event()
+
+    def hold():
+        with learner._experiment.lock:
+            busy.set()
+            over.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    busy.wait(10)
+    said = child(lambda: use(learner, tmp_path / "saved"), patience=10)
+    closed = child(learner.close, patience=10)
+    over.set()
+    holder.join()
+    assert said is not None
+    assert said.startswith("RuntimeError: Learner: made before a fork")
+    assert "make or load it in the process that uses it" in said
+    assert closed == "None"
+    assert not (tmp_path / "saved").exists()
+    assert learner.learn(before.device.report(1.0)).status == "learned"
+    assert learner.decide().id != before.id
+    learner.close()
+
+
+def test_a_child_opens_a_store_of_its_own(tmp_path):
+    learner = tacit.Learner(POLICY, store=tmp_path / "x.db")
+
+    def other():
+        with tacit.Learner(POLICY, store=tmp_path / "y.db") as own:
+            return own.learn(own.decide().device.report(1.0)).status
+
+    def same():
+        return tacit.Learner(POLICY, store=tmp_path / "x.db")
+
+    assert child(other) == "learned"
+    assert "only one may write" in (child(same) or "")
+    learner.close()
