@@ -17,6 +17,7 @@ from tacit.compiled import INTERPRETED, kernel
 
 __all__ = [
     "chacha20",
+    "chacha20_words",
     "four_inverse_normals",
     "inverse_normal",
     "key_of",
@@ -114,12 +115,18 @@ def _quarter_round(a: Any, b: Any, c: Any, d: Any) -> Any:
 @kernel(inlined=False)
 def chacha20(key0: Any, key1: Any, key2: Any, key3: Any, c0: Any, c1: Any) -> Any:
     """Return the first 64-bit word of the ChaCha20 block at 128-bit position (c0, c1)."""
+    return chacha20_words(key0, key1, key2, key3, c0, c1)[0]
+
+
+@kernel
+def chacha20_words(key0: Any, key1: Any, key2: Any, key3: Any, c0: Any, c1: Any) -> Any:
+    """Return the first four 64-bit words of that block."""
     x0, x1 = np.uint64(0x61707865), np.uint64(0x3320646E)
     x2, x3 = np.uint64(0x79622D32), np.uint64(0x6B206574)
     x4, x5, x6, x7 = key0 & _LOW32, key0 >> _U32, key1 & _LOW32, key1 >> _U32
     x8, x9, x10, x11 = key2 & _LOW32, key2 >> _U32, key3 & _LOW32, key3 >> _U32
     x12, x13, x14, x15 = c0 & _LOW32, c0 >> _U32, c1 & _LOW32, c1 >> _U32
-    first, second = x0, x1
+    y0, y1, y2, y3, y4, y5, y6, y7 = x0, x1, x2, x3, x4, x5, x6, x7
     for _ in range(10):
         x0, x4, x8, x12 = _quarter_round(x0, x4, x8, x12)
         x1, x5, x9, x13 = _quarter_round(x1, x5, x9, x13)
@@ -129,7 +136,17 @@ def chacha20(key0: Any, key1: Any, key2: Any, key3: Any, c0: Any, c1: Any) -> An
         x1, x6, x11, x12 = _quarter_round(x1, x6, x11, x12)
         x2, x7, x8, x13 = _quarter_round(x2, x7, x8, x13)
         x3, x4, x9, x14 = _quarter_round(x3, x4, x9, x14)
-    return ((x0 + first) & _LOW32) | (((x1 + second) & _LOW32) << _U32)
+    return (
+        _pair(x0 + y0, x1 + y1),
+        _pair(x2 + y2, x3 + y3),
+        _pair(x4 + y4, x5 + y5),
+        _pair(x6 + y6, x7 + y7),
+    )
+
+
+@kernel
+def _pair(low: Any, high: Any) -> Any:
+    return (low & _LOW32) | ((high & _LOW32) << _U32)
 
 
 # Wichura (1988), Algorithm AS 241 (PPND16): numerators and denominators, highest power first.

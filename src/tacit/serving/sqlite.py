@@ -44,6 +44,8 @@ class SQLiteStore(SQLStore):
     def __init__(self, path: str | os.PathLike[str], *, restored: bool = False) -> None:
         self.path = Path(path)
         super().__init__(str(self.path), self.path, restored=restored)
+        if self.path.is_dir():
+            raise StoreError(f"{self.path}: expected a file, got a folder")
         self._lock = lock_of(self.path)
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
@@ -111,6 +113,11 @@ class SQLiteStore(SQLStore):
             self._marks.close()
             os.close(self._lock)
             self._lock = -1
+
+    def _check_process(self) -> None:
+        super()._check_process()
+        if self._lock < 0:
+            raise StoreError(f"{self.path}: closed; open it again to go on")
 
     def _hold(self, id: int, experiment: str) -> None:
         """Do nothing: the whole file is this process's."""
