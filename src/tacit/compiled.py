@@ -54,6 +54,7 @@ __all__ = [
     "evaluate",
     "for_types",
     "interpreted",
+    "kept_only",
     "kernel",
     "tell_compiling",
     "when_compiling",
@@ -326,6 +327,10 @@ class _Kernel(CPUDispatcher):
         self._keep()
         if tuple(args) in self.overloads or self._is_kept(sig):
             return _Base.compile(self, sig)
+        lacking: list[str] | None = getattr(_here, "lacking", None)
+        if lacking is not None:
+            lacking.append(self.py_func.__qualname__)
+            raise RuntimeError(f"{lacking[-1]}: expected a kernel that was compiled before")
         with _telling, self._alone(tuple(args)), _compiling():
             code = _Base.compile(self, sig)
         if not self.within:
@@ -446,6 +451,22 @@ def when_compiling(tell: Callable[[], None] | None) -> None:
 def tell_compiling() -> None:
     """Say that a process started by this one compiles: who asked `when_compiling` is told, once."""
     _telling.tell()
+
+
+@contextmanager
+def kept_only() -> Iterator[list[str]]:
+    """Compile nothing in this thread: a kernel that is neither loaded nor on disk raises ``RuntimeError``.
+
+    Returns
+    -------
+    list of str
+        The kernels that were lacking, whatever became of the error.
+    """
+    before, _here.lacking = getattr(_here, "lacking", None), list[str]()
+    try:
+        yield _here.lacking
+    finally:
+        _here.lacking = before
 
 
 class _Part(codegen.JITCodeLibrary):

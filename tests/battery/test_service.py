@@ -176,7 +176,7 @@ def test_probabilities_are_the_frequencies(case, explore):
 def test_a_probability_that_is_not_the_frequency_is_noticed(monkeypatch):
     """What a policy says that draws arms and forgets to say with which chance."""
     (case,) = (each for each in CASES if each.name == "ts-n")
-    monkeypatch.setattr(case.kind, "chances", None)
+    monkeypatch.setattr(case.kind, "posterior", None)
     with pytest.raises(AssertionError):
         test_probabilities_are_the_frequencies(case, 0.0)
 
@@ -243,7 +243,7 @@ class Inexact(KLUCBCF):
 
 
 def test_a_learner_without_a_seed_refuses_inexact_noise():
-    with pytest.raises(ValueError, match=r"^Inexact: expected tape seeded.* secure tape"):
+    with pytest.raises(ValueError, match=r"^Inexact: expected seed given.* secure tape"):
         tacit.Learner(Inexact(n_arms=2, epsilon=1.0))
     assert tacit.Learner(Inexact(n_arms=2, epsilon=1.0), seed=0).numerics == "research"
 
