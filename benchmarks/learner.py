@@ -24,8 +24,6 @@ from tacit.users import LinUCB
 
 ARMS = 10
 MEMORY_FIGURE, STORE_FIGURE = 70_000, 5_000
-SLOW = "lazy-dp-ts, in memory"
-"""It draws a beta for every arm in every round, twenty gammas under a secure key."""
 
 
 def every_policy() -> list[Any]:
@@ -111,7 +109,7 @@ def main() -> None:
             *((f"{each.name}, in memory", MEMORY_FIGURE) for each in every_policy()),
             ("dpse, stored, batches of 64", STORE_FIGURE),
         )
-        if figures[name] < least and name != SLOW
+        if figures[name] < least
     ]
     busy = os.getloadavg()[0] > 0.5 + (os.cpu_count() or 1) / 2
     if missed and busy:

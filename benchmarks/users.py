@@ -128,34 +128,42 @@ def against_peers():
 
 
 def lastfm():
-    print("LastFM, 100 groups, 10,000 rounds, twelve repetitions, two threads")
-    environment, horizon = LastFM(), 10_000
+    print("LastFM, 100 groups, 10,000 rounds, two threads, reward over that of a random choice")
+    environment, horizon, seed = LastFM(), 10_000, 31
     begin, cpu = time.perf_counter(), time.process_time()
 
     def one(job):
-        kind, epsilon, repetition = job
-        policy = kind(**environment.sizes, reward="binary", epsilon=epsilon)
-        table, trace = (
-            environment.table(0, repetition, horizon),
-            environment.trace(horizon, [horizon]),
-        )
-        policy.play(policy.start(table), table, seeded_tape(0, repetition), trace, 0, horizon)
+        policy, repetition = job
+        table = environment.table(seed, repetition, horizon)
+        trace = environment.trace(horizon, [horizon])
+        policy.play(policy.start(table), table, seeded_tape(seed, repetition), trace, 0, horizon)
         return trace.measures[-1, 1] / trace.measures[-1, 2]
 
     environment.prepared()
-    for kind in (LinUCB, CoLin, GOBLin):
-        for epsilon in (None, 2.0):
-            with ThreadPoolExecutor(2) as pool:
-                ratios = list(pool.map(one, [(kind, epsilon, r) for r in range(12)]))
-            print(
-                f"  {kind.name:8} epsilon {epsilon or 'none':>4}  reward / random"
-                f" {np.mean(ratios):.2f} +- {np.std(ratios, ddof=1) / math.sqrt(len(ratios)):.2f}",
-                flush=True,
-            )
+    binary = {**environment.sizes, "reward": "binary"}
+    no_level = PerReward(epsilon=2.0, mechanism="bit")
+    played = [
+        (f"epsilon {epsilon or 'none':>4}", kind(**binary, epsilon=epsilon), 12)
+        for kind in (LinUCB, GOBLin)
+        for epsilon in (None, 2.0)
+    ]
+    played += [
+        ("epsilon none", CoLin(**binary), 12),
+        ("epsilon  2.0", CoLin(**binary, epsilon=2.0), 24),
+        ("epsilon  2.0, no level", CoLin(**binary, privacy=no_level), 24),
+    ]
+    for words, policy, runs in played:
+        with ThreadPoolExecutor(2) as pool:
+            ratios = list(pool.map(one, [(policy, r) for r in range(runs)]))
+        error = np.std(ratios, ddof=1) / math.sqrt(runs)
+        print(
+            f"  {policy.name:8} {words:22}  {np.mean(ratios):.2f} +- {error:.2f}  ({runs} runs)",
+            flush=True,
+        )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     spent = time.perf_counter() - begin
     cpu = time.process_time() - cpu
-    print(f"  {spent:.0f} s (< 180), CPU {cpu:.0f} s, peak memory {peak:.2f} GB (< 4)")
+    print(f"  {spent:.0f} s (< 300), CPU {cpu:.0f} s, peak memory {peak:.2f} GB (< 4)")
 
 
 def regrets(policy, seed, runs=10, horizon=10_000):

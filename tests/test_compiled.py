@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tacit import inference
 from tacit.compiled import INTERPRETED, address_of, call, kernel
 
 compiled_only = pytest.mark.skipif(INTERPRETED, reason="numba is switched off")
@@ -193,6 +195,61 @@ def test_only_a_kernel_that_returns_nothing_or_a_float_has_an_address():
 
     with pytest.raises(TypeError, match="returns nothing or a float"):
         address_of(row_of, np.zeros(3, np.int64), 1, 0, 0)
+
+
+WRITTEN = """
+@kernel
+def plus(x, written):
+    return x + written
+
+@kernel
+def plus_several(x):
+    return plus(plus(plus(x, 1), 2), written=True)
+"""
+
+
+@compiled_only
+def test_a_kernel_is_not_compiled_for_each_number_that_is_written():
+    made: dict[str, Any] = {"kernel": kernel}
+    exec(WRITTEN, made)
+    assert made["plus_several"](1.0) == 5.0
+    assert {str(kinds) for kinds in made["plus"].part.overloads} == {
+        "(float64, int64)",
+        "(float64, bool)",
+    }
+
+
+@compiled_only
+def test_types_are_found_once_for_the_same_options(monkeypatch):
+    searched = []
+
+    def find(function, *asked):
+        searched.append(function.typing_key)
+        return inference_of(function, *asked)
+
+    inference_of = inference._find
+    monkeypatch.setattr(inference, "_find", find)
+    monkeypatch.setattr(inference, "_found", {})
+    made: dict[str, Any] = {"kernel": kernel}
+    counts = []
+    # What a kernel that may allocate is told is not told to one that may not.
+    for how in ("kernel", "kernel", "kernel(allocates=True)"):
+        exec(f"@{how}\ndef product(x, y):\n    return x * y", made)
+        assert made["product"](2.0, 3) == 6.0
+        counts.append(searched.count(operator.mul))
+    assert 0 < counts[0] == counts[1] < counts[2]
+
+
+@compiled_only
+def test_options_are_equal_if_all_of_them_are():
+    from numba.core.compiler import Flags
+
+    plain, said, other = Flags(), Flags(), Flags()
+    said.nrt, other.nrt = plain.nrt, not plain.nrt
+    assert plain == said
+    assert hash(plain) == hash(said)
+    assert other not in (plain, said)
+    assert plain != "options"
 
 
 def test_without_numba_a_kernel_is_the_function_itself():

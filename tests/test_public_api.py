@@ -86,7 +86,7 @@ PUBLIC = {
         reproduce reproductions
     """,
     "tacit.users": """
-        CLUB CoLin CollaborativePolicy Delicious Factorised Fitted GOBLin LastFM LearnedKernel LinUCB
+        CLUB CoLin CollaborativePolicy Delicious Factorised FedUCB Fitted GOBLin LastFM LearnedKernel LinUCB
         NoisySums PerReward PrivateContexts Published
         Question Recorded Residual RestartingLinUCB Statistics Synthetic Theory UsersEnvironment
         edit_rewards edit_user principal_components recorded_table relation statistics_of tag_features

@@ -1,4 +1,4 @@
-"""Normals, binomials and multinomials by position, against SciPy."""
+"""Normals, betas, binomials and multinomials by position, against SciPy."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 from tacit.compiled import INTERPRETED, kernel
-from tacit.tapes import secure_tape, seeded_tape
-from tacit.variates import binomial, block, multinomial, normal, source_of
+from tacit.tapes import CHOICE, recorded_tape, secure_tape, seeded_tape
+from tacit.variates import beta, binomial, block, chooser_of, multinomial, normal, source_of
 
 DRAWS = 2_000 if INTERPRETED else 200_000
 #: The chance of a chi-square beyond five standard deviations of a normal, two-sided.
@@ -24,6 +24,21 @@ def normals(tape, out):
         out[4 * i + 1] = normal(w1, source, 1, 0, i, 1)
         out[4 * i + 2] = normal(w2, source, 1, 0, i, 2)
         out[4 * i + 3] = normal(w3, source, 1, 0, i, 3)
+
+
+@kernel
+def betas(tape, a, b, out):
+    chooser = chooser_of(tape)
+    for i in range(out.size):
+        out[i] = beta(chooser, CHOICE, i, 3, a, b)
+
+
+@kernel
+def beta_table(tape, out):
+    chooser = chooser_of(tape)
+    for t in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[t, j] = beta(chooser, CHOICE, t, j, 2.0, 3.0)
 
 
 @kernel
@@ -128,3 +143,32 @@ def test_draws_depend_on_their_position_alone():
     np.testing.assert_array_equal(whole[:7], again[:7])
     binomials(seeded_tape(6), 1000, 0.4, again)
     assert (whole != again).any()
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [(1.0, 1.0), (1.0, 2.0), (3.5, 1.0), (40.0, 12.0), (1.3, 900.0)]
+)
+@pytest.mark.parametrize("tape", [seeded_tape(2), secure_tape()], ids=["seeded", "secure"])
+def test_betas_are_beta(tape, a, b):
+    """And one that has seen a tenth of a success more is told from it."""
+    out = np.empty(DRAWS)
+    betas(tape, a, b, out)
+    assert chi_square(out, stats.beta(a, b)) > RARE
+    assert stats.kstest(out, stats.beta(a, b).cdf).pvalue > RARE
+    if not INTERPRETED:
+        assert chi_square(out, stats.beta(1.1 * a, b)) < RARE
+
+
+def test_betas_of_other_positions_are_independent():
+    """Correlations of neighbours in round and arm: 5 standard errors, a false alarm in 10^6 runs."""
+    n = 40 if INTERPRETED else 120
+    table = np.empty((n, n))
+    beta_table(seeded_tape(4), table)
+    for one, other in ((table[1:], table[:-1]), (table[:, 1:], table[:, :-1])):
+        assert abs(np.corrcoef(one.ravel(), other.ravel())[0, 1]) < 5 / n
+    assert np.corrcoef(table.ravel(), table.ravel())[0, 1] > 5 / n
+
+
+def test_a_recorded_tape_has_no_words():
+    with pytest.raises(ValueError, match="expected a seeded or secure tape"):
+        chooser_of(recorded_tape({CHOICE: [[0.5]]}))

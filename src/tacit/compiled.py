@@ -1,7 +1,7 @@
 """The one way to compile a kernel.
 
 Kernels are numba functions at module level, cached on disk, free of the interpreter lock and
-without ``fastmath``. Four things numba does by default are mended here:
+without ``fastmath``. Five things numba does by default are mended here:
 
 - It counts references to every array of every tuple that is passed, atomically: ten times the cost
   of a round of UCB1. A kernel that allocates no array needs none of it, so by default a kernel may
@@ -12,6 +12,8 @@ without ``fastmath``. Four things numba does by default are mended here:
 - It optimises every kernel, makes it into machine code and gives it what a call from Python needs, which
   is half of the time. A kernel that only other kernels call goes without (`_Part`); and two processes
   never compile the same kernel side by side.
+- It compiles a kernel anew for each number that is written where it is called, and infers the types of the
+  same operation again and again (`tacit.inference`).
 - It fails where the cache names a type that the code no longer has, or was cut short. Such a
   cache counts as empty.
 """
@@ -43,6 +45,8 @@ from numba import types as kinds
 from numba.core import caching, codegen, compiler, config, serialize, sigutils
 from numba.core.registry import CPUDispatcher
 
+from tacit.inference import remember_types
+
 __all__ = [
     "INTERPRETED",
     "address_of",
@@ -50,6 +54,7 @@ __all__ = [
     "evaluate",
     "for_types",
     "interpreted",
+    "kept_only",
     "kernel",
     "tell_compiling",
     "when_compiling",
@@ -308,6 +313,9 @@ class _Kernel(CPUDispatcher):
         return self._part
 
     def get_call_template(self: Any, args: Any, kws: Any) -> Any:
+        # Numba would compile a kernel anew for each number that is written where it is called.
+        args = tuple(_plain(kind) for kind in args)
+        kws = {name: _plain(kind) for name, kind in kws.items()}
         return _Base.get_call_template(self.part or self, args, kws)
 
     def get_overload(self: Any, sig: Any) -> Any:
@@ -319,6 +327,10 @@ class _Kernel(CPUDispatcher):
         self._keep()
         if tuple(args) in self.overloads or self._is_kept(sig):
             return _Base.compile(self, sig)
+        lacking: list[str] | None = getattr(_here, "lacking", None)
+        if lacking is not None:
+            lacking.append(self.py_func.__qualname__)
+            raise RuntimeError(f"{lacking[-1]}: expected a kernel that was compiled before")
         with _telling, self._alone(tuple(args)), _compiling():
             code = _Base.compile(self, sig)
         if not self.within:
@@ -363,6 +375,11 @@ class _Kernel(CPUDispatcher):
                 yield
             finally:
                 _held.discard(name)
+
+
+def _plain(kind: Any) -> Any:
+    is_number = isinstance(kind, kinds.IntegerLiteral | kinds.BooleanLiteral)
+    return kinds.unliteral(kind) if is_number else kind  # type: ignore[no-untyped-call]
 
 
 @contextmanager
@@ -434,6 +451,22 @@ def when_compiling(tell: Callable[[], None] | None) -> None:
 def tell_compiling() -> None:
     """Say that a process started by this one compiles: who asked `when_compiling` is told, once."""
     _telling.tell()
+
+
+@contextmanager
+def kept_only() -> Iterator[list[str]]:
+    """Compile nothing in this thread: a kernel that is neither loaded nor on disk raises ``RuntimeError``.
+
+    Returns
+    -------
+    list of str
+        The kernels that were lacking, whatever became of the error.
+    """
+    before, _here.lacking = getattr(_here, "lacking", None), list[str]()
+    try:
+        yield _here.lacking
+    finally:
+        _here.lacking = before
 
 
 class _Part(codegen.JITCodeLibrary):
@@ -521,6 +554,7 @@ def _loaded_library(generator: Any, serialised: Any) -> Any:
         _here.depth = depth
 
 
+remember_types()
 _generator: Any = codegen.JITCPUCodegen
 _generator.create_library = _library_of
 _generator.unserialize_library = _loaded_library

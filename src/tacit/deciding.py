@@ -24,7 +24,6 @@ __all__ = [
     "Choice",
     "Decider",
     "Estimate",
-    "copied",
     "decider_for",
     "mean_of_bits",
     "pack",
@@ -223,10 +222,14 @@ def decider_for(policy: AnyPolicy, *, explore: float = 0.0, **given: Any) -> Dec
     """
     made = getattr(policy, "decider", None)
     if made is None:
-        raise ValueError(f"Learner: expected a policy of a setting that can serve, got {policy!r}")
+        raise ValueError(
+            "Learner: expected a policy that can serve, not one for simulations alone (agents have peers, "
+            f"tacit.serving.peers), got {policy!r}"
+        )
     takes = inspect.signature(made).parameters
     extra = next((name for name in given if name not in takes), None)
-    require(policy, str(extra), "not given with this policy", extra is None, "it")
+    value = None if extra is None else given[extra]
+    require(policy, str(extra), "not given with this policy", extra is None, value)
     decider: Decider = made(explore=explore, **given)
     return decider
 
@@ -237,13 +240,6 @@ def _arrays(state: Any, name: str = "") -> list[tuple[str, Any]]:
         fields = zip(state._fields, state, strict=True)
         return [pair for field, value in fields for pair in _arrays(value, dot + field)]
     return [(name, state)]
-
-
-def copied(state: Any) -> Any:
-    """Return a state of the same kind with arrays of its own."""
-    if isinstance(state, np.ndarray):
-        return state.copy()
-    return type(state)(*map(copied, state)) if isinstance(state, tuple) else state
 
 
 def pack(state: Any) -> bytes:

@@ -15,7 +15,16 @@ from numpy.typing import NDArray
 
 from tacit.compiled import INTERPRETED, kernel
 
-__all__ = ["chacha20", "inverse_normal", "key_of", "philox", "to_open_unit", "to_unit"]
+__all__ = [
+    "chacha20",
+    "chacha20_words",
+    "four_inverse_normals",
+    "inverse_normal",
+    "key_of",
+    "philox",
+    "to_open_unit",
+    "to_unit",
+]
 
 _MASK64 = 0xFFFFFFFFFFFFFFFF
 _M0, _M1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
@@ -102,15 +111,22 @@ def _quarter_round(a: Any, b: Any, c: Any, d: Any) -> Any:
     return a, b, c, d
 
 
-@kernel
+# Not inlined: every draw of every policy has a place for it, which only secure tapes reach.
+@kernel(inlined=False)
 def chacha20(key0: Any, key1: Any, key2: Any, key3: Any, c0: Any, c1: Any) -> Any:
     """Return the first 64-bit word of the ChaCha20 block at 128-bit position (c0, c1)."""
+    return chacha20_words(key0, key1, key2, key3, c0, c1)[0]
+
+
+@kernel
+def chacha20_words(key0: Any, key1: Any, key2: Any, key3: Any, c0: Any, c1: Any) -> Any:
+    """Return the first four 64-bit words of that block."""
     x0, x1 = np.uint64(0x61707865), np.uint64(0x3320646E)
     x2, x3 = np.uint64(0x79622D32), np.uint64(0x6B206574)
     x4, x5, x6, x7 = key0 & _LOW32, key0 >> _U32, key1 & _LOW32, key1 >> _U32
     x8, x9, x10, x11 = key2 & _LOW32, key2 >> _U32, key3 & _LOW32, key3 >> _U32
     x12, x13, x14, x15 = c0 & _LOW32, c0 >> _U32, c1 & _LOW32, c1 >> _U32
-    first, second = x0, x1
+    y0, y1, y2, y3, y4, y5, y6, y7 = x0, x1, x2, x3, x4, x5, x6, x7
     for _ in range(10):
         x0, x4, x8, x12 = _quarter_round(x0, x4, x8, x12)
         x1, x5, x9, x13 = _quarter_round(x1, x5, x9, x13)
@@ -120,7 +136,17 @@ def chacha20(key0: Any, key1: Any, key2: Any, key3: Any, c0: Any, c1: Any) -> An
         x1, x6, x11, x12 = _quarter_round(x1, x6, x11, x12)
         x2, x7, x8, x13 = _quarter_round(x2, x7, x8, x13)
         x3, x4, x9, x14 = _quarter_round(x3, x4, x9, x14)
-    return ((x0 + first) & _LOW32) | (((x1 + second) & _LOW32) << _U32)
+    return (
+        _pair(x0 + y0, x1 + y1),
+        _pair(x2 + y2, x3 + y3),
+        _pair(x4 + y4, x5 + y5),
+        _pair(x6 + y6, x7 + y7),
+    )
+
+
+@kernel
+def _pair(low: Any, high: Any) -> Any:
+    return (low & _LOW32) | ((high & _LOW32) << _U32)
 
 
 # Wichura (1988), Algorithm AS 241 (PPND16): numerators and denominators, highest power first.
@@ -157,15 +183,64 @@ def _ratio(coefficients: Any, r: Any) -> Any:
     return numerator / denominator
 
 
+if INTERPRETED:
+
+    def _four_ratios(r: Any) -> Any:
+        return tuple(_ratio(_CENTRE, each) for each in r)
+
+else:
+
+    @intrinsic
+    def _four_ratios(typing_context: Any, r: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            from llvmlite import ir
+
+            lane, vector = ir.IntType(32), ir.VectorType(ir.DoubleType(), 4)
+            r = ir.Constant(vector, ir.Undefined)
+            for i in range(4):
+                r = builder.insert_element(r, builder.extract_value(args[0], i), lane(i))
+            value = []
+            for coefficients in _CENTRE:
+                first, *others = (ir.Constant(vector, [c] * 4) for c in coefficients)
+                for other in others:
+                    first = builder.fadd(builder.fmul(first, r), other)
+                value.append(first)
+            ratio = builder.fdiv(*value)
+            four = [builder.extract_element(ratio, lane(i)) for i in range(4)]
+            return context.make_tuple(builder, signature.return_type, four)
+
+        tuple_of: Any = types.UniTuple
+        return tuple_of(types.float64, 4)(r), generate
+
+
+@kernel
+def _outer(p: Any) -> Any:
+    lower = p < 0.5
+    tail = p if lower else 1.0 - p
+    if tail <= 0.0:
+        return -np.inf if lower else np.inf
+    r = np.sqrt(-np.log(tail))
+    value = _ratio(_MIDDLE, r - 1.6) if r <= 5.0 else _ratio(_TAIL, r - 5.0)
+    return -value if lower else value
+
+
 @kernel
 def inverse_normal(p: Any) -> Any:
     """Return the standard normal quantile of p, to about 1e-16 (AS 241)."""
     q = p - 0.5
-    if abs(q) <= 0.425:
-        return q * _ratio(_CENTRE, 0.180625 - q * q)
-    tail = p if q < 0 else 1.0 - p
-    if tail <= 0.0:
-        return -np.inf if q < 0 else np.inf
-    r = np.sqrt(-np.log(tail))
-    value = _ratio(_MIDDLE, r - 1.6) if r <= 5.0 else _ratio(_TAIL, r - 5.0)
-    return -value if q < 0 else value
+    return q * _ratio(_CENTRE, 0.180625 - q * q) if abs(q) <= 0.425 else _outer(p)
+
+
+@kernel
+def four_inverse_normals(p0: Any, p1: Any, p2: Any, p3: Any) -> Any:
+    """Return `inverse_normal` of each, bit for bit, the middle of all four by vector instructions."""
+    q0, q1, q2, q3 = p0 - 0.5, p1 - 0.5, p2 - 0.5, p3 - 0.5
+    x0, x1, x2, x3 = _four_ratios(
+        (0.180625 - q0 * q0, 0.180625 - q1 * q1, 0.180625 - q2 * q2, 0.180625 - q3 * q3)
+    )
+    return (
+        q0 * x0 if abs(q0) <= 0.425 else _outer(p0),
+        q1 * x1 if abs(q1) <= 0.425 else _outer(p1),
+        q2 * x2 if abs(q2) <= 0.425 else _outer(p2),
+        q3 * x3 if abs(q3) <= 0.425 else _outer(p3),
+    )

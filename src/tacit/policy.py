@@ -28,6 +28,7 @@ __all__ = [
     "Environment",
     "Policy",
     "Program",
+    "insecure_because",
     "require_secure",
 ]
 
@@ -207,9 +208,13 @@ AnyEnvironment = Environment[Any, Any]
 
 def require_secure(policy: AnyPolicy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
+    rule = f"seeded, because its noise is not exact on a secure tape: {insecure_because(policy)}"
+    require(policy, "tape", rule, policy.secure, "secure")
+
+
+def insecure_because(policy: AnyPolicy) -> str:
+    """Return why a policy that is not secure is not."""
     held = policy.mechanisms
     reasons = [each.insecure_because for each in held or () if not each.secure]
     unsaid = "nobody knows its mechanisms" if held is None else "it is not drawn value by value"
-    why = reasons[0] if reasons else unsaid
-    rule = f"seeded, because its noise is not exact on a secure tape: {why}"
-    require(policy, "tape", rule, policy.secure, "secure")
+    return reasons[0] if reasons else unsaid

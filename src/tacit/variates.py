@@ -1,9 +1,10 @@
-"""Random variates that are pure functions of a tape position: normal, binomial, multinomial.
+"""Random variates that are pure functions of a tape position: normal, beta, binomial, multinomial.
 
 A sampler that needs several words, or an unknown number of them, reads them at its own position of
 the tape, so a run can still be repeated, resumed or split anywhere. Normals come from a ziggurat of
-128 layers (Marsaglia and Tsang 2000, in the form of Doornik 2005), binomials from inversion or from
-Hormann's transformed rejection BTRS (1993); both are exact up to the 53 bits of a float.
+128 layers (Marsaglia and Tsang 2000, in the form of Doornik 2005), betas from two gammas (Marsaglia and
+Tsang, A simple method for generating gamma variables, 2000), binomials from inversion or from Hormann's
+transformed rejection BTRS (1993); all are exact up to the 53 bits of a float.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
-from tacit.generator import chacha20, philox, to_open_unit, to_unit
+from tacit.generator import chacha20_words, philox, to_open_unit, to_unit
 from tacit.tapes import RECORDED, SEEDED, secure_place
 
-__all__ = ["binomial", "block", "multinomial", "normal", "source_of"]
+__all__ = ["beta", "binomial", "block", "chooser_of", "multinomial", "normal", "source_of"]
 
 _LAYERS, _EDGE, _AREA = 128, 3.442619855899, 9.91256303526217e-3
 _TWO54 = 2.0**-54
@@ -50,6 +51,15 @@ def source_of(tape: Any) -> Any:
 
 
 @kernel
+def chooser_of(tape: Any) -> Any:
+    """Return the same for draws that choose and hide nothing."""
+    if tape.kind == RECORDED:
+        raise ValueError("chooser_of: expected a seeded or secure tape, got a recorded one")
+    key = tape.key
+    return tape.kind, key[0], key[1], key[2], key[3]
+
+
+@kernel
 def block(source: Any, purpose: Any, t: Any, j: Any, k: Any) -> Any:
     """Return the four words of block k at position (t, j, purpose); k is below 2^22."""
     kind, key0, key1, key2, key3 = source
@@ -64,13 +74,8 @@ def _secure_block(
 ) -> Any:
     if k >= _BLOCKS:
         raise ValueError("secure tape: expected fewer than 2^22 blocks at one position")
-    t64, c1 = np.uint64(t), secure_place(j, purpose) | (np.uint64(k) << np.uint64(2))
-    return (
-        chacha20(key0, key1, key2, key3, t64, c1),
-        chacha20(key0, key1, key2, key3, t64, c1 | np.uint64(1)),
-        chacha20(key0, key1, key2, key3, t64, c1 | np.uint64(2)),
-        chacha20(key0, key1, key2, key3, t64, c1 | np.uint64(3)),
-    )
+    c1 = secure_place(j, purpose) | np.uint64(k)
+    return chacha20_words(key0, key1, key2, key3, np.uint64(t), c1)
 
 
 @kernel
@@ -104,6 +109,39 @@ def _outside(u: Any, layer: Any, source: Any, purpose: Any, t: Any, j: Any, k: A
         u = 2.0 * to_unit(w2) - 1.0
         if abs(u) < _RATIO[layer]:
             return u * _X[layer]
+
+
+@kernel
+def beta(source: Any, purpose: Any, t: Any, j: Any, a: Any, b: Any) -> Any:
+    """Return a beta(a, b) variate, a and b at least 1, made of the blocks at (t, j)."""
+    return _beta(source, np.int64(purpose), np.int64(t), np.int64(j), a, b)
+
+
+@kernel(inlined=False)
+def _beta(source: Any, purpose: Any, t: Any, j: Any, a: Any, b: Any) -> Any:
+    x, y, k = 0.0, 0.0, 0
+    while x == 0.0 or y == 0.0:
+        w0, w1, w2, w3 = block(source, purpose, t, j, k)
+        if x == 0.0:
+            x = _gamma(a, normal(w0, source, purpose, t, j, 2 * k), to_open_unit(w1))
+        if y == 0.0:
+            y = _gamma(b, normal(w2, source, purpose, t, j, 2 * k + 1), to_open_unit(w3))
+        k += 1
+    return x / (x + y)
+
+
+@kernel
+def _gamma(shape: Any, z: Any, u: Any) -> Any:
+    """Make a gamma variate of a normal one, or 0 if u rejects it; the shape is at least 1."""
+    d = shape - 1.0 / 3.0
+    v = 1.0 + z / math.sqrt(9.0 * d)
+    if v <= 0.0:
+        return 0.0
+    v = v * v * v
+    square = z * z
+    if u < 1.0 - 0.0331 * square * square:  # which implies what follows
+        return d * v
+    return d * v if math.log(u) < 0.5 * square + d * (1.0 - v + math.log(v)) else 0.0
 
 
 @kernel

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.arms import KLUCBCF, Bernoulli, Corruption, TruncatedNormal
+from tacit.arms import KLUCBCF, Bernoulli, Corruption, Gaussian, TruncatedNormal
 from tacit.arms.corruption import corrupted
 from tacit.arms.tables import reward
 from tacit.tapes import seeded_tape
@@ -103,6 +103,18 @@ def test_a_falling_function_is_as_private_as_its_mirror():
 def test_what_is_no_corruption_is_refused(values):
     with pytest.raises(ValueError, match=r"Corruption: expected values"):
         Corruption(values=values)
+
+
+def test_one_row_or_one_an_arm_are_of_one_type():
+    # Read-only arrays would have every kernel that is given one compiled a second time.
+    one, each = Corruption(values=((0.1, 0.9),)), Corruption(values=((0.1, 0.9), (0.2, 0.8)))
+    assert one.ends(2).flags.writeable
+    assert each.ends(2).flags.writeable
+    spread = [
+        Gaussian(means=(0.0, 1.0), spread=s).table(0, 0, 3).cdf_span for s in (1.0, (1.0, 2.0))
+    ]
+    assert spread[0].flags.writeable
+    assert spread[1].flags.writeable
 
 
 def test_the_number_of_arms_must_fit():

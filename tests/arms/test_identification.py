@@ -91,7 +91,8 @@ def test_a_wrong_arm_is_rarely_named(policy):
 
 def test_more_evidence_more_noise_and_more_looks_move_the_error_the_right_way():
     def error(total, n, releases, epsilon=1.0):
-        return released_error([Seen(total, n, releases), Seen(0.4 * n, n, releases)], epsilon, 0.0)
+        seen = Seen(total, n, releases), Seen(0.4 * n, n, releases)
+        return released_error(seen, epsilon, 0.0)
 
     base = error(300.0, 500, 5)
     assert base.arm == 0

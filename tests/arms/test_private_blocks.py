@@ -25,19 +25,20 @@ from tacit.arms import (
     asymptotic_regret,
     edit_rewards,
 )
-from tacit.arms.lazy_dp_ts import beta_draw
 from tacit.arms.private_divergence import (
     private_divergence,
     private_slope,
     private_upper_root,
 )
 from tacit.arms.tables import reward
-from tacit.compiled import INTERPRETED
+from tacit.compiled import INTERPRETED, kernel
 from tacit.networks import Graph, complete, erdos_renyi, path, star
 from tacit.papers.p002.settings import graph_settings
 from tacit.privacy import audit
 from tacit.privacy.mechanisms import standard_laplace
-from tacit.tapes import NOISE, recorded_tape, secure_tape, seeded_tape
+from tacit.simulation.audits import PolicyRun
+from tacit.tapes import CHOICE, NOISE, recorded_tape, secure_tape, seeded_tape
+from tacit.variates import beta, chooser_of
 
 K, ROUNDS = 5, 1500
 MEANS = np.array([0.8, 0.75, 0.5, 0.3, 0.1])
@@ -148,27 +149,23 @@ def test_adap_klucb_is_algorithm_1():
     assert oracle.adap_klucb(rewards, 0.5, laplace, alpha=2.9) != trace.decisions.tolist()
 
 
+@kernel
+def one_beta(tape, t, arm, alpha, other):
+    return beta(chooser_of(tape), CHOICE, t, arm, alpha, other)
+
+
 def test_lazy_dp_ts_is_algorithm_2():
     rewards = data(600)
     tape = seeded_tape(1)
+
+    def drawn(raised):
+        def draw(t, a, alpha, other):
+            return one_beta(tape, t, a, alpha + raised, other)
+
+        return oracle.lazy_dp_ts(rewards, 0.5, laplace, draw)
+
     _, trace = played(LazyDPTS(n_arms=K, epsilon=0.5), Recorded(data=rewards), 600)
-    expected = oracle.lazy_dp_ts(
-        rewards, 0.5, laplace, lambda t, a, alpha, beta: beta_draw(tape, t, a, K, alpha, beta)
-    )
-    assert trace.decisions.tolist() == expected
-
-
-@pytest.mark.parametrize(("alpha", "beta"), [(1.0, 1.0), (3.5, 1.0), (40.0, 12.0)])
-def test_its_beta_draws_are_beta(alpha, beta):
-    # 5 standard errors of mean and second moment: a false alarm once in a million runs.
-    n = 1500 if INTERPRETED else 20_000
-    draws = np.array([beta_draw(seeded_tape(3), t, 1, 2, alpha, beta) for t in range(n)])
-    mean = alpha / (alpha + beta)
-    variance = mean * (1 - mean) / (alpha + beta + 1)
-    assert abs(draws.mean() - mean) < 5 * math.sqrt(variance / n)
-    squares = draws**2
-    assert abs(squares.mean() - variance - mean**2) < 5 * squares.std() / math.sqrt(n)
-    assert abs(draws.mean() - mean - 0.02) > 5 * math.sqrt(variance / n)
+    assert trace.decisions.tolist() == drawn(0.0) != drawn(1.0)
 
 
 @every_rule
@@ -265,28 +262,12 @@ def test_only_neighbours_may_be_told():
     policy.require_shown(0, [1])
 
 
-def outputs(policy, rounds, log):
-    def run(table, runs, seed):
-        words = np.random.default_rng(seed).integers(2**64, size=(runs, 2), dtype=np.uint64)
-        environment = Bernoulli(means=(0.5,) * 3)
-        rows = np.empty((runs, log + rounds))
-        for i in range(runs):
-            tape = seeded_tape(0, log=log)
-            tape.key[:2] = tape.key[4:6] = words[i]
-            trace = environment.trace(rounds, np.array([rounds]), record=True)
-            policy.play(policy.start(table), table, tape, trace, 0, rounds)
-            rows[i, :log], rows[i, log:] = tape.log, trace.decisions
-        return rows
-
-    return run
-
-
 def audited(policy, claim, unit):
     """Audit on a clique of three, where each pull shows all, on tables that differ in round 1."""
     environment = GraphFeedback(environment=Bernoulli(means=(0.5,) * 3), graph=complete(3))
     pair = environment.neighbours(unit, 6)[3]
     return audit(
-        outputs(policy, 6, 6),
+        PolicyRun(policy=policy, environment=environment, horizon=6, released=6),
         pair.left,
         pair.right,
         epsilon=claim,

@@ -15,7 +15,7 @@ from tacit.networks import complete
 from tacit.policy import Environment, Policy
 from tacit.privacy import Neighbours, SearchResult
 from tacit.simulation.audits import audit_policy, neighbours_of, releasing_horizon
-from tacit.users import Fitted, PrivateContexts, Synthetic
+from tacit.users import FedUCB, Fitted, PrivateContexts, Synthetic
 
 ONE_AGENT = complete(1)
 ONE_FEATURE = Synthetic(n_users=1, dimension=1, n_items=1, n_shown=1)
@@ -95,7 +95,7 @@ def _arms(case: Case) -> Game:
 
 
 def _users(case: Case) -> Game:
-    if case.kind is PrivateContexts:
+    if case.kind in (PrivateContexts, FedUCB):
         return Game(case, ONE_VISIT, case.build(ONE_VISIT, 1), 1)
     kind = case.parameters.get("privacy", {"kind": "residual"})["kind"]
     horizon = {"published": 1, "noisy-sums": 2}.get(kind, 3)

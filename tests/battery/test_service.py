@@ -16,7 +16,7 @@ from tacit.arms.tables import reward
 from tacit.privacy.mechanisms import flipped_bit
 from tacit.state import load, save
 from tacit.tapes import NOISE, seeded_tape
-from tacit.users import NoisySums, PrivateContexts, Published
+from tacit.users import FedUCB, NoisySums, PrivateContexts, Published
 from tacit.users import tables as users
 
 CASES = [case for case in cases() if hasattr(case.kind, "learn")]
@@ -176,7 +176,7 @@ def test_probabilities_are_the_frequencies(case, explore):
 def test_a_probability_that_is_not_the_frequency_is_noticed(monkeypatch):
     """What a policy says that draws arms and forgets to say with which chance."""
     (case,) = (each for each in CASES if each.name == "ts-n")
-    monkeypatch.setattr(case.kind, "chances", None)
+    monkeypatch.setattr(case.kind, "posterior", None)
     with pytest.raises(AssertionError):
         test_probabilities_are_the_frequencies(case, 0.0)
 
@@ -243,7 +243,7 @@ class Inexact(KLUCBCF):
 
 
 def test_a_learner_without_a_seed_refuses_inexact_noise():
-    with pytest.raises(ValueError, match=r"^Inexact: expected tape seeded.* secure tape"):
+    with pytest.raises(ValueError, match=r"^Inexact: expected seed given.* secure tape"):
         tacit.Learner(Inexact(n_arms=2, epsilon=1.0))
     assert tacit.Learner(Inexact(n_arms=2, epsilon=1.0), seed=0).numerics == "research"
 
@@ -301,6 +301,8 @@ def joined(policy, table):
 
 def done_by_devices(policy):
     """Return why a learner refuses: devices would have to keep sums, or to choose; else nothing."""
+    if isinstance(policy, FedUCB):
+        return "can serve"
     if isinstance(policy, PrivateContexts):
         return "contexts never leave the device" if policy.trust == "local" else ""
     hidden = policy.protection

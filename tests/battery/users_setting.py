@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from battery.cases import Audited, Case, Setting, Silent, half_tape
+from battery.cases import Audited, Case, Setting, Silent, half_tape, play
 from tacit.policy import Environment, Policy
 from tacit.users import (
     CoLin,
+    FedUCB,
     Fitted,
     LearnedKernel,
     NoisySums,
@@ -24,6 +25,8 @@ from tacit.users import (
 )
 from tacit.users.tables import edit_visit, matrix_of, rows_of
 
+OF_VISITS = (PrivateContexts, FedUCB)
+"""Policies that hide contexts, too: their unit is a visit, and their ridge knows of the noise."""
 SIZES = {"n_users": 3, "dimension": 2, "n_items": 30, "n_shown": 4}
 
 
@@ -56,6 +59,15 @@ class HalfMoments(PrivateContexts):
         return super().rule._replace(scale=super().rule.scale / 2)
 
 
+class HalfFederated(FedUCB):
+    """Half the noise on moments that is declared."""
+
+    @property
+    def rule(self) -> Any:
+        rule = super().rule
+        return rule._replace(matrix_scale=rule.matrix_scale / 2, vector_scale=rule.vector_scale / 2)
+
+
 class UsersSetting(Setting):
     name = "users"
 
@@ -70,6 +82,8 @@ class UsersSetting(Setting):
             return [{}, {"epsilon": 2.0}, _hidden("per-reward", mechanism="bit")]
         if kind is PrivateContexts:
             return [{}, {"epsilon": 2.0}, {"epsilon": 8.0, "trust": "local"}]
+        if kind is FedUCB:
+            return [{}, {"epsilon": 8.0}, {"epsilon": 8.0, "variant": "published"}]
         sets: list[dict[str, Any]] = [
             {},
             {"epsilon": 2.0},
@@ -112,13 +126,15 @@ class UsersSetting(Setting):
     def learned(self, case: Case, final: Mapping[str, np.ndarray]) -> bool:
         ratio = final["regret"].mean() / final["random_regret"].mean()
         # Noise on sums takes more rounds than these to average out; it must not do harm.
-        private = "epsilon" in case.parameters and case.kind is PrivateContexts
+        private = "epsilon" in case.parameters and case.kind in OF_VISITS
         slow = private or _kind(case) in ("noisy-sums", "published")
         return bool(ratio < (1.0 if slow else 0.5))
 
     def noise_draws(self, case: Case, policy: Any, environment: Environment, horizon: int) -> int:
         if isinstance(policy, PrivateContexts):
             return _moments(policy, environment, horizon)
+        if isinstance(policy, FedUCB):
+            return _synchronised(policy, environment, horizon)
         hidden = policy.protection
         if hidden is None:
             return 0
@@ -129,7 +145,7 @@ class UsersSetting(Setting):
         return horizon * size * (2 if ball else 1)
 
     def silent(self, case: Case) -> Iterator[Silent]:
-        if case.kind is PrivateContexts:  # whose ridge knows of the noise
+        if case.kind in OF_VISITS:
             return
         # A rounded bit and a draw from a window are not nought at the median.
         private: Any = case.build(environment := Synthetic(**SIZES, spread=0.0), case.rounds)
@@ -144,7 +160,7 @@ class UsersSetting(Setting):
         yield Silent(environment, private, plain, quiet, quiet, rounding)
 
     def audited(self, case: Case) -> Iterator[Audited]:
-        if case.kind is PrivateContexts:
+        if case.kind in OF_VISITS:
             yield from _audited_visits(case)
             return
         if _kind(case) not in ("per-reward", "residual", "noisy-sums"):
@@ -186,9 +202,20 @@ def _moments(policy: PrivateContexts, environment: Environment, horizon: int) ->
     return releases * (d * (d + 3) // 2)
 
 
+def _synchronised(policy: FedUCB, environment: Environment, horizon: int) -> int:
+    """Return how many numbers agents send: after N, 3 N, 7 N, ... rounds, or when one asks for it."""
+    if policy.epsilon is None:
+        return 0
+    N, d = policy.n_users, policy.dimension
+    times = int(np.log2(horizon / N + 1))
+    if policy.variant == "published":
+        times = int(play(policy, environment, horizon).state.rounds[3])
+    return times * N * (d * (d + 3) // 2)
+
+
 def _audited_visits(case: Case) -> Iterator[Audited]:
     """Yield one round of one user: the two visits whose moments differ most."""
-    if "epsilon" not in case.parameters:
+    if "epsilon" not in case.parameters or "variant" in case.parameters:
         return
     environment = Fitted(n_users=1, dimension=2, n_items=30, n_shown=4, n_groups=1)
     policy: Any = case.build(environment, 1, epsilon=2.0, delta=0.1)
@@ -198,7 +225,7 @@ def _audited_visits(case: Case) -> Iterator[Audited]:
         left=edit_visit(table, 0, [1.0, 0.0], -1.0),
         right=edit_visit(table, 0, [0.5, np.sqrt(0.75)], 1.0),
         policy=policy,
-        half_noise=HalfMoments(**given),
+        half_noise=(HalfMoments if case.kind is PrivateContexts else HalfFederated)(**given),
         rounds=1,
         released=5,
     )
@@ -210,7 +237,7 @@ def _hidden(kind: str, **parameters: Any) -> dict[str, Any]:
 
 def _kind(case: Case) -> str:
     """Return the kind of noise of a case, or nothing."""
-    if case.kind is PrivateContexts:
+    if case.kind in OF_VISITS:
         return case.kind.name
     if "epsilon" in case.parameters:
         return Residual.kind

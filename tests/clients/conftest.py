@@ -90,7 +90,8 @@ class Serving:
         """Ask the service directly, so that the wire holds what clients sent and nothing else."""
         host, port = self.wire.service
         headers = {"authorization": f"Bearer {self.admin}"}
-        answer = httpx.request(method, f"http://{host}:{port}{path}", json=body, headers=headers)
+        url = f"http://{host}:{port}{path}"
+        answer = httpx.request(method, url, json=body, headers=headers, timeout=120)
         assert answer.is_success, answer.text
         return answer.json()
 

@@ -119,7 +119,7 @@ def test_parameters_left_out_are_the_papers_or_the_recommended():
 def estimates(rule, tape, crowd, v, sample, out):
     source = source_of(tape)
     for i in range(out.shape[0]):
-        draw_sample(rule, crowd, sample, np.uint64(i), source, 0, i)
+        draw_sample(crowd, sample, np.uint64(i), source, 0, i)
         sample.tokens[:] = v
         receive(rule, crowd, sample, 1.0, source, 0, i, out[i])
 

@@ -106,6 +106,28 @@ def residual_posterior(kernel, dimension, observations):
     return covariance - gain @ rows @ covariance, gain @ y
 
 
+def with_level(kernel, ridge, dimension, observations):
+    """Return c and theta of y = c + x' theta_user for all users, and the covariance of theta given c.
+
+    They minimise the sum of w (y - c - x' theta_user)^2 over observations (user, x, y, w) and
+    ridge theta' (kernel^-1 (x) I) theta: c is not shrunk. One system of equations has both.
+    """
+    n = dimension * len(kernel)
+    system = np.zeros((n + 1, n + 1))
+    system[:n, :n] = ridge * np.kron(np.linalg.inv(kernel), np.eye(dimension))
+    right = np.zeros(n + 1)
+    for user, x, y, w in observations:
+        row = np.zeros(n + 1)
+        row[user * dimension : (user + 1) * dimension] = x
+        row[n] = 1.0
+        system += w * np.outer(row, row)
+        right += w * y * row
+    if not observations:
+        system[n, n] = 1.0
+    solution = np.linalg.solve(system, right)
+    return solution[n], solution[:n], np.linalg.inv(system[:n, :n])
+
+
 def residual_observation(symbol, bins, epsilon, mean, scale, square):
     """Return (y, v): what an answer says of the expected reward, from Bayes' rule for each bin.
 

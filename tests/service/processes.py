@@ -19,6 +19,11 @@ from tacit.device import Reporter
 NEWS = "/v1/experiments/news"
 
 
+def create(url: str, wanted: dict[str, Any], headers: dict[str, str]) -> httpx.Response:
+    """Create an experiment; the first of its kind on a machine is compiled before it is answered."""
+    return httpx.post(f"{url}/v1/experiments", json=wanted, headers=headers, timeout=300)
+
+
 class Process:
     """One process."""
 
@@ -99,6 +104,32 @@ class Nursery:
     def _line(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline()
+
+
+class Waiting:
+    """Asks one thing again and again, and notes how long each answer took."""
+
+    def __init__(self, url: str, headers: dict[str, str], method: str, path: str) -> None:
+        self.took: list[float] = []
+        self._how = url, headers, method, path
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._ask)
+        self._thread.start()
+
+    def _ask(self) -> None:
+        url, headers, method, path = self._how
+        with httpx.Client(base_url=url, headers=headers, timeout=60) as http:
+            while not self._stop.is_set():
+                begun = time.monotonic()
+                answer = http.request(method, path)
+                assert answer.status_code == 200, answer.text
+                self.took.append(time.monotonic() - begun)
+                time.sleep(0.01)
+
+    def stop(self) -> float:
+        self._stop.set()
+        self._thread.join()
+        return sorted(self.took)[int(0.99 * len(self.took))]
 
 
 class Clients:

@@ -8,12 +8,14 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
 from service.conftest import LOCAL
-from service.processes import NEWS, Clients, Process
+from service.processes import NEWS, Clients, Process, Waiting
+from tacit import compiled
 
 MANY = {**LOCAL, "max_open": 1_000_000}
 
@@ -36,7 +38,7 @@ class Cluster:
     def call(self, process, method, path, body=None, **headers):
         url = process.url + path
         return httpx.request(
-            method, url, json=body, headers={**self.headers, **headers}, timeout=20
+            method, url, json=body, headers={**self.headers, **headers}, timeout=120
         )
 
     def run(self, statement):
@@ -134,6 +136,36 @@ def test_whoever_is_asked_passes_it_on(cluster):
     assert two.kill(signal.SIGTERM) == 0
 
 
+def test_one_name_created_twice_in_one_moment_is_one_experiment(cluster):
+    one, two = cluster.first, cluster.serve()
+
+    def create(place):
+        process, number = place
+        wanted = {**LOCAL, "name": f"twin-{number}"}
+        return cluster.call(process, "POST", "/v1/experiments", wanted).status_code
+
+    places = [(process, number) for number in range(6) for process in (one, two)]
+    with ThreadPoolExecutor(2) as both:
+        made = list(both.map(create, places))
+    assert sorted(made) == [201] * 6 + [409] * 6
+    for process in (one, two):
+        assert process.kill(signal.SIGTERM) == 0
+
+
+def test_half_a_request_is_none(cluster):
+    one, two = cluster.first, cluster.serve()
+    assert cluster.call(one, "POST", "/v1/experiments", LOCAL).status_code == 201
+    head = f"POST {NEWS}/decisions HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n"
+    half = f"{head}authorization: {cluster.headers['authorization']}\r\n\r\n2\r\n{{}}\r\n"
+    for process in (one, two):
+        where = process.url.removeprefix("http://").split(":")
+        with socket.create_connection((where[0], int(where[1])), timeout=5) as gone:
+            gone.sendall(half.encode())
+        time.sleep(0.3)
+        rows = cluster.call(process, "GET", f"{NEWS}/statistics").json()["options"]
+        assert sum(row["decided"] for row in rows) == 0
+
+
 def test_another_key_of_pseudonyms_is_refused(cluster, tmp_path):
     command = [sys.executable, "-m", "tacit", "serve", "--store", cluster.address, "--port", "0"]
     elsewhere = str(tmp_path / "elsewhere")
@@ -171,6 +203,24 @@ def test_a_silent_owner_is_replaced_and_wakes_up_powerless(cluster):
     assert sum(row["decided"] for row in found) == 3
     sleeper.kill()
     heir.kill()
+
+
+@pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")
+def test_an_heir_that_must_compile_first_goes_on_with_the_rest(cluster, monkeypatch, tmp_path):
+    plain = {"name": "news", "policy": {"name": "ucb1"}, "options": ["red", "green"]}
+    assert cluster.call(cluster.first, "POST", "/v1/experiments", plain).status_code == 201
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
+    heir = cluster.serve()
+    before = cluster.call(heir, "POST", f"{NEWS}/decisions", {"id": "a"}).json()
+    cluster.first.kill()
+    others = Waiting(heir.url, cluster.headers, "GET", "/healthz")
+    begun = time.monotonic()
+    until(lambda: cluster.call(heir, "POST", f"{NEWS}/decisions", {"id": "b"}).status_code == 200)
+    took = time.monotonic() - begun
+    others.stop()
+    assert cluster.call(heir, "POST", f"{NEWS}/decisions", {"id": "a"}).json() == before
+    assert max(others.took) < took / 3, (max(others.took), took)
+    assert heir.kill(signal.SIGTERM) == 0
 
 
 def kills(cluster, times):

@@ -13,6 +13,7 @@ import pytest
 import uvicorn
 
 from service.conftest import LOCAL
+from service.processes import create
 from tacit.service import open_service
 from tacit.service.server import tokens_of
 from tacit.serving.store import StoreError
@@ -125,6 +126,28 @@ def test_names_are_shown_as_text(service):
     assert "<script>alert" not in service.http.get("/experiments/news").text
 
 
+def test_the_pages_fit_what_they_show(service):
+    people = {"name": "linucb", "dimension": 2, "epsilon": 1.0, "n_users": 1}
+    service.create({"name": "people", "policy": people, "people": ["ann"]})
+    service.create(LOCAL, mode="shadow")
+    service.decide(shown=True)
+    home = signed_in(service).text
+    # Nobody leads where everybody gets the baseline.
+    assert "has most traffic" not in home
+    page = service.http.get("/experiments/news").text
+    assert re.search(r"<bdi>red</bdi> <span class=.quiet.>baseline</span>", page)
+    assert "no reports yet" in page
+    page = service.http.get("/experiments/people").text
+    assert "They come with each decision" in page
+    assert "all options" not in page
+    service.call("PATCH", "/v1/experiments/news", {"mode": "learn"})
+    service.decide(eligible=["blue"])
+    service.decide(eligible=["blue"])
+    assert re.search(
+        r"blue<span class=.on-phones quiet.> has most traffic", service.http.get("/").text
+    )
+
+
 def test_only_the_pages_own_files_are_served(service):
     assert service.http.get("/static/dashboard.css").status_code == 200
     for name in ("..%2fapp.py", "base.html", "none.css"):
@@ -153,7 +176,8 @@ def test_a_person_steers_it_with_the_keyboard(running, width):
     sync_api = pytest.importorskip("playwright.sync_api")
     url, token = running
     headers = {"authorization": f"Bearer {token}"}
-    assert httpx.post(f"{url}/v1/experiments", json=LOCAL, headers=headers).status_code == 201
+    wanted = {**LOCAL, "options": [*LOCAL["options"], "a" * 200]}
+    assert create(url, wanted, headers).status_code == 201
     with sync_api.sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": width, "height": 800})

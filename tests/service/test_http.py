@@ -11,6 +11,8 @@ import pytest
 
 from service.conftest import CENTRAL, LOCAL, Service
 from tacit.device import Channel
+from tacit.service.hosting import clock
+from tacit.serving.core import Core
 
 
 def test_from_experiment_to_learning(service):
@@ -256,6 +258,54 @@ def test_a_description_that_cannot_work_is_refused_and_leaves_nothing(service, c
     assert service.call("GET", "/v1/experiments").json() == {"experiments": []}
 
 
+def test_a_name_is_what_it_looks_like(service):
+    accents = ["caf\u00e9", "cafe\u0301"]
+    hidden = ["a\nb", "a\tb", "a\0", "\u202eder", "a\u2066b", "\ufeffred", " red", "\x9bred"]
+    for options in (accents, *([name, "b"] for name in hidden)):
+        made = service.call("POST", "/v1/experiments", {**LOCAL, "options": options})
+        assert made.status_code in (409, 422), options
+    for name in ("news\n", "n\u0435ws", "caf\u00e9", "a b", "../a", ""):
+        made = service.call("POST", "/v1/experiments", {**LOCAL, "name": name})
+        assert made.status_code == 400, name
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    kept = [accents[0], family, "\u05d0\u05d1", "</td>", "{{ 7 * 7 }}", "a" * 200]
+    service.create(LOCAL, options=kept, budget={"ever": 1.5})
+    for name in (accents[1], "pink\n", family):
+        answer = service.call("PATCH", "/v1/experiments/news", {"add_options": [name]})
+        assert answer.status_code in (409, 422), name
+    assert service.call("POST", "/v1/experiments/news/decisions", {"id": "a\n"}).status_code == 400
+    # However a person's name is written, it is one person with one budget.
+    first, second = (service.decide(person=name, shown=True) for name in accents)
+    assert first["instructions"] is not None
+    assert (second["instructions"], second["reason"]) == (None, "budget")
+    named = [
+        row["option"]
+        for row in service.call("GET", "/v1/experiments/news/statistics").json()["options"]
+    ]
+    assert named == kept
+
+
+def test_a_clock_that_jumps_refunds_nothing_and_is_said(service, monkeypatch):
+    ahead = 0
+    for place in ("hosting", "dashboard"):
+        monkeypatch.setattr(f"tacit.service.{place}.clock", lambda: clock() + ahead)
+    service.create(LOCAL, budget={"day": 2.5})
+    service.http.post("/login", data={"token": service.admin})
+
+    def reasons(n):
+        return [service.decide(person="ann", shown=True)["reason"] for _ in range(n)]
+
+    assert reasons(3) == ["learn", "learn", "budget"]
+    assert "was set back" not in service.http.get("/experiments/news").text
+    ahead = 400 * 86_400_000
+    assert reasons(1) == ["learn"]
+    ahead = 0
+    # The day that it believes in has one report left, and the first one none.
+    assert reasons(2) == ["learn", "budget"]
+    assert "576,000 minutes ahead" in service.http.get("/experiments/news").text
+    service.opened.host.experiments["news"].experiment.verify()
+
+
 def test_what_is_not_there_and_what_is_too_large(service):
     service.create(LOCAL)
     assert service.call("GET", "/v1/experiments/none").status_code == 404
@@ -307,3 +357,34 @@ def test_no_traceback_leaves(service, monkeypatch, capsys):
     line = json.loads(capsys.readouterr().err.strip().splitlines()[-1])
     assert line["event"] == "fault"
     assert "plover" not in json.dumps(line)
+
+
+def test_one_experiment_that_fails_does_not_keep_others_from_closing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("tacit.service.hosting._TICK", 0.05)
+    service = Service(tmp_path / "s.db")
+    soon = {"kind": "binary", "report_after": 0}
+    for name in ("first", "second"):
+        service.create(LOCAL, name=name, reward=soon, grace=0)
+    first = service.opened.host.experiments["first"].experiment
+    run_many = first.run_many
+
+    def fail(commands):
+        if commands[0][0] is Core.tick:
+            raise RuntimeError("a fault of the policy")
+        return run_many(commands)
+
+    monkeypatch.setattr(first, "run_many", fail)
+    service.decide("first", shown=True)
+    # It has failed once before the other one has anything to close.
+    said, end = "", time.monotonic() + 20
+    while '"detail": "RuntimeError"' not in said:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+        said += capsys.readouterr().err
+    service.decide("second", shown=True)
+    end = time.monotonic() + 20
+    while service.opened.host.experiments["second"].core.open:
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    monkeypatch.undo()
+    service.stop()

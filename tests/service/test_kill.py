@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from service.conftest import LOCAL, Service
-from service.processes import Clients, Nursery, Process
+from service.processes import Clients, Nursery, Process, create
 
 
 def kills(folder, times):
@@ -21,7 +21,7 @@ def kills(folder, times):
     process.start()
     clients = Clients(process.token)
     wanted = {**LOCAL, "max_open": 1_000_000}
-    made = httpx.post(f"{process.url}/v1/experiments", json=wanted, headers=clients.headers)
+    made = create(process.url, wanted, clients.headers)
     assert made.status_code == 201
     for i in range(times):
         clients.urls = [process.url]
@@ -49,7 +49,7 @@ def test_a_graceful_end_under_load_finishes_what_was_accepted(tmp_path):
     process = Nursery(tmp_path)
     process.start()
     clients = Clients(process.token, count=8)
-    made = httpx.post(f"{process.url}/v1/experiments", json=LOCAL, headers=clients.headers)
+    made = create(process.url, LOCAL, clients.headers)
     assert made.status_code == 201
     for how in (signal.SIGTERM, signal.SIGINT):
         clients.urls = [process.url]
@@ -118,7 +118,7 @@ def test_an_old_copy_is_refused_until_it_is_called_one(tmp_path):
     process = Process(tmp_path)
     headers = {"authorization": f"Bearer {process.token}"}
     budget = {**LOCAL, "budget": {"ever": 3.0}}
-    httpx.post(f"{process.url}/v1/experiments", json=budget, headers=headers)
+    create(process.url, budget, headers)
     path = f"{process.url}/v1/experiments/news/decisions"
     ask = {"person": "ann", "shown": True}
     assert httpx.post(path, json=ask, headers=headers).json()["instructions"]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 
 import pytest
 
-from service.conftest import LOCAL
+from service.conftest import LOCAL, Service
 from tacit.service.tokens import Tokens
 
 
@@ -79,3 +80,33 @@ def test_a_token_that_asks_too_often_waits(service):
     answers = [service.call("GET", "/v1/experiments").status_code for _ in range(20)]
     assert 429 in answers
     assert answers[0] == 200
+
+
+def test_a_token_that_is_revoked_while_a_body_comes_in_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("tacit.service.requests._SLOW", 0.0)
+    monkeypatch.setattr("tacit.service.tokens._CHECK_EVERY", 0.0)
+    service = Service(tmp_path / "s.db")
+    service.create(LOCAL)
+    app, tokens = service.opened.app, service.opened.tokens
+    secret, parts, status = tokens.create("shop", ["decide"]), [b"{", b"}"], []
+
+    async def receive():
+        part = parts.pop(0)
+        if not parts:
+            tokens.revoke("shop")
+        return {"type": "http.request", "body": part, "more_body": bool(parts)}
+
+    async def send(message):
+        status.append(message.get("status"))
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/experiments/news/decisions",
+        "query_string": b"",
+        "headers": [(b"authorization", f"Bearer {secret}".encode())],
+    }
+    asyncio.run(app(scope, receive, send))
+    assert status[0] == 401
+    assert service.opened.host.experiments["news"].core.decided == 0
+    service.stop()

@@ -183,7 +183,7 @@ def test_people_come_and_nobody_is_joined():
     assert after.counts[3].tolist() == [0, 2, 1]
     with pytest.raises(ValueError, match="nobody: each person learns alone"):
         learner.add_person("ed-p", near=["ada-l"])
-    with pytest.raises(ValueError, match="graph not given with this policy"):
+    with pytest.raises(ValueError, match="it joins no people"):
         learner.set_edges(graph=np.eye(4))
 
 

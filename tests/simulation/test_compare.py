@@ -133,6 +133,15 @@ def test_every_result_has_a_picture(found, tmp_path):
         found.plot("loss")
 
 
+def test_a_picture_hides_no_negative_regret_and_names_the_function():
+    found = tacit.compare(["klucb"], TIDE, horizon=1000, repetitions=2)
+    axes = found.plot().axes[0]
+    lowest = min(axes.lines[0].get_ydata())
+    assert lowest < 0  # kl-UCB follows the tide, which no fixed arm does
+    assert axes.get_ylim()[0] <= lowest
+    assert axes.get_title(loc="left") == "RewardFunction(function=tide, n_arms=2)"
+
+
 def test_values_of_the_grid_are_columns(tmp_path):
     study = Study(
         name="grid",

@@ -65,6 +65,7 @@ LEFT_OUT = {
     "outsiders-epsilon=1.0-variant=published": "its noise is not discrete",
     "'kind': 'noisy-sums'": "released sums hold several noises, or Gaussian ones of unbounded loss",
     "private-contexts": "Gaussian noise has an unbounded loss",
+    "fed-ucb": "Gaussian noise has an unbounded loss",
 }
 """Private policies that are not enumerated, by what their cases' names contain, and why."""
 PATIENT = ("gap", "dpse")

@@ -6,10 +6,12 @@ import gzip
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+import tacit
 from tacit.compiled import INTERPRETED
 from tacit.registry import build_both
 from tacit.tapes import seeded_tape
@@ -54,14 +56,21 @@ def test_the_tutorial_runs_and_is_short(files, monkeypatch, capsys):
     assert len(blocks) == 3
     lines = [line for block in blocks for line in block.splitlines() if line.strip()]
     assert len(lines) < 30
-    scope: dict[str, object] = {}
+    scope: dict[str, Any] = {}
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), scope)
     printed = capsys.readouterr().out.splitlines()
     assert printed[0] == "30 pairs of 30 people are joined"
     alone, together = (float(line.split()[1]) for line in printed[1:3])
     assert together > alone > 1.3
-    assert (files / "recommender.npz").exists()
+    with tacit.Learner(
+        scope["policy"],
+        people=scope["people"],
+        weights=scope["data"].weights,
+        store="recommender.db",
+    ) as again:
+        assert again.counts["learned"] == 1
+        assert again.decide(person="fay", contexts=scope["offers"]).option in scope["offers"]
 
 
 SMALL = {

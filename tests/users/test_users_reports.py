@@ -24,7 +24,7 @@ from tacit.users import (
     Synthetic,
     recorded_table,
 )
-from tacit.users.collaborative import BIN, NEAR, answer
+from tacit.users.collaborative import BIN, NEAR, answer, level
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
 TWO = {"n_users": 2, "dimension": 2}
@@ -67,28 +67,30 @@ def test_the_residual_report_is_the_one_of_its_definition(epsilon):
     assert len({o[2] for o in seen}) > 10
 
 
+@pytest.mark.parametrize("half_life", [None, 24])
+@pytest.mark.parametrize("kind", [CoLin, LinUCB])
 @pytest.mark.parametrize("centred", [False, True])
-def test_centred_bits_are_learned_from_less_their_means(centred):
+def test_centred_bits_are_learned_beside_the_level_of_all_of_them(centred, kind, half_life):
     hidden = PerReward(epsilon=2.0, mechanism="bit", centred=centred)
-    policy = CoLin(**TWO, privacy=hidden, reward="binary", regularisation=0.8)
+    policy = kind(**TWO, privacy=hidden, reward="binary", regularisation=0.8, half_life=half_life)
     rng, tape, state = np.random.default_rng(2), seeded_tape(5, log=1), policy.open(weights=W)
+    kernel = W.T @ W if kind is CoLin else np.eye(2)
     keep = math.exp(2) / (1 + math.exp(2))
-    estimates, shown, seen, same = [], [], [], []
+    seen, same = [], []
     for t in range(80):
-        user, contexts = t % 2, rng.standard_normal((3, 2)) / 2
-        # The oracle's prior is kernel (x) I / d; the policy's is kernel (x) I / lambda.
-        covariance, theta = oracle.residual_posterior(W.T @ W * 2 / 0.8, 2, seen)
+        user, contexts = t % 2, rng.standard_normal((3, 2)) / 2 + 0.3
+        c, theta, covariance = oracle.with_level(kernel, 0.8, 2, seen)
         own = slice(2 * user, 2 * user + 2)
         C, p = covariance[own, own], theta[own]
         score = contexts @ p + 0.3 * np.sqrt(np.einsum("ai,ij,aj->a", contexts, C, contexts))
         slot = policy.select(state, user, contexts)
-        same.append(slot == int(np.argmax(score)))
+        same.append(slot == int(np.argmax(score)) and level(state) == pytest.approx(c, abs=1e-9))
+        if half_life and (t + 1) % 3 == 0:
+            seen = [(*o[:3], o[3] * 0.5 ** (3 / half_life)) for o in seen]
         tape.reads[:] = 0
         policy.update(state, tape, user, contexts[slot], float(rng.random() < 0.8))
-        estimates.append(((tape.log[0] > 0.5) - (1 - keep)) / (2 * keep - 1))
-        shown.extend(contexts)
-        x = contexts[slot] - np.mean(shown, axis=0)
-        seen.append((user, x, estimates[-1] - np.mean(estimates), 1.0))
+        estimate = ((tape.log[0] > 0.5) - (1 - keep)) / (2 * keep - 1)
+        seen.append((user, contexts[slot], estimate, 1.0))
     assert all(same) == centred
 
 

@@ -101,7 +101,7 @@ class Corruption:
         """Return g(0) and g(1) of every arm, shape (K, 2)."""
         ends = np.array(self.values)
         require(self, "values", f"1 row or {n_arms}", len(ends) in (1, n_arms), len(ends))
-        return np.ascontiguousarray(np.broadcast_to(ends, (n_arms, 2)))
+        return np.array(np.broadcast_to(ends, (n_arms, 2)), order="C")
 
     def release(self, n_arms: int) -> Release:
         """Return the least private of the arms' releases."""

@@ -16,7 +16,7 @@ from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.policy import ArmsPolicy
 from tacit.checks import require
 from tacit.compiled import for_types
-from tacit.deciding import Choice, Decider, Estimate, copied, mean_of_bits
+from tacit.deciding import Choice, Decider, Estimate, mean_of_bits
 from tacit.device.channel import Channel
 from tacit.device.instructions import asymmetric_response, identity, randomized_response
 from tacit.tapes import FLOOR, Tape, secure_tape, uniform
@@ -36,13 +36,14 @@ class ArmsDecider(Decider):
 
     def __init__(self, policy: ArmsPolicy[Any], *, explore: float = 0.0) -> None:
         self.policy: ArmsPolicy[Any] = policy
-        self.n_options = policy.n_arms
+        self.n_options, self.reward_range = policy.n_arms, policy.reward_range
         self.horizon = getattr(policy, "horizon", None)
         self.patience = getattr(policy, "max_delay", None)
         kind = type(policy)
         schedule: CorruptionSchedule | None = getattr(policy, "schedule_in_force", None)
         ends = None if schedule is None else schedule.ends(policy.n_arms)
         self._starts = (0,) if schedule is None else schedule.starts
+        self._several = len(self._starts) > 1
         self.trust = "central" if ends is None else "local"
         self._ends = ends
         self._epsilon: float | None = getattr(policy, "epsilon", None)
@@ -69,6 +70,11 @@ class ArmsDecider(Decider):
             chances: Any = kind.chances
             out = np.zeros(policy.n_arms)
             self._chances = for_types(chances, *_without_tape(common), self._all, out)
+        self._posterior: Any = None
+        if kind.posterior is not None:
+            posterior: Any = kind.posterior
+            two = np.empty((2, policy.n_arms))
+            self._posterior = for_types(posterior, *_without_tape(common), self._all, two)
         self._uniform: Any = for_types(uniform, tape, 0, 0, FLOOR) if explore else None
         self._default: dict[tuple[int, int, float | None], tuple[dict[str, Any], Channel]] = {}
 
@@ -105,24 +111,27 @@ class ArmsDecider(Decider):
         share, m = self._explore, query.size
         if share and self._uniform(tape, t, 0, FLOOR) < share:
             arm = int(query[int(self._uniform(tape, t, 1, FLOOR) * m)])
-        piece = self._piece(t)
+        piece = bisect_right(self._starts, t) - 1 if self._several else None
+        if self._posterior is not None:
+            drawn = np.empty((2, m))
+            self._posterior(self._rule, self._state, t, query, drawn)
+            return Choice(arm, partial(self._chance_of_largest, drawn, query, arm), piece)
         if self._chances is None:
-            chance = 1.0 if arm == best else 0.0
-            return Choice(arm, (1.0 - share) * chance + share / m if share else chance, piece)
-        if self.policy.chances_later:
-            return Choice(arm, partial(self._chance, copied(self._state), t, query, arm), piece)
-        return Choice(arm, self._chance(self._state, t, query, arm), piece)
-
-    def _piece(self, t: int) -> int | None:
-        """Return which corruption of several is in force, for the device."""
-        return bisect_right(self._starts, t) - 1 if len(self._starts) > 1 else None
-
-    def _chance(self, state: Any, t: int, eligible: Any, arm: int) -> float:
-        """Return the probability that an arm had in the choice that made this state."""
+            return Choice(arm, self._floored(1.0 if arm == best else 0.0, m), piece)
         out = np.empty(self.policy.n_arms)
-        self._chances(self._rule, state, t, eligible, out)
-        share, chance = self._explore, float(out[arm])
-        return (1.0 - share) * chance + share / eligible.size if share else chance
+        self._chances(self._rule, self._state, t, query, out)
+        return Choice(arm, self._floored(float(out[arm]), m), piece)
+
+    def _floored(self, chance: float, m: int) -> float:
+        """Return the chance of one of m arms when some decisions are drawn evenly."""
+        share = self._explore
+        return (1.0 - share) * chance + share / m if share else chance
+
+    def _chance_of_largest(self, drawn: Any, eligible: Any, arm: int) -> float:
+        """Return the chance that an arm's draw is the largest, of draws that are distributed so."""
+        out = np.empty(eligible.size)
+        type(self.policy).largest(drawn[0], drawn[1], out)
+        return self._floored(float(out[np.searchsorted(eligible, arm)]), eligible.size)
 
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
         """Ask for the reward, or for a bit of it."""
@@ -135,7 +144,7 @@ class ArmsDecider(Decider):
             option = 0
         made = self._default.get((option, piece, default))
         if made is None:
-            low, high = self.policy.reward_range
+            low, high = self.reward_range
             clipped: Any = {"low": low, "high": high, "default": default}
             if self._ends is None:
                 told = identity(**clipped)
@@ -152,10 +161,12 @@ class ArmsDecider(Decider):
         if self._take is not None:
             if type(value) is int and value in (0, 1):
                 return value
-            raise ValueError(f"report: expected a value of 0 or 1, got {value!r}")
+            raise ValueError(
+                f"report: expected a value of 0 or 1, as a device makes it of a reward, got {value!r}"
+            )
         if type(value) is dict:
             return self._observed(option, value)
-        low, high = self.policy.reward_range
+        low, high = self.reward_range
         if type(value) in (float, int) and low <= value <= high:
             return float(value)
         raise ValueError(f"report: expected a reward in [{low:g}, {high:g}], got {value!r}")
@@ -186,7 +197,7 @@ class ArmsDecider(Decider):
             mean_of_bits(tally[2], tally[4], float(zero), float(one))
             for tally, (zero, one) in zip(tallies, ends, strict=True)
         ]
-        low, high = self.policy.reward_range
+        low, high = self.reward_range
         return [
             None if share is None else Estimate(*(low + (high - low) * each for each in share))
             for share in shares
@@ -195,7 +206,7 @@ class ArmsDecider(Decider):
     @property
     def leverage(self) -> float | None:
         """Return 1 where rewards are reported, and what debiasing makes of it where bits are."""
-        low, high = self.policy.reward_range
+        low, high = self.reward_range
         if self._ends is None:
             return high - low
         return float((high - low) / np.abs(np.diff(self._ends)).min())

@@ -117,7 +117,7 @@ class DPTopTwo(BlockPolicy[State], Identifying):
         if blocks.now[UNKNOWN] > 0:
             return Named(0, 1.0)
         rows = zip(blocks.sums, blocks.counts, state.releases, strict=True)
-        seen = [Seen(float(total), int(n), int(k)) for total, n, k in rows]
+        seen = tuple(Seen(float(total), int(n), int(k)) for total, n, k in rows)
         return released_error(seen, self.epsilon, _GRID)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from tacit.arms.kl import negative_entropy, upper_root
@@ -42,7 +42,8 @@ class Seen(NamedTuple):
     releases: int
 
 
-def released_error(arms: list[Seen], epsilon: float, grid: float) -> Named:
+@lru_cache(64)
+def released_error(arms: tuple[Seen, ...], epsilon: float, grid: float) -> Named:
     """Return the arm of largest mean, and the smallest error at which its interval is above all others.
 
     The k-th release of an arm comes at a number of rewards that is fixed beforehand, so that bounds for
@@ -53,8 +54,8 @@ def released_error(arms: list[Seen], epsilon: float, grid: float) -> Named:
 
     Parameters
     ----------
-    arms : list of Seen
-        One for each arm, all with a release.
+    arms : tuple of Seen
+        One for each arm, all with a release. Between two releases the same are asked for every round.
     epsilon : float
         One over the scale of the noise of a block.
     grid : float

@@ -32,12 +32,10 @@ from tacit.arms.largest_draw import largest_beta
 from tacit.arms.rounds import rounds
 from tacit.arms.tables import Table
 from tacit.compiled import kernel
-from tacit.generator import inverse_normal
-from tacit.tapes import CHOICE, uniform
+from tacit.tapes import CHOICE
+from tacit.variates import beta, chooser_of
 
 __all__ = ["LazyDPTS"]
-
-_LEAST = 2.0**-54
 
 
 class Rule(NamedTuple):
@@ -85,7 +83,6 @@ class LazyDPTS(BlockPolicy[State]):
     summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
     paper: ClassVar[str] = "after Hu and Hegde 2022"
     latest_only: ClassVar[bool] = True
-    chances_later: ClassVar[bool] = True
 
     @cached_property
     def rule(self) -> Rule:
@@ -104,35 +101,15 @@ def next_size(latest: Any) -> Any:
 
 
 @kernel
-def _gamma(tape: Any, t: Any, arm: Any, n_arms: Any, k: Any, shape: Any) -> Any:
-    # Marsaglia and Tsang (2000), shape >= 1; reads the draws k, k + 2, k + 4, ... of the arm.
-    d = shape - 1.0 / 3.0
-    c = 1.0 / math.sqrt(9.0 * d)
-    while True:
-        u = uniform(tape, t, arm + n_arms * k, CHOICE)
-        x = inverse_normal(u * (1.0 - 2.0 * _LEAST) + _LEAST)
-        v = (1.0 + c * x) ** 3
-        if v > 0.0:
-            u = max(uniform(tape, t, arm + n_arms * (k + 2), CHOICE), _LEAST)
-            if math.log(u) < 0.5 * x * x + d - d * v + d * math.log(v):
-                return d * v
-        k += 4
-
-
-@kernel(inlined=False)
-def beta_draw(tape: Any, t: Any, arm: Any, n_arms: Any, alpha: Any, beta: Any) -> Any:
-    """Return a beta variate for an arm and round; both parameters are at least 1."""
-    x = _gamma(tape, t, arm, n_arms, 0, alpha)
-    y = _gamma(tape, t, arm, n_arms, 1, beta)
-    return x / (x + y)
+def _raise(rule: Any, t: Any) -> Any:
+    """Return by how much a sum is raised in round t, whatever its epoch."""
+    return 3.0 * math.log(t + 1.0) / rule.epsilon
 
 
 @kernel
-def raised(rule: Any, blocks: Any, t: Any, arm: Any) -> Any:
-    """Return the optimistic mean of an arm's latest epoch."""
-    n = blocks.counts[arm]
-    mean = blocks.sums[arm] / n + 3.0 * math.log(t + 1.0) / (rule.epsilon * n)
-    return min(1.0, max(0.0, mean))
+def _ones(blocks: Any, raised: Any, arm: Any) -> Any:
+    """Return the optimistic number of ones in an arm's latest epoch."""
+    return min(float(blocks.counts[arm]), max(0.0, blocks.sums[arm] + raised))
 
 
 @kernel
@@ -146,6 +123,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         for a in range(K):
             if blocks.fresh[a]:
                 blocks.due[a] = next_size(blocks.counts[a])
+    chooser, raised = chooser_of(tape), _raise(rule, t)
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
@@ -155,38 +133,43 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
             return a
         draw = 1.0
         if n > 0:
-            mean = raised(rule, blocks, t, a)
-            draw = beta_draw(tape, t, a, K, mean * n + 1.0, (1.0 - mean) * n + 1.0)
+            ones = _ones(blocks, raised, a)
+            draw = beta(chooser, CHOICE, t, a, ones + 1.0, n - ones + 1.0)
+            tape.reads[0] += 1
         if draw > largest:
             best, largest = a, draw
     note_pull(blocks, t, best)
     return best
 
 
-@kernel(allocates=True)
-def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
-    """Write the probability that each arm has the largest draw; one that is not known is certain."""
-    blocks, m = state.blocks, eligible.size
-    certain = -1
-    for i in range(m - 1, -1, -1):
-        if blocks.counts[eligible[i]] == 0:
-            certain = eligible[i]
-    for i in range(m - 1, -1, -1):
-        if blocks.counts[eligible[i]] == 0 and blocks.open_counts[eligible[i]] == 0:
-            certain = eligible[i]
-    for a in range(out.size):
-        out[a] = 1.0 if a == certain else 0.0
+@kernel
+def posterior(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write alpha and beta of each eligible arm; of one that is pulled for certain alpha is infinite."""
+    blocks, raised, certain, known = state.blocks, _raise(rule, t), -1, 2
+    for i in range(eligible.size):
+        a = eligible[i]
+        n, ones = blocks.counts[a], _ones(blocks, raised, a)
+        out[0, i], out[1, i] = ones + 1.0, n - ones + 1.0
+        # First one that was never pulled, then one that nothing is known of.
+        first = 0 if blocks.open_counts[a] == 0 else 1
+        if n == 0 and first < known:
+            certain, known = i, first
     if certain >= 0:
-        return
-    alphas, betas, best = np.empty(m), np.empty(m), np.empty(m)
-    for i in range(m):
-        n, mean = blocks.counts[eligible[i]], raised(rule, blocks, t, eligible[i])
-        alphas[i], betas[i] = mean * n + 1.0, (1.0 - mean) * n + 1.0
-    largest_beta(alphas, betas, best)
-    for i in range(m):
-        out[eligible[i]] = best[i]
+        out[0, certain] = np.inf
 
 
-LazyDPTS.chances = chances
+@kernel
+def largest(alphas: Any, betas: Any, out: Any) -> None:
+    """Write the probability that each arm has the largest draw."""
+    for i in range(out.size):
+        out[i] = 0.0
+    for i in range(out.size):
+        if alphas[i] == np.inf:
+            out[i] = 1.0
+            return
+    largest_beta(alphas, betas, out)
+
+
+LazyDPTS.posterior, LazyDPTS.largest = posterior, largest
 LazyDPTS.act, LazyDPTS.next_size = act, next_size
 LazyDPTS.run = rounds(act, learn)

@@ -34,15 +34,16 @@ class ArmsPolicy(Policy[Table, S, Trace]):
     whose rewards are made private on the device that has them, gives a fourth, the server's half:
     ``take(rule, state, t, arm, report)`` learns from what the device sent. A policy that draws arms
     may give ``chances(rule, state, t, eligible, out)``: right after ``act`` it writes the probability
-    that every arm had in that draw.
+    that every arm had in that draw. Where that takes long because the largest of several draws wins, it
+    gives two kernels instead: ``posterior(rule, state, t, eligible, out)`` writes the two parameters of
+    each draw, which are kept, and ``largest(first, second, out)`` makes probabilities of them when
+    somebody asks.
     """
 
     setting: ClassVar[str] = "arms"
     example_environment: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
     side_observations: ClassVar[bool] = False
     """Whether it learns from rewards of arms that were shown but not pulled; others refuse them."""
-    chances_later: ClassVar[bool] = False
-    """Whether `chances` take so long that a copy of the state is kept until somebody asks."""
     learns_from_any: ClassVar[bool] = True
     """Whether a reward of an arm that somebody else chose can be taken in like its own."""
     unbounded: ClassVar[bool] = False
@@ -53,6 +54,8 @@ class ArmsPolicy(Policy[Table, S, Trace]):
     run: ClassVar[Callable[..., Any]]
     take: ClassVar[Callable[..., Any] | None] = None
     chances: ClassVar[Callable[..., Any] | None] = None
+    posterior: ClassVar[Callable[..., Any] | None] = None
+    largest: ClassVar[Callable[..., Any]]
 
     @abstractmethod
     def start(self, table: Table | None = None) -> S:

@@ -269,6 +269,10 @@ class RewardFunction(ArmsEnvironment):
         check(self)
         require(self, "function", "callable", callable(self.function), self.function)
 
+    def __repr__(self) -> str:
+        function = getattr(self.function, "__name__", self.function)
+        return f"RewardFunction(function={function}, n_arms={self.n_arms})"
+
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
         """Return that means are unknown."""
         return Schedule(np.zeros(1, np.int64), np.full((1, self.n_arms), 0.5))

@@ -80,7 +80,9 @@ class ShufflingDecider(ArmsDecider):
         """Return a bit."""
         if type(value) is int and value in (0, 1):
             return value
-        raise ValueError(f"report: expected a value of 0 or 1, got {value!r}")
+        raise ValueError(
+            f"report: expected a value of 0 or 1, as a device makes it of a reward, got {value!r}"
+        )
 
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Put a bit into its block; if the block is full, tell how many are ones."""

@@ -86,7 +86,6 @@ class TSN(PlainPolicy[State]):
     paper: ClassVar[str] = "Tossou et al. 2017"
 
     side_observations: ClassVar[bool] = True
-    chances_later: ClassVar[bool] = True
 
     n_arms: Count
     spread: Positive = 0.5
@@ -127,20 +126,13 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     state.sums[arm] += reward
 
 
-@kernel(allocates=True)
-def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
-    """Write the probability that each arm has the largest draw."""
-    means, deviations = np.empty(eligible.size), np.empty(eligible.size)
+@kernel
+def posterior(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write mean and standard deviation of each eligible arm."""
     for i in range(eligible.size):
         n = state.counts[eligible[i]] + 1.0
-        means[i], deviations[i] = state.sums[eligible[i]] / n, rule.spread / math.sqrt(n)
-    best = np.empty(eligible.size)
-    largest_normal(means, deviations, best)
-    for a in range(out.size):
-        out[a] = 0.0
-    for i in range(eligible.size):
-        out[eligible[i]] = best[i]
+        out[0, i], out[1, i] = state.sums[eligible[i]] / n, rule.spread / math.sqrt(n)
 
 
-TSN.chances = chances
+TSN.posterior, TSN.largest = posterior, largest_normal
 TSN.act, TSN.learn, TSN.run = act, learn, rounds_on_graph(act, learn)

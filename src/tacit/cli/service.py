@@ -40,6 +40,8 @@ Name = Annotated[str, typer.Argument(help="The experiment.")]
 Option = Annotated[str, typer.Argument(help="The option.")]
 _STORE = "tacit.db"
 _URL = "http://127.0.0.1:8000"
+_PATIENCE = 300.0
+"""Seconds for an answer: the first experiment of its kind on a machine is compiled."""
 
 
 @app.command()
@@ -368,7 +370,7 @@ def _answered(url: str, secret: str | None, method: str, path: str, body: Any = 
             url.rstrip("/") + path,
             json=body,
             headers={"authorization": f"Bearer {secret}"},
-            timeout=30,
+            timeout=_PATIENCE,
         )
     except httpx.TransportError as error:
         raise ValueError(f"{url}: the service cannot be reached ({error})") from None

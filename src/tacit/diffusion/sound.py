@@ -108,6 +108,10 @@ class State(NamedTuple):
     """Shape (N,): the probability each had."""
     suffered: NDArray[np.float64]
     """Shape (N,): the losses of this block so far."""
+    likelihood: NDArray[np.float64]
+    """Shape (M, M): probability that z is told where theta is true, for the deviation that follows."""
+    deviation: NDArray[np.float64]
+    """Shape (1,): of the signals of the agent who told last."""
 
 
 def best_block(epsilon: float) -> int:
@@ -152,6 +156,8 @@ def start(mu: NDArray[np.float64], rule: Rule, ghosts: int = 0) -> State:
         np.zeros(N, np.int64),
         np.ones(N),
         np.zeros(N),
+        np.zeros((M, M)),
+        np.zeros(1),
     )
 
 
@@ -191,7 +197,10 @@ def share(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any, S: Any, si
     """Write p_k, what the agent in row k sends; `who` is its number on the tape."""
     if rule.keep_signal > OPEN_SIGNAL:
         z = _told(tape, t, who, S, state.mu.shape[1], rule.keep_signal)
-        _update_by(state.mu, k, z, sigma, rule.keep_signal, state.p)
+        if state.deviation[0] != sigma:
+            state.deviation[0] = sigma
+            _weigh(sigma, rule.keep_signal, state.likelihood)
+        _update_by(state.mu, k, state.likelihood, z, state.p)
     else:
         intermediate(state.log_mu, k, S, sigma, state.p)
     mix(state.mu, k, rule.gamma, state.p)
@@ -256,29 +265,32 @@ def _told(tape: Any, t: Any, k: Any, S: Any, M: Any, keep: Any) -> Any:
     return release_option(tape, t, k, SIGNAL, int(min(max(S, 0.0), M - 1.0) + 0.5), M, keep)
 
 
-@kernel
-def _update_by(mu: Any, k: Any, z: Any, sigma: Any, keep: Any, psi: Any) -> None:
-    """Write psi_k, the belief mu_k after Bayes' rule on the state z that was told (eq. 4).
+@kernel(inlined=False)
+def _weigh(sigma: Any, keep: Any, likelihood: Any) -> None:
+    """Write how likely it is that z is told where theta is true.
 
-    Where theta is true, a normal signal is nearest to z with the probability between z - 1/2 and
-    z + 1/2; then z is told truly, or another state is.
+    A normal signal is nearest to z with the probability between z - 1/2 and z + 1/2; then z is told
+    truly, or another state is.
     """
-    M = mu.shape[1]
+    M = likelihood.shape[0]
     other = (1.0 - keep) / max(1, M - 1)
+    for theta in range(M):
+        below = 0.0
+        for z in range(M):
+            above = 1.0
+            if z < M - 1:
+                above = 0.5 * math.erfc((theta - z - 0.5) / (sigma * math.sqrt(2.0)))
+            likelihood[z, theta] = (keep - other) * (above - below) + other
+            below = above
+
+
+@kernel
+def _update_by(mu: Any, k: Any, likelihood: Any, z: Any, psi: Any) -> None:
+    """Write psi_k, the belief mu_k after Bayes' rule on the state z that was told (eq. 4)."""
+    M = mu.shape[1]
     total = 0.0
     for theta in range(M):
-        nearest = _below(z, theta, sigma, M) - _below(z - 1, theta, sigma, M)
-        psi[k, theta] = mu[k, theta] * ((keep - other) * nearest + other)
+        psi[k, theta] = mu[k, theta] * likelihood[z, theta]
         total += psi[k, theta]
     for theta in range(M):
         psi[k, theta] = psi[k, theta] / total if total > 0.0 else mu[k, theta]
-
-
-@kernel
-def _below(z: Any, theta: Any, sigma: Any, M: Any) -> Any:
-    """Return the probability that a signal of state theta is nearest to one of the states up to z."""
-    if z < 0:
-        return 0.0
-    if z >= M - 1:
-        return 1.0
-    return 0.5 * math.erfc((theta - z - 0.5) / (sigma * math.sqrt(2.0)))

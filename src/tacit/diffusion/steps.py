@@ -137,9 +137,10 @@ def reweigh(mu: Any, log_mu: Any, k: Any, theta: Any, exponent: Any) -> None:
 
     A belief too small for a float still has its logarithm, and comes back when others lose.
     """
-    log_mu[k, theta] -= exponent
-    centre(log_mu, k)
-    shares(log_mu, k, mu)
+    if exponent != 0.0:  # without a loss everything stays
+        log_mu[k, theta] -= exponent
+        centre(log_mu, k)
+        shares(log_mu, k, mu)
 
 
 @kernel

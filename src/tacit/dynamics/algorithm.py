@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.dynamics.engines import disseminate, estimate, new_mail
 from tacit.dynamics.engines.crowd import perturb_counts, remember
+from tacit.dynamics.engines.tokens import level_of
 from tacit.dynamics.tables import note, piece_at, replace_adoptions, signal, watch
 from tacit.generator import to_unit
 from tacit.privacy.mechanisms import release_bit, release_subset
@@ -136,7 +137,7 @@ def bits_of(rule: Any, M: Any) -> Any:
     return M + math.ceil(math.log2(rule.walk + 1.0))
 
 
-@kernel(inlined=False)
+@kernel
 def sample_and_adopt(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
     """Stages 3 and 4 for all agents here, from what reached them."""
     Q, good = mail.estimates, mail.good
@@ -174,7 +175,7 @@ def perturb(
             state.flying[slot, a] = 0
         if (rule.silent and x < 0) or not awake(source, t, table.first + a, rule.wake):
             continue
-        level = (table.first + a) % rule.weight.size
+        level = level_of(rule, table.first + a)
         senders[level, x if x >= 0 else M] += 1
         if not rule.each:
             continue
@@ -197,7 +198,7 @@ def perturb(
 @kernel
 def perturbed(rule: Any, tape: Any, t: Any, a: Any, x: Any, M: Any) -> Any:
     """Return what agent a sends of its adoption x (-1 for none): eq. (6), or a subset."""
-    sent, level = _SPOKEN, a % rule.weight.size
+    sent, level = _SPOKEN, level_of(rule, a)
     p, q, size = rule.p[level], rule.q[level], rule.subset[level]
     if size > 0:
         symbol = x if x >= 0 else M

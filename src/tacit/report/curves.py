@@ -32,6 +32,7 @@ def plot_curves(result: Tabular, measure: str | None = None) -> Any:
         for axes in grid.flat[len(panels) :]:
             axes.set_visible(False)
         for axes, (title, cells) in zip(grid.flat, panels, strict=False):
+            least = 0.0
             for cell, look in zip(cells, looks(), strict=False):
                 band = cell.band(name)
                 rounds = np.concatenate([[0], cell.checkpoints])
@@ -40,11 +41,13 @@ def plot_curves(result: Tabular, measure: str | None = None) -> Any:
                 )
                 axes.fill_between(rounds, low, high, color=look["color"], alpha=0.18, linewidth=0)
                 axes.plot(rounds, mean, label=cell.label, **look)
+                least = min(least, mean.min())
             axes.set_title(title, fontsize=10, loc="left")
             axes.set_xlabel("rounds")
             axes.set_ylabel(f"cumulative {name}")
             axes.margins(x=0)
-            axes.set_ylim(bottom=0)
+            if least == 0.0:  # against the best fixed arm in hindsight regret may be negative
+                axes.set_ylim(bottom=0)
             axes.xaxis.set_major_formatter(lambda v, _: f"{v:,.0f}")
             axes.yaxis.set_major_formatter(lambda v, _: f"{v:,.0f}")
             axes.legend(fontsize=8)

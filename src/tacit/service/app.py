@@ -126,7 +126,9 @@ async def create(request: Request) -> Response:
     """Make an experiment; the answer says what it protects and what a device must do."""
     allowed(request, "admin")
     wanted = _experiment.decode(await body_of(request))
-    hosted = host_of(request).create(wanted)
+    host = host_of(request)
+    await host.rehearsals.of(wanted)
+    hosted = host.create(wanted)
     return json_answer(describe(hosted), 201)
 
 
@@ -347,6 +349,14 @@ class _Guard:
             await self._app(scope, receive, with_headers)
         except ClientDisconnect:
             return
+        except asyncio.CancelledError:
+            # The process ends, and whoever still waited here had nothing done.
+            if begun:
+                raise
+            ending = {"retry-after": "5"}
+            await problem(503, "the service ends; nothing was done", "ending", ending)(
+                scope, receive, with_headers
+            )
         except Exception as error:
             # Nothing goes further up, where a server would print what was sent in a traceback.
             metrics.log("fault", Request(scope), detail=type(error).__name__)

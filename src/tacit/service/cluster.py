@@ -19,9 +19,11 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import msgspec
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.service.hosting import Host, Hosted
@@ -131,6 +133,8 @@ class ClusterHost(Host):
         self._listening: asyncio.Task[asyncio.Server] | None = None
         self._asking: set[asyncio.StreamWriter] = set()
         self._refused: set[str] = set()
+        self._rehearsed: set[str] = set()
+        self._taking: dict[str, asyncio.Task[bool]] = {}
         store.announce(f"{name}:{self._socket.getsockname()[1]}")
 
     def names(self) -> list[str]:
@@ -139,9 +143,16 @@ class ClusterHost(Host):
 
     def create(self, request: ExperimentRequest) -> Hosted:
         """Make a new experiment, or say what is wrong with its description."""
+        taken = RefusedError("conflict", f"{request.name}: expected a new name, got one in use")
         if self.store.load(request.name) is not None:
-            raise RefusedError("conflict", f"{request.name}: expected a new name, got one in use")
-        return super().create(request)
+            raise taken
+        try:
+            return super().create(request)
+        except StoreError:
+            # Another process may have made one of this name in the same moment.
+            if self.store.load(request.name) is None or self.store.owns(request.name):
+                raise
+            raise taken from None
 
     def start(self) -> None:
         """Listen to the other processes, and look after what is due."""
@@ -158,19 +169,37 @@ class ClusterHost(Host):
             writer.close()
         for line in self._lines.values():
             line.close()
+        for task in list(self._taking.values()):
+            task.cancel()
         await super().stop()
         self._socket.close()
 
     def look_after(self) -> None:
-        """Take over what nobody owns."""
+        """Take over what nobody owns, as soon as it can be continued here."""
         for name in self.store.orphans():
-            try:
-                self.answers(name) or self.take(name)
-            except ValueError as error:
-                # One that cannot be continued here must not keep the others from it.
-                if name not in self._refused:
-                    self._refused.add(name)
-                    print(json.dumps({"event": "refused", "detail": str(error)}), file=sys.stderr)
+            self._take_over(name)
+
+    def _take_over(self, name: str) -> asyncio.Task[bool]:
+        """Begin to take an experiment; all who wait for it wait for the same."""
+        task = self._taking.get(name)
+        if task is None:
+            task = self._taking[name] = asyncio.create_task(self._rehearse_and_take(name))
+            task.add_done_callback(partial(self._taken, name))
+        return task
+
+    async def _rehearse_and_take(self, name: str) -> bool:
+        if name not in self._rehearsed and (found := self.described(name)) is not None:
+            await self.rehearsals.of(found[0])
+            self._rehearsed.add(name)
+        return self.answers(name) or self.take(name)
+
+    def _taken(self, name: str, task: asyncio.Task[bool]) -> None:
+        del self._taking[name]
+        error = None if task.cancelled() else task.exception()
+        # One that cannot be continued here must not keep the others from it.
+        if isinstance(error, ValueError) and name not in self._refused:
+            self._refused.add(name)
+            print(json.dumps({"event": "refused", "detail": str(error)}), file=sys.stderr)
 
     def answers(self, name: str) -> bool:
         """Return whether this process owns an experiment, also after its connection was lost."""
@@ -203,10 +232,12 @@ class ClusterHost(Host):
                     if answer.status != _MISDIRECTED:
                         return answer
             self._owners.pop(name, None)
-            if self.take(name):
-                return None
-            if time.monotonic() > until:
-                raise UnreachableError
+            try:
+                async with asyncio.timeout(until - time.monotonic()):
+                    if await asyncio.shield(self._take_over(name)):
+                        return None
+            except TimeoutError:
+                raise UnreachableError from None
             await asyncio.sleep(pause)
             pause = min(0.5, 2 * pause)
 
@@ -314,8 +345,14 @@ class Forwarding:
                 await self._all(fields, scope, receive, send)
             else:
                 await self._app(scope, receive, send)
+        except ClientDisconnect:
+            return
         except StoreError:
             await _unavailable("the store cannot be reached; nothing was done")(
+                scope, receive, send
+            )
+        except ValueError as error:
+            await _unavailable(f"this experiment cannot be continued here: {error}")(
                 scope, receive, send
             )
 
@@ -493,6 +530,9 @@ async def _body(receive: Receive) -> bytes | None:
     parts, size, more = [], 0, True
     while more:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            # Half a request is none.
+            raise ClientDisconnect
         part = message.get("body", b"")
         size += len(part)
         if size > MAX_BODY:

@@ -28,6 +28,7 @@ from tacit.service.messages import Change
 from tacit.service.requests import RequestError, body_of, host_of, hosted_of
 from tacit.service.telling import apply, statistics_of
 from tacit.service.tokens import Tokens
+from tacit.serving.core import Core
 from tacit.serving.store import StoreError
 
 __all__ = ["routes"]
@@ -36,6 +37,8 @@ _PAGES = Path(__file__).parent / "pages"
 _COOKIE = "tacit_session"
 _LASTS = 12 * 3600
 _FRESH = 1.0
+_BASELINE = ("shadow", "off")
+"""Modes in which everybody gets the same option."""
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
@@ -129,6 +132,8 @@ async def experiment(request: Request) -> Response:
         "experiment.html",
         name=hosted.name,
         place=quote(hosted.name),
+        policy=hosted.policy.name,
+        explore=hosted.request.explore,
         mode=core.mode,
         modes=("learn", "frozen", "shadow", "off"),
         sentence=hosted.sentence(),
@@ -222,16 +227,23 @@ def _signed_in(request: Request) -> bool:
 
 def _summary(hosted: Hosted) -> dict[str, Any]:
     core = hosted.core
-    leader = max(range(len(core.options)), key=lambda i: core.tallies[i][0], default=None)
     guarantee = hosted.guarantee()
     return {
         "policy": hosted.policy.name,
         "trust": core.decider.trust,
         "decisions": core.decided,
         "learned": core.learned,
-        "leader": "" if leader is None or not core.decided else core.options[leader],
+        "leader": _leader(core),
         "epsilon": f"{guarantee.epsilon:.3g}" if guarantee.private else "none",
     }
+
+
+def _leader(core: Core) -> str:
+    """Return the option that the policy chose more often than any other, if there is one."""
+    if core.mode in _BASELINE or len(core.options) < 2:
+        return ""
+    *_, second, first = sorted((tally[0], i) for i, tally in enumerate(core.tallies))
+    return core.options[first[1]] if first[0] > second[0] else ""
 
 
 def _numbers(hosted: Hosted) -> dict[str, Any]:
@@ -241,6 +253,7 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         {
             "option": row.option,
             "retired": row.retired,
+            "baseline": core.mode in _BASELINE and i == core.terms.baseline,
             "share": row.decided / total,
             "decided": row.decided,
             "learned": row.learned,
@@ -249,10 +262,13 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
             "low": None if row.low is None else max(0.0, row.low),
             "high": None if row.high is None else min(1.0, row.high),
         }
-        for row in found.options
+        for i, row in enumerate(found.options)
     ]
     return {
         "rows": rows,
+        "named": bool(core.options),
+        "local": core.decider.trust == "local",
+        "private": hosted.guarantee().private,
         "rounds": found.rounds,
         "open": found.open,
         "late": found.late,
@@ -261,6 +277,7 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "budgets": _budgets(hosted),
         "events": None if core.hides_silence else hosted.experiment.seq,
         "store_problem": _store_problem(hosted),
+        "ahead": max(0, core.now - clock()) / 1000,
         "horizon": core.decider.horizon,
         "past_horizon": core.past_horizon,
     }

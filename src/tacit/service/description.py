@@ -7,7 +7,9 @@ anything is kept of it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,7 +21,7 @@ from tacit.networks import Graph
 from tacit.policy import AnyPolicy, require_secure
 from tacit.registry import build, policies, policy_named
 from tacit.service.messages import ExperimentRequest
-from tacit.serving.core import Terms
+from tacit.serving.core import RefusedError, Terms
 from tacit.serving.spending import Allowance
 
 __all__ = [
@@ -30,9 +32,12 @@ __all__ = [
     "places",
     "policy_of",
     "pseudonym",
+    "require_new",
     "terms_of",
 ]
 
+_HIDDEN = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
+"""What shows nothing, ends a line or turns the direction of what follows."""
 _MOST_BYTES = 1 << 28
 _MOST = 2**53
 
@@ -47,8 +52,26 @@ def places(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
 
 def pseudonym(experiment: str, person: str, secret: bytes) -> str:
     """Return what the store calls a person."""
-    name = f"{experiment}\0{person}".encode()
+    name = f"{experiment}\0{same_name(person)}".encode()
     return hashlib.blake2b(name, key=secret, digest_size=16).hexdigest()
+
+
+def same_name(name: str) -> str:
+    """Return what all ways to write a name have in common: letters with their accents in one."""
+    return unicodedata.normalize("NFC", name)
+
+
+def require_new(kind: str, names: Sequence[str], known: Iterable[str] = ()) -> None:
+    """Refuse names that are not what they look like, or look like one in use."""
+    used, mine = set(map(same_name, known)), set[str]()
+    for name in names:
+        seen = not _HIDDEN.search(name) and name == name.strip()
+        require("experiment", kind, "of characters that can be seen, not spaced out", seen, name)
+        if same_name(name) in used:
+            raise RefusedError("conflict", f"{kind} {name!r}: expected a new name, got one in use")
+        twin = same_name(name) in mine
+        require("experiment", f"{kind} names", "all different", not twin, name)
+        mine.add(same_name(name))
 
 
 def named_by(request: ExperimentRequest, secret: bytes) -> ExperimentRequest:
@@ -102,6 +125,8 @@ def checked(request: ExperimentRequest) -> None:
 def _tried(request: ExperimentRequest) -> None:
     policy = policy_of(request)
     require_secure(policy)
+    require_new("option", request.options or ())
+    require_new("person", request.people or ())
     terms = terms_of(request)
     decider = decider_of(policy, request)
     small = decider.nbytes <= _MOST_BYTES

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import math
 import secrets
+import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -28,6 +30,7 @@ from tacit.service.description import (
     terms_of,
 )
 from tacit.service.messages import ExperimentRequest
+from tacit.service.rehearsal import Rehearsals
 from tacit.serving.core import Core, Open, RefusedError
 from tacit.serving.experiment import Experiment
 from tacit.serving.store import NotOwnedError, Store, StoreError
@@ -174,6 +177,7 @@ class Host:
     def __init__(self, store: Store, secret: bytes) -> None:
         self.store, self.secret = store, secret
         self.experiments: dict[str, Hosted] = {}
+        self.rehearsals = Rehearsals()
         for name in store.names():
             self.take(name)
         self._ticking: asyncio.Task[None] | None = None
@@ -184,16 +188,23 @@ class Host:
 
     def take(self, name: str) -> bool:
         """Own an experiment that is in the store; return False if another process does."""
-        kept = self.store.load(name)
-        if kept is None or "request" not in kept.description:
+        found = self.described(name)
+        if found is None:
             return False
-        request = msgspec.convert(kept.description["request"], ExperimentRequest)
-        choices = bytes.fromhex(kept.description["choices"])
+        request, choices = found
         try:
             self.experiments[name] = Hosted(request, choices, self.store, self.secret)
         except NotOwnedError:
             return False
         return True
+
+    def described(self, name: str) -> tuple[ExperimentRequest, bytes] | None:
+        """Return what an experiment in the store was made from, and the key of its choices."""
+        kept = self.store.load(name)
+        if kept is None or "request" not in kept.description:
+            return None
+        request = msgspec.convert(kept.description["request"], ExperimentRequest)
+        return request, bytes.fromhex(kept.description["choices"])
 
     def create(self, request: ExperimentRequest) -> Hosted:
         """Make a new experiment, or say what is wrong with its description."""
@@ -229,11 +240,13 @@ class Host:
 
     async def _covered(self) -> list[Hosted]:
         """Return all experiments, each with a snapshot for what expired before."""
-        every = list(self.experiments.values())
-        for hosted in every:
-            hosted.experiment.cover()
+        covered = []
+        for hosted in list(self.experiments.values()):
+            with _going_on():
+                hosted.experiment.cover()
+                covered.append(hosted)
             await asyncio.sleep(0)
-        return every
+        return covered
 
     async def _pruned(self, waiting: list[Hosted], until: float) -> list[Hosted]:
         """Delete what expired, a bit at a time; return what is left to do when the time is over."""
@@ -249,18 +262,33 @@ class Host:
         covered, expired = time.monotonic(), list[Hosted]()
         while True:
             await asyncio.sleep(_TICK)
-            # A store that went away may come back; the next turn tries again.
-            with contextlib.suppress(StoreError):
+            with _going_on():
                 self.look_after()
-                for hosted in list(self.experiments.values()):
+            for hosted in list(self.experiments.values()):
+                # One that fails must not keep the others from closing what is due.
+                with _going_on():
                     if hosted.core.due(clock()):
                         await hosted.tick()
+            with _going_on():
                 if time.monotonic() - covered >= _PRUNE:
                     covered, expired = time.monotonic(), await self._covered()
                 expired = await self._pruned(expired, time.monotonic() + _TICK / 4)
 
     def look_after(self) -> None:
         """Do what is to be done every second beside closing what is due."""
+
+
+@contextlib.contextmanager
+def _going_on() -> Iterator[None]:
+    """Let a failure be one line in the log: the next turn tries again."""
+    try:
+        yield
+    except StoreError:
+        # A store that went away may come back; whoever asks for something is told.
+        pass
+    except Exception as error:
+        line = {"event": "fault", "path": "clock", "detail": type(error).__name__}
+        print(json.dumps(line), file=sys.stderr, flush=True)
 
 
 def decide_once(

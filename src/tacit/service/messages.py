@@ -23,9 +23,11 @@ __all__ = [
     "Statistics",
 ]
 
-Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+_END = r"$(?!\n)"
+"""In Python ``$`` alone lets a line end pass."""
+Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{_END}")]
 Text = Annotated[str, Meta(min_length=1, max_length=200)]
-Identity = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Identity = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9_-]{{1,64}}{_END}")]
 Mode = Literal["learn", "frozen", "shadow", "off"]
 Amount = Annotated[float, Meta(gt=0, le=1e6)]
 Options = Annotated[list[Text], Meta(min_length=1, max_length=10_000)]

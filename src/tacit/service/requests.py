@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 MAX_BODY = 1 << 20
+_SLOW = 1.0
 _TITLES = {
     400: "Bad request",
     401: "Unauthorized",
@@ -79,9 +80,7 @@ def allowed(request: Request, scope: str) -> Token:
     """Return the token of a request that allows `scope`, or refuse."""
     token = token_of(request)
     if token is None:
-        raise RequestError(
-            401, "expected a token: Authorization: Bearer ...", **{"www-authenticate": "Bearer"}
-        )
+        raise _unknown()
     if not token.may(scope):
         raise RequestError(
             403, f"expected a token with the scope {scope!r}, got {list(token.scopes)}"
@@ -91,6 +90,12 @@ def allowed(request: Request, scope: str) -> Token:
         raise RequestError(403, f"expected a page of {list(token.origins)}, got {origin!r}")
     _within_rate(request, token)
     return token
+
+
+def _unknown() -> RequestError:
+    return RequestError(
+        401, "expected a token: Authorization: Bearer ...", **{"www-authenticate": "Bearer"}
+    )
 
 
 def _within_rate(request: Request, token: Token) -> None:
@@ -111,12 +116,16 @@ async def body_of(request: Request, kind: str = "application/json") -> bytes:
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > MAX_BODY:
         raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes, got {declared}")
-    parts, size = [], 0
+    parts, size, begun = [], 0, time.monotonic()
     async for part in request.stream():
         size += len(part)
         if size > MAX_BODY:
             raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes")
         parts.append(part)
+    slow = time.monotonic() - begun > _SLOW
+    if slow and "authorization" in request.headers and token_of(request) is None:
+        # It was revoked while the body came in.
+        raise _unknown()
     return b"".join(parts)
 
 

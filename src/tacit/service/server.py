@@ -6,10 +6,12 @@ import contextlib
 import gc
 import logging
 import os
+import resource
 import signal
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvicorn
 from starlette.applications import Starlette
@@ -26,6 +28,9 @@ __all__ = ["Opened", "open_service", "pseudonym_key", "serve", "tokens_of"]
 
 _KEY = "TACIT_PSEUDONYM_KEY"
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+_CONNECTIONS = 4096
+_OWN_FILES = 128
+_PATIENCE = 30.0
 
 
 class Opened(NamedTuple):
@@ -122,6 +127,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 8000,
     ready: Callable[[str], None] | None = None,
+    patience: float = _PATIENCE,
 ) -> None:
     """Listen until the process is told to stop; what was accepted is finished and committed.
 
@@ -132,7 +138,11 @@ def serve(
         Where to listen; port 0 takes a free one.
     ready : callable, optional
         Called with the address once the service listens.
+    patience : float
+        Seconds for sending a request, or for taking in some of an answer; a tenth of them while
+        half of all connections are in use.
     """
+    most = _room()
     config = uvicorn.Config(
         opened.app,
         host=host,
@@ -141,10 +151,57 @@ def serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=3,
-        limit_concurrency=4096,
+        limit_concurrency=most,
         backlog=1024,
     )
-    _Server(config, ready).run()
+    _Server(config, ready, _Patience(patience, most // 2)).run()
+
+
+def _room() -> int:
+    """Return how many connections there may be, beside the files that a service has open."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _CONNECTIONS + _OWN_FILES
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(1, wanted - _OWN_FILES)
+
+
+class _Patience:
+    """Hangs up on those who hold a connection and neither finish a request nor take in the answer."""
+
+    def __init__(self, seconds: float, crowd: int) -> None:
+        self._seconds, self._crowd = seconds, crowd
+        self._waiting: dict[Any, tuple[Any, float]] = {}
+
+    def look(self, connections: Iterable[Any]) -> None:
+        """Look at all connections once more."""
+        now, every, still = time.monotonic(), list(connections), {}
+        seconds = self._seconds if len(every) < self._crowd else self._seconds / 10
+        for each in every:
+            what = _awaited(each)
+            if what is None:
+                continue
+            known, since = self._waiting.get(each, (None, now))
+            if known != what:
+                since = now
+            if now - since >= seconds:
+                each.transport.abort()
+            else:
+                still[each] = what, since
+        self._waiting = still
+
+
+def _awaited(connection: Any) -> Any:
+    """Return what a client is to do next, another value whenever it did something; None if nothing."""
+    cycle, unread = connection.cycle, connection.transport.get_write_buffer_size()
+    if unread:
+        return "read", cycle, unread
+    if cycle is None or cycle.response_complete:
+        # The server itself ends what is idle between two requests.
+        return ("ask", cycle) if connection.timeout_keep_alive_task is None else None
+    return ("send", cycle) if cycle.more_body else None
 
 
 class _Server(uvicorn.Server):
@@ -155,9 +212,16 @@ class _Server(uvicorn.Server):
             signal.signal(each, self.handle_exit)
         yield
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[str], None] | None, patience: _Patience
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._patience = ready, patience
+
+    async def on_tick(self, counter: int) -> bool:
+        if counter % 10 == 0:
+            self._patience.look(self.server_state.connections)
+        return await super().on_tick(counter)
 
     async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         await super().startup(sockets)  # type: ignore[arg-type]

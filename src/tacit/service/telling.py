@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from tacit.deciding import decider_for
-from tacit.service.description import graph_of, places
+from tacit.service.description import graph_of, places, require_new
 from tacit.service.hosting import Hosted, decide_once
 from tacit.service.messages import (
     Change,
@@ -19,7 +19,7 @@ from tacit.service.messages import (
     Statistic,
     Statistics,
 )
-from tacit.serving.core import Core, Open, RefusedError
+from tacit.serving.core import Core, Open
 
 __all__ = ["answer", "apply", "decided", "describe", "statistics_of", "tallied"]
 
@@ -62,9 +62,7 @@ async def apply(hosted: Hosted, wanted: Change) -> None:
     """Carry out a change, option by option; what is refused is refused before anything is done."""
     names = hosted.core.options
     if isinstance(wanted.add_options, list):
-        taken = next((name for name in wanted.add_options if name in names), None)
-        if taken is not None:
-            raise RefusedError("conflict", f"option {taken!r}: expected a new name, got one in use")
+        require_new("option", wanted.add_options, names)
     leaving = (
         places(names, wanted.retire_options) if isinstance(wanted.retire_options, list) else []
     )

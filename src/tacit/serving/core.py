@@ -420,7 +420,7 @@ class Core:
         """Never choose an option again; reports on it still count."""
         self._advance(now)
         left = [o for o in range(len(self.options)) if o not in self.retired and o != option]
-        require("Core", "options", "left after retiring one", bool(left), left)
+        require("Learner", "options", "left after retiring one", bool(left), left)
         if option not in self.retired:
             self._retire(option)
             if self._logs:
@@ -640,7 +640,8 @@ class Core:
             if eligible is None:
                 eligible = range(self.decider.n_options)
             left = [option for option in eligible if option not in self.retired]
-            require("Core", "eligible", "with an option that is not retired", bool(left), eligible)
+            named = [self.options[option] for option in eligible]
+            require("Learner", "eligible", "with an option that is not retired", bool(left), named)
             given["eligible"] = left
         return self.decider.asked(given)
 

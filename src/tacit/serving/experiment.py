@@ -84,7 +84,7 @@ class Experiment:
             return answer
         self.check_process()
         with self.lock:
-            core = self.core
+            core = self._core or self.core
             try:
                 return command(core, *arguments, **keywords)
             except ValueError:
@@ -118,6 +118,9 @@ class Experiment:
             self._commit(core)
         except BaseException as error:
             self._core = None
+            if not batch:  # there was no core to ask
+                while self._waiting:
+                    batch.append(self._waiting.popleft())
             for ticket in batch:
                 ticket.error = error
             if not isinstance(error, Exception):

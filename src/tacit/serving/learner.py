@@ -24,13 +24,13 @@ from tacit.deciding import Decider, decider_for
 from tacit.device import Reporter
 from tacit.jsonable import plain
 from tacit.networks import Graph
-from tacit.policy import AnyPolicy, require_secure
+from tacit.policy import AnyPolicy, Policy, insecure_because
 from tacit.privacy import Guarantee
 from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
 from tacit.serving.experiment import Experiment
 from tacit.serving.keys import key_beside
 from tacit.serving.opening import open_store
-from tacit.serving.spending import Allowance
+from tacit.serving.spending import Allowance, amount_of
 from tacit.serving.store import Store
 from tacit.state import write_atomically
 from tacit.tapes import Tape, secure_tape, seeded_tape
@@ -88,9 +88,8 @@ class Decision:
         """The device's half, where it runs in this process."""
         if self._device is None:
             told = self.instructions
-            require(
-                "Decision", "device", "needed, because it reports", told is not None, self.reason
-            )
+            rule = "used only where reason is empty: nothing is asked here"
+            require("Decision", "device", rule, told is not None, self.reason)
             self._device = Reporter(
                 told or {}, id=self.id, max_epsilon=None, report_at=self.report_at
             )
@@ -185,8 +184,7 @@ class Learner:
         key: bytes | None = None,
         **given: Any,
     ) -> None:
-        if seed is None:
-            require_secure(policy)
+        _require_served(policy, seed)
         require(
             "Learner",
             "seed",
@@ -195,6 +193,9 @@ class Learner:
             seed,
         )
         self.policy, self.seed = policy, seed
+        known_windows = budget is None or isinstance(budget, Mapping)
+        rule = "a mapping of windows to epsilons, such as {'day': 1.0, 'ever': 20.0}"
+        require("Learner", "budget", rule, known_windows, budget)
         if isinstance(people, Graph):
             given, people = {"graph": people, **given}, labels_of(people)
         make = _Maker(policy, float(explore), given, seed, key)
@@ -221,6 +222,10 @@ class Learner:
         require("Learner", "budget", "only where rewards are protected", finite, budget)
         pure = not terms.allowances or policy.guarantee(1).delta == 0
         require("Learner", "budget", "only where delta is 0: it counts epsilon", pure, budget)
+        cost = amount_of(decider.epsilon) if terms.allowances else 0
+        enough = all(allowance.amount >= cost for allowance in terms.allowances)
+        rule = f"of at least {decider.epsilon:g}, what one report costs, so that anybody is asked"
+        require("Learner", "budget", rule, enough, budget)
         kept, lost = _opened(store, name, decider, terms, make, names, restored)
         self._secret = make.secret
         self._owned = None if isinstance(store, Store) else kept
@@ -292,17 +297,16 @@ class Learner:
         prepared: list[Sequence[Any] | None] = []
         commands: list[Any] = []
         for request in requests:
+            rule = "a mapping with the words of decide"
+            require("Learner", "request", rule, isinstance(request, Mapping), request)
             given = dict(request)
-            names: Sequence[Any] | None = self._core.options or None
-            query, pseudonym, names = self._query(
-                given.pop("eligible", None),
-                given.pop("person", None),
-                given.pop("contexts", None),
-                names,
-            )
+            words = ("eligible", "person", "contexts")
+            eligible, person, contexts = (given.pop(word, None) for word in words)
             at, shown = given.pop("report_at", None), given.pop("shown", True)
             id = given.pop("id", None)
             require("Learner", "request", "with the words of decide", not given, request)
+            names: Sequence[Any] | None = self._core.options or None
+            query, pseudonym, names = self._query(eligible, person, contexts, names)
             at = _milliseconds("report_at", at)
             now = self._clock()
             if id is None:
@@ -338,7 +342,10 @@ class Learner:
         """
         if type(report) is not dict and not isinstance(report, Mapping):
             if not isinstance(report, Iterable) or isinstance(report, str | bytes):
-                raise ValueError(f"report: expected one or a list, got {repr(report)[:1000]}")
+                raise ValueError(
+                    "report: expected one or a list of what decision.device.report(reward) returns, "
+                    f"got {repr(report)[:1000]}"
+                )
             return self.learn_many(report)
         id, value = self._read(report)
         return self._run(Core.report, id, value)
@@ -375,16 +382,20 @@ class Learner:
 
     def add_option(self, name: str) -> None:
         """Add an option; the others keep what was learned about them."""
+        self._require_options()
         self._run(Core.add_option, _named("option", name))
 
     def retire(self, option: Any) -> None:
         """Never choose an option again; reports that are under way still count."""
+        self._require_options()
         self._run(Core.retire, _place(self._core.options, option))
 
     def add_person(self, person: str, near: Sequence[str] = ()) -> None:
         """Add somebody whom the policy shall know, joined to people it knows already."""
         others = [each for each in near if self._pseudonym(each) not in self._core.people]
         require("Learner", "near", "people who were added", not others, others)
+        if self._pseudonym(person) in self._core.people:
+            raise RefusedError("conflict", f"person {person!r}: expected a new one, got one in use")
         self._run(Core.add_person, self._pseudonym(person), [self._pseudonym(p) for p in near])
 
     def set_edges(self, *, graph: Any = None, weights: Any = None) -> None:
@@ -394,7 +405,8 @@ class Learner:
         start.
         """
         given = {"graph": graph, "weights": weights}
-        policy = self._core.decider.policy
+        policy, joins = self._core.decider.policy, self._core.decider.joined is not None
+        require(policy, "set_edges", "not called: it joins no people", joins, given)
         self._run(Core.set_edges, decider_for(policy, **given).joined)
 
     def prune(self) -> int:
@@ -562,6 +574,11 @@ class Learner:
     def _run(self, command: Any, *arguments: Any, **keywords: Any) -> Any:
         return self._experiment.run(command, self._clock(), *arguments, **keywords)
 
+    def _require_options(self) -> None:
+        own = self._core.decider.n_options is not None
+        rule = "given as contexts of each decision, where they come and go"
+        require(self.policy, "options", rule, own, "a change of them")
+
     def _clock(self) -> int:
         return time.time_ns() // 1_000_000
 
@@ -589,11 +606,20 @@ class Learner:
                 names = None
             query["contexts"] = plain(contexts)
         if eligible is not None:
+            several = not isinstance(eligible, str | bytes) and isinstance(eligible, Iterable)
+            require("Learner", "eligible", "a list of options", several, eligible)
             query["eligible"] = [_place(names, option) for option in eligible]
+            require("Learner", "eligible", "at least one option", bool(query["eligible"]), [])
+        knows = self._core.decider.n_people is not None
         if person is not None:
             pseudonym = self._pseudonym(person)
-            if self._core.decider.n_people is not None:
+            if knows:
                 query["person"] = pseudonym
+        if knows and pseudonym not in self._core.people:
+            raise RefusedError(
+                "person",
+                f"Learner: expected a person who was added (add_person does it), got {person!r}",
+            )
         return query or None, pseudonym, names
 
     def _pseudonym(self, person: Any) -> str:
@@ -607,7 +633,10 @@ class Learner:
         except (TypeError, KeyError):
             whole = False
         if not whole:
-            raise ValueError(f"report: expected v = 1, id and value, got {repr(report)[:1000]}")
+            raise ValueError(
+                "report: expected v = 1, id and value, as decision.device.report(reward) returns "
+                f"them, got {repr(report)[:1000]}"
+            )
         if len(id) > _LONGEST:
             _short(id)
         if type(value) is dict:
@@ -687,8 +716,8 @@ def _opened(
             kept.create(name, {**wanted, "choices": make.choices.hex()})
             return kept, None
         for word, value in wanted.items():
-            was = known.description.get(word)
-            require("Learner", word, f"as in the store, {was!r}", was == value, value)
+            was, now = _apart(known.description.get(word), value)
+            require("Learner", word, f"as in the store, {was!r}", was == now, now)
         make.choices = bytes.fromhex(known.description["choices"])
         return kept, kept.lost(name)
     except BaseException:
@@ -697,10 +726,34 @@ def _opened(
         raise
 
 
+def _require_served(policy: Any, seed: int | None) -> None:
+    """Refuse what is no policy, and noise that is not exact where people rely on it."""
+    if not isinstance(policy, Policy):
+        raise ValueError(
+            "Learner: expected a policy of a setting that can serve, such as UCB1(n_arms=2), got "
+            f"{policy!r}"
+        )
+    exact = seed is not None or policy.secure
+    why = "" if exact else insecure_because(policy)
+    rule = (
+        f"given, for a trial run: its noise is not exact on a secure tape ({why}), as it must be for "
+        "people; docs/mechanisms.md says which noise is"
+    )
+    require(policy, "seed", rule, exact, seed)
+
+
+def _apart(was: Any, now: Any) -> tuple[Any, Any]:
+    """Return two values, or of two mappings what differs."""
+    if not (isinstance(was, dict) and isinstance(now, dict)):
+        return was, now
+    names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
+    return {name: was.get(name) for name in names}, {name: now.get(name) for name in names}
+
+
 def _names(what: str, n: int | None, given: Sequence[str] | None) -> list[str] | None:
     if given is None:
         return None if n is None else [str(i) for i in range(n)]
-    names = list(given)
+    names = [given] if isinstance(given, str) else list(given)
     rule = "not given with this policy" if n is None else f"{n} different names"
     distinct = len(set(names)) == len(names) == n and all(type(name) is str for name in names)
     require("Learner", what, rule, distinct, names)
@@ -729,7 +782,8 @@ def _short(id: Any) -> str:
 def _named(what: str, name: Any) -> str:
     text = type(name) is str and 1 <= len(name) <= _LONGEST
     text = text and not any("\ud800" <= letter <= "\udfff" for letter in name)
-    require("Learner", what, f"of 1 to {_LONGEST} characters", text, repr(name)[:_LONGEST])
+    shown = name if type(name) is not str else ascii(name)[:_LONGEST]
+    require("Learner", what, f"of 1 to {_LONGEST} characters, a string", text, shown)
     return str(name)
 
 
@@ -742,7 +796,8 @@ def labels_of(graph: Graph) -> list[str]:
 def _milliseconds(name: str, seconds: float | None) -> int | None:
     if seconds is None:
         return None
-    require("Learner", name, ">= 0 seconds", 0 <= seconds < 1e11, seconds)
+    number = isinstance(seconds, int | float) and 0 <= seconds < 1e11
+    require("Learner", name, ">= 0 seconds, a number", number, seconds)
     return round(seconds * 1000)
 
 

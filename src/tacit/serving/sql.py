@@ -196,6 +196,7 @@ class SQLStore(Store):
 
     def own(self, experiment: str) -> None:
         """Begin a new term, in which only this process appends."""
+        self._check_process()
         id = self._id(experiment)
         self._terms.pop(experiment, None)
         self._hold(id, experiment)

@@ -5,6 +5,7 @@ from tacit.users.colin import CoLin
 from tacit.users.collaborative import Question
 from tacit.users.environments import Fitted, Synthetic, UsersEnvironment
 from tacit.users.factorised import Factorised
+from tacit.users.fed_ucb import FedUCB
 from tacit.users.goblin import GOBLin
 from tacit.users.learned_kernel import LearnedKernel
 from tacit.users.linucb import LinUCB
@@ -24,6 +25,7 @@ __all__ = [
     "CollaborativePolicy",
     "Delicious",
     "Factorised",
+    "FedUCB",
     "Fitted",
     "GOBLin",
     "LastFM",

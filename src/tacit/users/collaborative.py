@@ -6,6 +6,10 @@ x~ = (B (x) I) phi with phi = e_u (x) x. Predictions only ever need S = B' A^-1 
 Users whom K does not join never meet in memory; for the others the rank-one terms are kept aside
 and subtracted sixty-four at a time, by a matrix product, below the diagonal only.
 
+Where rewards have a level c that all users share, y = c + x' theta and c is not shrunk. Given c the
+predictions are S b - c S a, with a the sum of phi over all answers. The best c makes what predictions
+leave of answers, and of ones, go together: both are added up as answers come (`_lift`).
+
 Where sums get noise, predictions are made of what is released and of nothing else. Released users' sums zeta
 of phi r give S zeta. The paper's statistic b, released as eta, gives B' A^-1 eta, which by the
 push-through identity is (c - S Phi c) / lambda with c = B' eta and Phi the sum of phi phi'. So both are
@@ -24,10 +28,10 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import NO_NOISE, next_sum, privatised, release_option
 from tacit.tapes import NOISE
-from tacit.users.prior import CLUSTERS, GIVEN, STEPS, cluster, improve, posterior
+from tacit.users.prior import CLUSTERS, GIVEN, STEPS, cluster, improve, overwrite, posterior
 from tacit.users.prior import due as relearning
 from tacit.users.privacy import PARAMETER, USER, Channel
-from tacit.users.tables import LEFT_OUT, arrive, contexts_at, due, ends, observe, write
+from tacit.users.rounds import rounds
 from tacit.vectors import SMALL, dot
 
 __all__ = [
@@ -39,7 +43,9 @@ __all__ = [
     "cuts_of",
     "groups_of",
     "learn",
+    "level",
     "new_state",
+    "parameter_error",
     "play",
     "rebuild",
     "relearn",
@@ -160,8 +166,12 @@ class State(NamedTuple):
     rounds: NDArray[np.int64]
     """Shape (2,): questions asked, and answers taken in."""
     reports: NDArray[np.float64]
-    """Shape (3 + d,): number and sum of estimates, number and sum of contexts shown, where answers
-    are centred."""
+    """Shape (4,): where a level is learned, the sums of 1 / v and of y / v; the precision of the
+    level that all rewards have in common, and that times the level."""
+    ones: NDArray[np.float64]
+    """Shape (N, d), or (0, d) where no level is learned: the sum of x / v."""
+    lifted: NDArray[np.float64]
+    """Shape of `ones`: what predictions would be had every answer been 1, S times `ones`."""
     deviation: NDArray[np.float64]
     """Shape (2,): log sigma, the standard deviation of rewards, and how often it was corrected."""
     steps: NDArray[np.int64]
@@ -252,7 +262,9 @@ def new_state(
         response=np.zeros((n_users, d)),
         scales=scales[order] if streams and channel.own else scales.copy(),
         rounds=np.zeros(2, np.int64),
-        reports=np.zeros(3 + d),
+        reports=np.zeros(4),
+        ones=np.zeros((n_users * channel.centred, d)),
+        lifted=np.zeros((n_users * channel.centred, d)),
         deviation=np.array([channel.log_sigma, 0.0]),
         steps=np.zeros(streams, np.int64),
         memory=np.zeros((streams, dim, channel.depth)),
@@ -352,7 +364,19 @@ def _subtract_products(S: Any, G: Any, step: Any) -> None:
     n = rows.shape[0]
     for begin in range(0, n, step):
         end = min(n, begin + step)
-        S[begin:end, :end] -= np.dot(rows[begin:end], rows[:end].T)
+        product = np.dot(rows[begin:end], rows[:end].T)
+        for i in range(end - begin):
+            for j in range(end):
+                S[begin + i, j] -= product[i, j]
+
+
+@kernel
+def level(state: Any) -> Any:
+    """Return the level that all rewards have in common: c of y = c + x' theta, by least squares.
+
+    Given c, predictions are S b - c S a with a the sum of phi, so that c is found beside two of them.
+    """
+    return state.reports[3] / state.reports[2] if state.reports[2] > 0.0 else 0.0
 
 
 @kernel
@@ -360,6 +384,10 @@ def _predict(rule: Any, state: Any, i: Any, p: Any) -> None:
     """Write the coefficients of the predictions for the user at place i into p."""
     for a in range(p.size):
         p[a] = state.mean[i, a]
+    if rule.channel.centred == 1:
+        common = level(state)
+        for a in range(p.size):
+            p[a] -= common * state.lifted[i, a]
     if rule.channel.stream.noise != NO_NOISE:
         _add_shift(state, i, p)
 
@@ -428,11 +456,6 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
                 XC[slot, b] = 0.0
                 for a in range(d):
                     XC[slot, b] += contexts[slot, a] * C[a, b]
-    if rule.channel.centred == 1:
-        state.reports[2] += n_shown
-        for slot in range(n_shown):
-            for a in range(d):
-                state.reports[3 + a] += contexts[slot, a]
     alpha = _width(rule, state)
     best, largest = 0, -np.inf
     for slot in range(n_shown):
@@ -510,16 +533,16 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     """
     channel = rule.channel
     question = ask(rule, state, user, x)
-    if channel.stream.noise == NO_NOISE:
-        take(rule, state, user, x, question, answer(rule, tape, t, question, reward))
-        return True
+    noisy = channel.stream.noise != NO_NOISE
     i = state.place[user]
     s = i if channel.own == 1 else 0
-    if state.steps[s] >= channel.stream.capacity:
+    if noisy and state.steps[s] >= channel.stream.capacity:
         return False
-    take(rule, state, user, x, question, 0.0)
-    clipped = min(channel.high, max(channel.low, reward))
-    _release(rule, state, tape, t, i, s, x, clipped)
+    told = 0.0 if noisy else answer(rule, tape, t, question, reward)
+    take(rule, state, user, x, question, told)
+    if noisy:
+        clipped = min(channel.high, max(channel.low, reward))
+        _release(rule, state, tape, t, i, s, x, clipped)
     return True
 
 
@@ -542,13 +565,6 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -
     if question.kind == BIN:
         y = question.mean + channel.gains[int(answer)] * question.scale / channel.information
         v = question.variance
-    elif channel.centred == 1:
-        reports, apart = state.reports, state.work[: x.size]
-        reports[0] += 1.0
-        reports[1] += answer
-        for a in range(x.size):
-            apart[a] = x[a] - (reports[3 + a] / reports[2] if reports[2] > 0.0 else 0.0)
-        x, y = apart, answer - reports[1] / reports[0]
     _observe(state, user, x, y, v)
 
 
@@ -561,6 +577,11 @@ def _fade(rule: Any, state: Any) -> None:
             state.response[i, a] *= rule.fade_to
             for b in range(d):
                 state.gram[i, a, b] *= rule.fade_to
+    for i in range(state.ones.shape[0]):
+        for a in range(d):
+            state.ones[i, a] *= rule.fade_to
+    state.reports[0] *= rule.fade_to
+    state.reports[1] *= rule.fade_to
     rebuild(state)
 
 
@@ -579,6 +600,24 @@ def rebuild(state: Any) -> None:
         posterior(K, state.within, state.gram[first : first + size], b, S, mean)
         state.pending[first] = 0
         i += size
+    if state.ones.size > 0:
+        _find_level(state)
+
+
+@kernel(inlined=False)
+def _find_level(state: Any) -> None:
+    """Set the level to what the users' sums say, S being up to date and whole."""
+    n_users, d = state.ones.shape
+    state.reports[2], state.reports[3] = state.reports[0], state.reports[1]
+    for i in range(n_users):
+        first, size, _, _, at, _ = state.layout[i]
+        n = size * d
+        S = state.covariance[at : at + n * n].reshape(n, n)
+        ones = state.ones.reshape(-1)[first * d : first * d + n]
+        for a in range(d):
+            state.lifted[i, a] = dot(S[(i - first) * d + a], ones)
+            state.reports[2] -= state.ones[i, a] * state.lifted[i, a]
+            state.reports[3] -= state.ones[i, a] * state.mean[i, a]
 
 
 @kernel(inlined=False)
@@ -589,14 +628,26 @@ def relearn(rule: Any, state: Any, steps: Any) -> None:
     """
     n_users, d = state.response.shape
     K = state.kernel.reshape(n_users, n_users)
-    S = state.covariance.reshape(n_users * d, n_users * d)
+    S, mean = state.covariance.reshape(n_users * d, n_users * d), state.mean
     if rule.learns == CLUSTERS:
-        cluster(K, state.gram, state.response, rule.regularisation, rule.noise)
+        overwrite(mean, state.response)
+        _take_away_level(state, mean, state.ones)
+        cluster(K, state.gram, mean, rule.regularisation, rule.noise)
     else:
         for _ in range(steps):
             rebuild(state)
-            improve(K, state.within, S, state.mean.reshape(-1), rule.noise, rule.rank)
+            _take_away_level(state, mean, state.lifted)
+            improve(K, state.within, S, mean.reshape(-1), rule.noise, rule.rank)
     rebuild(state)
+
+
+@kernel
+def _take_away_level(state: Any, values: Any, ones: Any) -> None:
+    """Subtract from linear values of the answers what they would be if answers were the level."""
+    common = level(state)
+    for i in range(ones.shape[0]):
+        for a in range(ones.shape[1]):
+            values[i, a] -= common * ones[i, a]
 
 
 @kernel
@@ -625,6 +676,8 @@ def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
             row[b] += weighted * x[b]
     mean = state.mean.reshape(-1)[first * d : first * d + n]
     step = (y - guess) / (v + square)
+    if state.ones.size > 0:
+        _lift(state, i, x, g, y, v, square, step)
     root = math.sqrt(v + square)
     for j in range(n):
         mean[j] += step * g[j]
@@ -641,6 +694,23 @@ def _observe(state: Any, user: Any, x: Any, y: Any, v: Any) -> None:
     state.pending[first] = pending
     state.energy[0] += state.kernel_diagonal[i] * energy
     state.log_volume[0] += math.log1p(square / v)
+
+
+@kernel(inlined=False)
+def _lift(state: Any, i: Any, x: Any, g: Any, y: Any, v: Any, square: Any, step: Any) -> None:
+    """Take in what an answer says of the level: how much of 1, and of y, was not predicted."""
+    d, first, size = x.size, state.layout[i, FIRST], state.layout[i, SIZE]
+    missing = 1.0
+    for a in range(d):
+        missing -= x[a] * state.lifted[i, a]
+        state.ones[i, a] += x[a] / v
+    lifted = state.lifted.reshape(-1)[first * d : (first + size) * d]
+    for j in range(lifted.size):
+        lifted[j] += missing / (v + square) * g[j]
+    state.reports[0] += 1.0 / v
+    state.reports[1] += y / v
+    state.reports[2] += missing * missing / (v + square)
+    state.reports[3] += missing * step
 
 
 @kernel(inlined=False)
@@ -712,7 +782,7 @@ def _push_through(B: Any, eta: Any, gram: Any, lam: Any, lift: Any, shift: Any, 
 
 
 @kernel(inlined=False)
-def _parameter_error(rule: Any, state: Any, preferences: Any) -> Any:
+def parameter_error(rule: Any, state: Any, preferences: Any) -> Any:
     """Return the distance of all users' predictions from the truth."""
     p = state.work[: preferences.shape[1]]
     total = 0.0
@@ -723,26 +793,4 @@ def _parameter_error(rule: Any, state: Any, preferences: Any) -> Any:
     return math.sqrt(total)
 
 
-@kernel
-def play(
-    rule: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    shown: Any,
-    contexts: Any,
-    XC: Any,
-    first: Any,
-    last: Any,
-) -> None:
-    """Play rounds first to last - 1; `shown`, `contexts` and `XC` are scratch."""
-    for t in range(first, min(last, ends(table))):
-        user = arrive(table, t, shown)
-        contexts_at(table, t, shown, contexts)
-        slot = select(rule, state, user, contexts, XC)
-        reward = observe(table, trace, t, user, shown, slot)
-        if not learn(rule, state, tape, t, user, contexts[slot], reward):
-            trace.totals[LEFT_OUT] += 1.0
-        if due(trace, t):
-            write(trace, _parameter_error(rule, state, table.preferences))
+play = rounds(select, learn, parameter_error)

@@ -46,7 +46,7 @@ __all__ = ["ContextsDecider", "UsersDecider"]
 
 _KEEPS = (
     "with trust='central' for noise on sums, because a device would have to keep its rewards and "
-    "its noise from one decision to the next, and keeps nothing"
+    "its noise from one decision to the next, and keeps nothing; PerReward hides each reward there"
 )
 
 _LARGEST = 1e100
@@ -87,11 +87,13 @@ class ContextsDecider(Decider):
         person, contexts = query.get("person"), query.get("contexts")
         require(self.policy, "person", "given", person is not None, None)
         require(self.policy, "contexts", "given", contexts is not None, None)
+        d, numbers = self._dimension, True
         try:
             rows = np.array(contexts, np.float64)
         except (TypeError, ValueError):
-            rows = np.empty(0)
-        d = self._dimension
+            numbers, rows = False, np.empty((0, d))
+        rule = f"rows of {d} numbers, one for each that may be offered"
+        require(self.policy, "contexts", rule, numbers, contexts)
         fits = rows.ndim == 2 and rows.shape[1] == d and len(rows) > 0
         require(self.policy, "contexts", f"of shape (n, {d})", fits, rows.shape)
         require(self.policy, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
@@ -100,13 +102,13 @@ class ContextsDecider(Decider):
         if self.short:
             longest = float(np.sqrt(np.max(np.sum(rows**2, axis=1))))
             require(self.policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
-        numbers = np.arange(len(rows))
+        slots = np.arange(len(rows))
         eligible = query.get("eligible")
         if eligible is not None:
-            numbers = np.unique(np.asarray(eligible, np.int64))
-            inside = numbers.size > 0 and numbers[0] >= 0 and numbers[-1] < len(rows)
+            slots = np.unique(np.asarray(eligible, np.int64))
+            inside = slots.size > 0 and slots[0] >= 0 and slots[-1] < len(rows)
             require(self.policy, "eligible", f"some of 0..{len(rows) - 1}", bool(inside), eligible)
-        return int(person or 0), np.ascontiguousarray(rows[numbers]), numbers
+        return int(person or 0), np.ascontiguousarray(rows[slots]), slots
 
     def choose(self, tape: Tape, t: int, query: Any) -> Choice:
         """Offer the context that the policy finds best, and fix the question."""
@@ -311,7 +313,8 @@ def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[f
     if policy.joined_by == "weights" and weights is None and isinstance(graph, Graph):
         weights = relation(graph, own=1.0)
     given = {"weights": weights, "graph": graph}[policy.joined_by]
-    require("Learner", policy.joined_by, "given", given is not None, None)
+    rule = f"given, or people as a Graph, because {type(policy).__name__} learns from who is joined"
+    require("Learner", policy.joined_by, rule, given is not None, None)
     matrix = as_matrix(policy, policy.joined_by, given).tocoo()
     n = policy.n_users
     require("Learner", policy.joined_by, f"of {n} people", matrix.shape == (n, n), matrix.shape)

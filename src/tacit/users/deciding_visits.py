@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from tacit.checks import require
 from tacit.tapes import Tape
 from tacit.users.deciding import ContextsDecider
-from tacit.users.private_contexts import PrivateContexts, State, select, settle
+from tacit.users.private_contexts import PrivateContexts, State, settle
+from tacit.users.rounds import most_promising
 
 __all__ = ["VisitsDecider"]
 
@@ -60,7 +61,7 @@ class VisitsDecider(ContextsDecider):
 
     def best(self, person: int, contexts: NDArray[np.float64]) -> int:
         """Return the one with the largest upper confidence bound."""
-        return int(select(self.policy.rule, self._state, person, contexts))
+        return int(most_promising(self.policy.rule, self._state, person, contexts, contexts))
 
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Add a visit to its person's open batch, which may thereby be full."""

@@ -51,7 +51,7 @@ from tacit.users.privacy import (
     Sizes,
 )
 from tacit.users.statistics import Statistics, restored
-from tacit.users.tables import RECORDED, Rows, Table, Trace, as_matrix
+from tacit.users.tables import RECORDED, Rows, Table, Trace, as_matrix, require_fit
 
 if TYPE_CHECKING:
     from tacit.deciding import Decider
@@ -290,14 +290,8 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
 
     def start(self, table: Table) -> State:
         """Return a fresh state for the users of `table`."""
-        rule = f"== {table.n_users}, as the table has"
-        require(self, "n_users", rule, self.n_users == table.n_users, self.n_users)
-        rule = f"== {table.features.shape[1]}, as the table has"
-        fits = self.dimension == table.features.shape[1]
-        require(self, "dimension", rule, fits, self.dimension)
-        if self.rule.channel.stream.noise != NO_NOISE:
-            longest = float(np.sqrt(np.max(np.sum(table.features**2, axis=1))))
-            require(self, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
+        summed = self.rule.channel.stream.noise != NO_NOISE
+        require_fit(self, table, self.n_users, self.dimension, short=summed)
         return self.open(weights=_given(table.weights), graph=_given(table.graph))
 
     def open(self, *, weights: Any = None, graph: Any = None) -> State:

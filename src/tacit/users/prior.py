@@ -31,6 +31,7 @@ __all__ = [
     "cluster",
     "due",
     "improve",
+    "overwrite",
     "posterior",
     "solve",
 ]
@@ -59,6 +60,14 @@ def due(answers: Any) -> Any:
     return mark == answers
 
 
+@kernel
+def overwrite(matrix: Any, other: Any) -> None:
+    """Copy a matrix; numba compiles ``matrix[:, :] = other`` with all that could be said of shapes."""
+    for i in range(matrix.shape[0]):
+        for j in range(matrix.shape[1]):
+            matrix[i, j] = other[i, j]
+
+
 @kernel(allocates=True)
 def solve(A: Any, X: Any) -> None:
     """Replace X by the solution of A Y = X; A is lost.
@@ -67,7 +76,7 @@ def solve(A: Any, X: Any) -> None:
     """
     n, m = X.shape
     if n > _SMALL_SYSTEM:
-        X[:, :] = np.linalg.solve(A, X)
+        overwrite(X, np.linalg.solve(A, X))
         return
     for k in range(n):
         pivot = k
@@ -111,7 +120,7 @@ def posterior(K: Any, within: Any, gram: Any, response: Any, S: Any, mean: Any) 
                     prior[u * d + a, v * d + b] = K[u, v] * within[a, b]
                     system[u * d + a, v * d + b] += K[u, v] * spread[a, b]
     solve(system, prior)
-    S[:, :] = prior
+    overwrite(S, prior)
     for i in range(n):
         mean[i] = dot(S[i], response)
 

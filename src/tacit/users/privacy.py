@@ -144,8 +144,8 @@ class PerReward(Privacy):
         Laplace noise, one bit by randomized response, or the piecewise mechanism; "auto" is the
         one whose largest variance is smallest.
     centred : bool, default False
-        Whether the running mean of all estimates, and that of all contexts shown, are subtracted
-        before one is taken in, so that only differences are learned. They are public.
+        Whether rewards have a level of their own, c of y = c + x' theta, the same for all users: it
+        is learned from all reports, beside what contexts say, and contexts need not explain it.
 
     Examples
     --------

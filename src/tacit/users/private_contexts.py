@@ -34,7 +34,8 @@ from tacit.privacy.mechanisms.gaussian_moments import (
 )
 from tacit.tapes import SECURE, Tape
 from tacit.users.prior import solve
-from tacit.users.tables import Table, Trace, arrive, contexts_at, due, ends, observe, write
+from tacit.users.rounds import distance, most_promising, rounds
+from tacit.users.tables import Table, Trace, require_fit
 
 if TYPE_CHECKING:
     from tacit.deciding import Decider
@@ -198,13 +199,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
 
     def start(self, table: Table) -> State:
         """Return a fresh state for the users of `table`."""
-        rule = f"== {table.n_users}, as the table has"
-        require(self, "n_users", rule, self.n_users == table.n_users, self.n_users)
-        rule = f"== {table.features.shape[1]}, as the table has"
-        fits = self.dimension == table.features.shape[1]
-        require(self, "dimension", rule, fits, self.dimension)
-        longest = float(np.sqrt(np.max(np.sum(table.features**2, axis=1))))
-        require(self, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
+        require_fit(self, table, self.n_users, self.dimension, short=True)
         return self.open()
 
     def open(self, **joined: Any) -> State:
@@ -228,7 +223,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
         self._check_tape(tape)
         shown = np.empty(table.n_shown, np.int64)
         contexts = np.empty((table.n_shown, self.dimension))
-        return play, (self.rule, state, table, tape, trace, shown, contexts)
+        return play, (self.rule, state, table, tape, trace, shown, contexts, contexts)
 
     def select(self, state: State, user: int, contexts: ArrayLike) -> int:
         """Return which of the rows of `contexts` to offer to `user`."""
@@ -236,7 +231,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
         fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
         require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
         self._check_user(user)
-        return int(select(self.rule, state, user, rows))
+        return int(most_promising(self.rule, state, user, rows, rows))
 
     def update(
         self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
@@ -265,31 +260,14 @@ class PrivateContexts(Policy[Table, State, Trace]):
 
 
 @kernel
-def select(rule: Any, state: Any, user: Any, contexts: Any) -> Any:
-    """Return the slot with the largest upper confidence bound."""
-    C, p = state.covariance[user], state.mean[user]
-    best, largest = 0, -np.inf
-    for slot in range(contexts.shape[0]):
-        mean, square = 0.0, 0.0
-        for a in range(p.size):
-            mean += contexts[slot, a] * p[a]
-            for b in range(p.size):
-                square += contexts[slot, a] * C[a, b] * contexts[slot, b]
-        index = mean + rule.exploration * math.sqrt(max(square, 0.0))
-        if index > largest:
-            best, largest = slot, index
-    return best
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> None:
+def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Add a round to the open batch, and release it when it is full."""
     state.rounds[0] += 1
     clipped = min(rule.high, max(rule.low, reward))
     add_moments(x, clipped, rule.step if tape.kind == SECURE else 0.0, state.opened[user])
     state.counts[user, 0] += 1
     if state.counts[user, 0] < state.counts[user, 1]:
-        return
+        return True
     opened, latest = state.opened[user], state.latest
     if rule.scale > 0.0:
         release_moments(tape, t, opened, rule.sensitivity, rule.scale, latest)
@@ -297,6 +275,7 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
         for j in range(opened.size):
             latest[j] = opened[j]
     settle(rule, state, user)
+    return True
 
 
 @kernel
@@ -330,33 +309,4 @@ def _estimate(rule: Any, state: Any, user: Any) -> None:
             state.mean[user, a] += C[a, b] * sums[sums.size - d + b]
 
 
-@kernel(inlined=False)
-def _parameter_error(state: Any, preferences: Any) -> Any:
-    total = 0.0
-    for user in range(preferences.shape[0]):
-        for a in range(preferences.shape[1]):
-            total += (state.mean[user, a] - preferences[user, a]) ** 2
-    return math.sqrt(total)
-
-
-@kernel
-def play(
-    rule: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    shown: Any,
-    contexts: Any,
-    first: Any,
-    last: Any,
-) -> None:
-    """Play rounds first to last - 1; `shown` and `contexts` are scratch."""
-    for t in range(first, min(last, ends(table))):
-        user = arrive(table, t, shown)
-        contexts_at(table, t, shown, contexts)
-        slot = select(rule, state, user, contexts)
-        reward = observe(table, trace, t, user, shown, slot)
-        learn(rule, state, tape, t, user, contexts[slot], reward)
-        if due(trace, t):
-            write(trace, _parameter_error(state, table.preferences))
+play = rounds(most_promising, learn, distance)

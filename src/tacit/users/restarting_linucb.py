@@ -32,17 +32,19 @@ from tacit.privacy.mechanisms import debiased
 from tacit.tapes import Tape
 from tacit.users.collaborative import (
     Question,
+    Rule,
     State,
-    _parameter_error,
     answer,
     ask,
+    parameter_error,
     select,
     take,
 )
 from tacit.users.linucb import LinUCB
 from tacit.users.policy import Theory
 from tacit.users.privacy import NoisySums, PerReward, Published, Residual
-from tacit.users.tables import Table, Trace, arrive, due, ends, observe, write
+from tacit.users.rounds import rounds
+from tacit.users.tables import Table, Trace
 
 __all__ = ["RestartingLinUCB"]
 
@@ -50,8 +52,9 @@ _RESTARTS = 3
 
 
 class Watch(NamedTuple):
-    """What Page's test needs."""
+    """What LinUCB needs, and Page's test beside it."""
 
+    rule: Rule
     deviation: float
     """Of a told reward, as far as it is known beforehand."""
     shift: float
@@ -130,7 +133,7 @@ class RestartingLinUCB(LinUCB):
         if hidden is not None:
             deviation = hidden.reach(self._sizes)
         shift = self.smallest_change * (high - low) / deviation
-        return Watch(deviation, shift, float(self.false_alarm_prob))
+        return Watch(self.rule, deviation, shift, float(self.false_alarm_prob))
 
     def open(self, *, weights: Any = None, graph: Any = None) -> State:
         """Return a fresh state in which nobody has been forgotten."""
@@ -145,8 +148,8 @@ class RestartingLinUCB(LinUCB):
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
-        _, (*common, shown, contexts, scratch) = super().program(state, table, tape, trace)
-        return play, (*common, self.watch, shown, contexts, scratch)
+        _, (_, *others) = super().program(state, table, tape, trace)
+        return play, (self.watch, *others)
 
     def update(
         self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
@@ -157,7 +160,7 @@ class RestartingLinUCB(LinUCB):
         self._check_user(user)
         require(self, "reward", "a number", math.isfinite(reward), reward)
         t = int(state.rounds[0])
-        learn(self.rule, state, tape, t, user, x, float(reward), self.watch)
+        learn(self.watch, state, tape, t, user, x, float(reward))
 
     def take(
         self, state: State, user: int, context: ArrayLike, question: Question, report: float
@@ -168,19 +171,17 @@ class RestartingLinUCB(LinUCB):
         possible = Reporting(self.instructions(question)).possible(report)
         require(self, "report", "one that the device can send", possible, report)
         told = float(debiased(self.rule.channel.report, float(report)))
-        observe_error(self.rule, state, user, x, question, told, self.watch)
+        observe_error(self.watch, state, user, x, question, told)
 
 
 @kernel
-def observe_error(
-    rule: Any, state: Any, user: Any, x: Any, question: Any, told: Any, watch: Any
-) -> None:
+def observe_error(watch: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> None:
     """Take in a told reward; forget the user if the errors go one way for too long."""
     i = state.place[user]
     guess, volume = 0.0, state.log_volume[0]
     for a in range(x.size):
         guess += x[a] * state.mean[i, a]
-    take(rule, state, user, x, question, told)
+    take(watch.rule, state, user, x, question, told)
     # The volume has grown by ln(1 + x'Sx), with S as it was.
     expected = watch.deviation * math.exp(0.5 * (state.log_volume[0] - volume))
     z = (told - guess) / expected
@@ -210,37 +211,22 @@ def _forget(state: Any, i: Any) -> None:
 
 
 @kernel
-def learn(
-    rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any, watch: Any
-) -> None:
+def learn(watch: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Hide the reward of context x and take in what is told of it."""
-    question = ask(rule, state, user, x)
-    told = answer(rule, tape, t, question, reward)
-    observe_error(rule, state, user, x, question, told, watch)
+    question = ask(watch.rule, state, user, x)
+    told = answer(watch.rule, tape, t, question, reward)
+    observe_error(watch, state, user, x, question, told)
+    return True
 
 
 @kernel
-def play(
-    rule: Any,
-    state: Any,
-    table: Any,
-    tape: Any,
-    trace: Any,
-    watch: Any,
-    shown: Any,
-    contexts: Any,
-    XC: Any,
-    first: Any,
-    last: Any,
-) -> None:
-    """Play rounds first to last - 1; `shown`, `contexts` and `XC` are scratch."""
-    for t in range(first, min(last, ends(table))):
-        user = arrive(table, t, shown)
-        for j in range(shown.size):
-            for a in range(contexts.shape[1]):
-                contexts[j, a] = table.features[shown[j], a]
-        slot = select(rule, state, user, contexts, XC)
-        reward = observe(table, trace, t, user, shown, slot)
-        learn(rule, state, tape, t, user, contexts[slot], reward, watch)
-        if due(trace, t):
-            write(trace, _parameter_error(rule, state, table.preferences))
+def _select(watch: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
+    return select(watch.rule, state, user, contexts, scratch)
+
+
+@kernel
+def _error(watch: Any, state: Any, preferences: Any) -> Any:
+    return parameter_error(watch.rule, state, preferences)
+
+
+play = rounds(_select, learn, _error)

@@ -33,8 +33,10 @@ class Statistics(NamedTuple):
     """Shape (N, d): of x y / v, where y is the estimate that a report gave and v its variance."""
     rounds: NDArray[np.int64]
     """Shape (2,): questions asked, and answers taken in."""
+    ones: NDArray[np.float64]
+    """Shape (N, d): of x / v, where the level of rewards is learned, else (0, d)."""
     reports: NDArray[np.float64]
-    """Shape (3 + d,): number and sum of estimates, and of contexts shown, where they are centred."""
+    """Shape (4,): of 1 / v and of y / v, of all users; what they say of the level."""
     deviation: NDArray[np.float64]
     """Shape (2,): log sigma, and how often it was corrected."""
 
@@ -43,7 +45,9 @@ class Statistics(NamedTuple):
         old = np.asarray(users, np.int64)
         known = (old >= 0)[:, None]
         gram = np.where(known[:, :, None], self.gram[old], 0.0)
-        return self._replace(gram=gram, response=np.where(known, self.response[old], 0.0))
+        response = np.where(known, self.response[old], 0.0)
+        ones = np.where(known, self.ones[old], 0.0) if len(self.ones) else self.ones
+        return self._replace(gram=gram, response=response, ones=ones)
 
 
 def statistics_of(state: State) -> Statistics:
@@ -52,6 +56,7 @@ def statistics_of(state: State) -> Statistics:
         state.gram[state.place],
         state.response[state.place],
         state.rounds.copy(),
+        state.ones[state.place] if len(state.ones) else state.ones.copy(),
         state.reports.copy(),
         state.deviation.copy(),
     )
@@ -62,6 +67,8 @@ def restored(rule: Rule, fresh: State, statistics: Statistics) -> State:
     fresh.gram[fresh.place] = statistics.gram
     fresh.response[fresh.place] = statistics.response
     fresh.rounds[:] = statistics.rounds
+    if len(fresh.ones):
+        fresh.ones[fresh.place] = statistics.ones
     fresh.reports[:] = statistics.reports
     fresh.deviation[:] = statistics.deviation
     before = _log_volume(fresh)

@@ -33,6 +33,7 @@ __all__ = [
     "new_trace",
     "observe",
     "recorded_table",
+    "require_fit",
     "reward",
 ]
 
@@ -159,6 +160,17 @@ def new_table(*, n_users: int, weights: Any = None, graph: Any = None, **fields:
     return Table(
         n_users=n_users, weights=rows_of(weights), graph=rows_of(graph), **(blank | fields)
     )
+
+
+def require_fit(policy: Any, table: Table, n_users: int, dimension: int, *, short: bool) -> None:
+    """Refuse a table of other sizes than the policy's or, if they must be `short`, contexts beyond 1."""
+    rule = f"== {table.n_users}, as the table has"
+    require(policy, "n_users", rule, n_users == table.n_users, n_users)
+    rule = f"== {table.features.shape[1]}, as the table has"
+    require(policy, "dimension", rule, dimension == table.features.shape[1], dimension)
+    if short:
+        longest = float(np.sqrt(np.max(np.sum(table.features**2, axis=1))))
+        require(policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
 
 
 def recorded_table(

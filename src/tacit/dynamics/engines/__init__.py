@@ -169,7 +169,7 @@ def estimate(rule: Any, mail: Any, source: Any, t: Any, a: Any, who: Any, word: 
     """Write the estimates (7) of the agent in row a, not yet clipped; return if it heard anything."""
     if rule.engine != MOMENTS:
         return unbiased(rule, mail.received, mail.got[a], mail.lifted[a], a, Q)
-    draw_sample(rule, mail.crowd, mail.sample, word, source, t, who)
+    draw_sample(mail.crowd, mail.sample, word, source, t, who)
     return receive(rule, mail.crowd, mail.sample, 1.0, source, t, who, Q)
 
 

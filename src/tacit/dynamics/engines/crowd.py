@@ -57,7 +57,7 @@ def run_crowd(
         chosen[:] = 0.0
         for i in range(rule.pairs):  # stage 3
             word = block(source, EXPLORE, t, i, 0)[0]
-            draw_sample(rule, crowd, sample, word, source, t, i)
+            draw_sample(crowd, sample, word, source, t, i)
             for twin in range(2):
                 heard = receive(rule, crowd, sample, 1.0 - 2.0 * twin, source, t, i, Q)
                 total = remember(rule, state.memory, 2 * i + twin, heard, Q)
@@ -86,14 +86,16 @@ def run_crowd(
 @kernel
 def remember(rule: Any, memory: Any, a: Any, heard: Any, Q: Any) -> Any:
     """Smooth the estimates Q of agent a if it has a memory, clip them at 0 and return their sum."""
+    if rule.rho < 1.0:
+        smooth = memory[a]
+        for j in range(Q.size):
+            if heard:
+                smooth[j] += rule.rho * (Q[j] - smooth[j])
+            Q[j] = smooth[j]
+    elif not heard:
+        Q[:] = 0.0
     total = 0.0
     for j in range(Q.size):
-        if rule.rho < 1.0:
-            if heard:
-                memory[a, j] += rule.rho * (Q[j] - memory[a, j])
-            Q[j] = memory[a, j]
-        elif not heard:
-            Q[j] = 0.0
         Q[j] = max(Q[j], 0.0)
         total += Q[j]
     return total

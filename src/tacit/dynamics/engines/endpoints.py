@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tacit.compiled import kernel
-from tacit.dynamics.engines.tokens import deliver
+from tacit.dynamics.engines.tokens import deliver, level_of
 from tacit.generator import to_unit
 from tacit.tapes import SPREAD
 from tacit.variates import binomial, block
@@ -35,12 +35,13 @@ def spread(
     """
     starts, ends, chances = state.starts, state.ends, state.chances
     first, last = starts[a], starts[a + 1]
+    level = level_of(rule, who)
     place = d * state.entries[1] + state.entries[0]
     if 4 * n < last - first:
         for k in range(n):
             u = to_unit(block(source, SPREAD, t, place + first, k)[0]) * chances[last - 1]
             e = min(first + np.searchsorted(chances[first:last], u, side="right"), last - 1)
-            deliver(rule, mail, ends[e], sent, 1, who % rule.weight.size)
+            deliver(rule, mail, ends[e], sent, 1, level)
         return
     below = 0.0
     for e in range(first, last):
@@ -48,7 +49,7 @@ def spread(
         below = chances[e]
         c = binomial(source, SPREAD, t, place + e, n, share)
         if c > 0:
-            deliver(rule, mail, ends[e], sent, c, who % rule.weight.size)
+            deliver(rule, mail, ends[e], sent, c, level)
             n -= c
         if n == 0:
             return

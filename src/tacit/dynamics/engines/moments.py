@@ -141,8 +141,8 @@ def _shrink(length: Any) -> Any:
     return (1.0 - math.sqrt(max(0.0, 1.0 - length))) / length if length > 0.0 else 0.0
 
 
-@kernel(inlined=False)
-def draw_sample(rule: Any, crowd: Any, sample: Any, word: Any, source: Any, t: Any, a: Any) -> None:
+@kernel
+def draw_sample(crowd: Any, sample: Any, word: Any, source: Any, t: Any, a: Any) -> None:
     """Draw what agent a receives of every level in round t; `word` is its first word."""
     levels = sample.tokens.size
     for level in range(levels):
@@ -152,7 +152,9 @@ def draw_sample(rule: Any, crowd: Any, sample: Any, word: Any, source: Any, t: A
         mean, sd, n = numbers[level, 0], numbers[level, 1], numbers[level, 2]
         sample.tokens[level] = _tokens_received(word, source, t, who, mean, sd, n)
         if sample.tokens[level] > 0.0:
-            _draw_normals(source, t, who, crowd.tilt, level, sample)
+            tilt, x = crowd.tilt[level], sample.normals[level]
+            turned = _draw_normals(source, t, who, tilt[0], tilt[1], x)
+            sample.turned[level, 0], sample.turned[level, 1] = turned
 
 
 @kernel
@@ -167,21 +169,26 @@ def _tokens_received(word: Any, source: Any, t: Any, a: Any, mean: Any, sd: Any,
 
 
 @kernel(inlined=False)
-def _draw_normals(source: Any, t: Any, a: Any, tilt: Any, level: Any, sample: Any) -> None:
-    """Fill x with the normals of agent a in round t, and U'x."""
-    x, M = sample.normals, sample.normals.shape[1]
-    first, second = 0.0, 0.0
+def _draw_normals(source: Any, t: Any, a: Any, u0: Any, u1: Any, x: Any) -> Any:
+    """Fill x with the normals of agent a in round t; return U'x."""
+    M = x.size
     for k in range(0, M, 4):
         w0, w1, w2, w3 = block(source, RECEIVE, t, a, 1 + (k >> 2))
-        for j in range(k, min(k + 4, M)):
-            x[level, j] = normal(w0, source, RECEIVE, t, a, j)
-            first += tilt[level, 0, j] * x[level, j]
-            second += tilt[level, 1, j] * x[level, j]
-            w0, w1, w2, w3 = w1, w2, w3, w0
-    sample.turned[level, 0], sample.turned[level, 1] = first, second
+        x[k] = normal(w0, source, RECEIVE, t, a, k)
+        if k + 1 < M:
+            x[k + 1] = normal(w1, source, RECEIVE, t, a, k + 1)
+        if k + 2 < M:
+            x[k + 2] = normal(w2, source, RECEIVE, t, a, k + 2)
+        if k + 3 < M:
+            x[k + 3] = normal(w3, source, RECEIVE, t, a, k + 3)
+    first, second = 0.0, 0.0
+    for j in range(M):
+        first += u0[j] * x[j]
+        second += u1[j] * x[j]
+    return first, second
 
 
-@kernel(inlined=False)
+@kernel
 def receive(
     rule: Any, crowd: Any, sample: Any, sign: Any, source: Any, t: Any, a: Any, Q: Any
 ) -> Any:
@@ -219,16 +226,16 @@ def _receive(
     Q: Any,
 ) -> None:
     """Write the estimates from the v tokens of one level."""
-    tilt, G, x, v = crowd.tilt, crowd.turn, sample.normals, sample.tokens[level]
+    v, x, G = sample.tokens[level], sample.normals[level], crowd.turn[level]
+    base, reach = crowd.base[level], crowd.reach[level]
+    u0, u1 = crowd.tilt[level, 0], crowd.tilt[level, 1]
     one, two = sample.turned[level, 0], sample.turned[level, 1]
-    first = G[level, 0, 0] * one + G[level, 0, 1] * two
-    second = G[level, 1, 0] * one + G[level, 1, 1] * two
+    first, second = G[0, 0] * one + G[0, 1] * two, G[1, 0] * one + G[1, 1] * two
     scale = sign / math.sqrt(v)
     for j in range(Q.size):
-        if crowd.reach[level, j] >= 0.0:
-            turned = x[level, j] - first * tilt[level, 0, j] - second * tilt[level, 1, j]
-            Q[j] = crowd.base[level, j] + scale * crowd.reach[level, j] * turned
-        else:
+        Q[j] = base[j] + scale * reach[j] * (x[j] - first * u0[j] - second * u1[j])
+    for j in range(Q.size):
+        if reach[j] < 0.0:
             u = to_unit(block(source, FEW, t, a, j)[0])
             ones = _few(u if sign > 0.0 else 1.0 - u, v, crowd.shares[level, j])
             Q[j] = rule.slope[level] * ones / v - rule.offset[level]

@@ -16,7 +16,7 @@ from tacit.networks.walks import metropolis_step
 from tacit.tapes import ARRIVE, DEAL, LOSE, WALK
 from tacit.variates import binomial, block
 
-__all__ = ["arrivals", "deal", "deliver", "deliver_all", "hop", "walk"]
+__all__ = ["arrivals", "deal", "deliver", "deliver_all", "hop", "level_of", "walk"]
 
 _LOW16, _LOW24 = np.uint64(0xFFFF), np.uint64(0xFFFFFF)
 _U1, _U16, _U40 = np.uint64(1), np.uint64(16), np.uint64(40)
@@ -34,6 +34,12 @@ def arrivals(rule: Any, source: Any, t: Any, d: Any, N: Any, a: Any, flying: Any
 
 
 @kernel
+def level_of(rule: Any, who: Any) -> Any:
+    """Return which of the levels of epsilon an agent has; a division saved where there is one."""
+    return who % rule.weight.size if rule.weight.size > 1 else 0
+
+
+@kernel
 def deliver(rule: Any, mail: Any, b: Any, sent: Any, c: Any, level: Any) -> None:
     """Give agent b c tokens of a perturbed vector of a level, or put them by if it is not here."""
     row = b - mail.first
@@ -46,11 +52,12 @@ def deliver(rule: Any, mail: Any, b: Any, sent: Any, c: Any, level: Any) -> None
         mail.away[0] = k + 1
         return
     weight = c * rule.weight[level]
+    undone = weight * (rule.slope[level] / rule.slope[0])
     mail.got[row] += weight
     mail.lifted[row] += weight * (rule.offset[level] - rule.offset[0])
-    for j in range(mail.received.shape[1]):
-        if (sent >> np.uint64(j)) & _U1 != 0:
-            mail.received[row, j] += weight * (rule.slope[level] / rule.slope[0])
+    received = mail.received[row]
+    for j in range(received.size):
+        received[j] += undone if (sent >> np.uint64(j)) & _U1 != 0 else 0.0
 
 
 @kernel
@@ -71,7 +78,7 @@ def deal(
             w0, w1, w2, w3 = block(source, DEAL, t, d * N + a, k >> 2)
         b = int(to_unit(w0) * N)
         w0, w1, w2, w3 = w1, w2, w3, w0
-        deliver(rule, mail, b, sent, 1, a % rule.weight.size)
+        deliver(rule, mail, b, sent, 1, level_of(rule, a))
 
 
 @kernel
@@ -144,7 +151,7 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
             sent += there != here
             if left == _U1:
                 origin = int(index) % N
-                level = origin % rule.weight.size
+                level = level_of(rule, origin)
                 deliver(rule, mail, there, messages[int(index) // N, origin], 1, level)
             else:
                 token = (index << _U40) | (np.uint64(there) << _U16) | (left - _U1)

@@ -8,6 +8,7 @@ a constant width of 0.3, rewards not clipped. Fig. 2 replays what people liked.
 from __future__ import annotations
 
 from tacit.papers.p004.collaboration import COLLABORATION
+from tacit.papers.p004.federated import FEDERATED
 from tacit.papers.p004.figure_1 import FIGURE_1
 from tacit.papers.p004.figure_2 import FIGURE_2
 from tacit.papers.p004.privacy import PRIVACY
@@ -39,5 +40,14 @@ PAPER = Paper(
         "reports that learning together costs less regret at the same privacy than learning "
         "alone, as DP-LinUCB does."
     ),
-    studies=(TABLE_1, *FIGURE_1, COLLABORATION, *FIGURE_2, SOUND_NOISE, PRIVACY, THEOREMS),
+    studies=(
+        TABLE_1,
+        *FIGURE_1,
+        COLLABORATION,
+        *FIGURE_2,
+        SOUND_NOISE,
+        PRIVACY,
+        THEOREMS,
+        FEDERATED,
+    ),
 )
