@@ -4,6 +4,7 @@
     python benchmarks/dp_imed.py --tail        # the setting with the heaviest tail, 200 runs
     python benchmarks/dp_imed.py --plain       # without a graph, beside the baselines and the bound
     python benchmarks/dp_imed.py --speed       # ten arms, one thread
+    python benchmarks/dp_imed.py --draws       # what a reward costs, one by one and four at a time
     python benchmarks/dp_imed.py --facebook    # 4,039 arms; needs TACIT_DATA
 
 The seeds are none that any constant was chosen on.
@@ -15,6 +16,7 @@ import argparse
 import os
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +36,8 @@ from tacit.arms import (
 )
 from tacit.arms.environments import ArmsEnvironment
 from tacit.arms.policy import ArmsPolicy
+from tacit.arms.tables import four_rewards, reward_of, words_of
+from tacit.compiled import kernel
 from tacit.networks import complete, read_edges
 from tacit.papers.p002.settings import HORIZON, graph_settings
 
@@ -147,6 +151,45 @@ def speed() -> None:
                 )
 
 
+@kernel
+def one_by_one(table: Any, rounds: int) -> float:
+    """Return the sum of an arm's rewards, of which four share their random words."""
+    total = 0.0
+    for t in range(0, rounds, 4):
+        w0, w1, w2, w3 = words_of(table, t, 0)
+        total += reward_of(table, t, 0, w0)
+        total += reward_of(table, t + 1, 0, w1)
+        total += reward_of(table, t + 2, 0, w2)
+        total += reward_of(table, t + 3, 0, w3)
+    return total
+
+
+@kernel
+def by_four(table: Any, rounds: int) -> float:
+    """Return the same, as DP-IMED adds it up."""
+    total = 0.0
+    for t in range(0, rounds, 4):
+        for value in four_rewards(table, 0, t, 0):
+            total += value
+    return total
+
+
+def draws() -> None:
+    """Print nanoseconds of CPU time a reward, the best of seven."""
+    rounds = 1_000_000
+    for rewards in (Bernoulli(means=(0.8,)), TruncatedNormal(means=(0.8,))):
+        table = rewards.table(SEED, 0, rounds)
+        assert one_by_one(table, rounds) == by_four(table, rounds)
+        for add in (one_by_one, by_four):
+            seconds = []
+            for _ in range(7):
+                begun = time.process_time()
+                add(table, rounds)
+                seconds.append(time.process_time() - begun)
+            nanoseconds = 1e9 * min(seconds) / rounds
+            print(f"{rewards.name:17s} {add.__name__:11s} {nanoseconds:5.1f} ns a reward")
+
+
 def facebook(horizon: int) -> None:
     """Print the time of one run with an arm for each of 4,039 people."""
     graph = read_edges(Path(os.environ["TACIT_DATA"]) / "graphs" / "facebook_combined.txt.gz")
@@ -167,7 +210,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--horizon", type=int, default=10_000_000)
-    for name in ("tail", "plain", "speed", "facebook"):
+    for name in ("tail", "plain", "speed", "draws", "facebook"):
         parser.add_argument(f"--{name}", action="store_true")
     arguments = parser.parse_args()
     if arguments.tail:
@@ -176,6 +219,8 @@ if __name__ == "__main__":
         plain(arguments.runs)
     elif arguments.speed:
         speed()
+    elif arguments.draws:
+        draws()
     elif arguments.facebook:
         facebook(arguments.horizon)
     elif not nine_settings(arguments.runs):

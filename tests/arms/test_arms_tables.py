@@ -18,7 +18,7 @@ from tacit.arms import (
     TruncatedNormal,
     edit_rewards,
 )
-from tacit.arms.tables import best_of, mean_of, observe, piece_of, reward
+from tacit.arms.tables import best_of, four_rewards, mean_of, observe, piece_of, reward
 from tacit.generator import philox, to_unit
 from tacit.tapes import seeded_tape
 
@@ -66,6 +66,17 @@ def test_bernoulli(mean):
     error = math.sqrt(mean * (1 - mean) / N)
     assert abs(sample.mean() - mean) <= 5 * error
     assert abs(sample.mean() - mean - 0.05) > 5 * error
+
+
+@pytest.mark.parametrize("rewards", ["bernoulli", "truncated-normal"])
+def test_four_rounds_at_once_are_the_same_rewards(rewards):
+    means = ((0.1, 0.95), (0.6, 0.3))
+    table = Switching(means=means, rewards=rewards, spread=0.4).table(5, 0, 400)
+    for t in range(0, 400, 4):
+        for a in range(2):
+            together = four_rewards(table, t // 200, t, a)
+            assert together == tuple(reward(table, t + i, a) for i in range(4))
+    assert four_rewards(table, 0, 200, 1) != four_rewards(table, 1, 200, 1)
 
 
 def test_an_entry_is_philox_at_its_position():

@@ -154,6 +154,23 @@ def test_where_some_perturb_nothing_a_memoised_history_promises_nothing():
     assert not policy.value_guarantee(3).private
 
 
+@pytest.mark.parametrize("n_agents", [1, 2, 3, 7, 100])
+def test_a_crowd_has_as_many_of_each_level_as_there_are_whoever_is_edited(n_agents):
+    place = SocialOptions(qualities=(0.9, 0.5, 0.1), n_agents=n_agents)
+    policy = dynamics("crowd", n_agents, epsilon=(4.0, 0.5, 1.0))
+    table = place.table(0, 0, 2)
+    sizes = np.bincount(np.arange(n_agents) % len(policy.levels)).tolist()
+    before = policy.start(table).split
+    for agent in {0, n_agents // 2, n_agents - 1}:
+        for option in range(-1, M):
+            changed = edit_adoption(table, agent, option)
+            state = policy.start(changed)
+            assert (state.split >= 0).all()
+            assert state.split.sum(axis=1).tolist() == before.sum(axis=1).tolist() == sizes
+            assert state.split.sum(axis=0).tolist() == state.counts.tolist()
+            assert state.split[agent % len(sizes), option] > 0
+
+
 @slow
 def test_an_audit_believes_the_cautious_agent_and_not_its_twin_with_half_the_noise():
     """Agent 1, whose epsilon is the smaller one; a true claim is refuted once in 100,000 times."""

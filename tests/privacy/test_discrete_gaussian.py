@@ -10,8 +10,8 @@ from scipy import stats
 
 from oracles.privacy import discrete_gaussian_delta
 from tacit.compiled import INTERPRETED
-from tacit.privacy import DiscreteGaussianRelease, Gaussian
-from tacit.privacy.mechanisms import gaussian_steps
+from tacit.privacy import DiscreteGaussianRelease, Gaussian, Laplace, SquareRootToeplitz
+from tacit.privacy.mechanisms import GaussianMoments, gaussian_delta, gaussian_steps
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5)
 
@@ -97,3 +97,36 @@ def test_secure_noise_has_its_law_on_its_grid() -> None:
             wrong = stats.norm(centre, 1.1 * step * sigma).cdf
             assert stats.kstest(column, wrong).statistic > bound
     assert abs(np.corrcoef(y.T)[0, 1]) < 5 / math.sqrt(runs)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-9, 1e-3, 1.0, 30.0])
+@pytest.mark.parametrize("ratio", [1e-12, 1e-10, 3e-11, 1e-6, 0.1, 3.0])
+def test_the_delta_of_gaussian_noise_is_never_below_the_exact_one(
+    ratio: float, epsilon: float
+) -> None:
+    mpmath = pytest.importorskip("mpmath")
+    with mpmath.workdps(60):
+        r, e = mpmath.mpf(ratio), mpmath.mpf(epsilon)
+        below = [mpmath.erfc((e / r + sign * r / 2) / mpmath.sqrt(2)) / 2 for sign in (-1, 1)]
+        exact = below[0] - mpmath.exp(e) * below[1]
+        found = mpmath.mpf(gaussian_delta(ratio, epsilon))
+        assert found >= exact * (exact > mpmath.mpf(10) ** -300)
+        if ratio >= 1e-6 and exact > mpmath.mpf(10) ** -300:
+            assert found <= exact * (1 + mpmath.mpf(10) ** -6)
+
+
+@pytest.mark.parametrize("sensitivity", [5e-324, 1e-101, 1e101, 1e308])
+def test_a_sensitivity_without_noise_that_is_a_number_is_refused(sensitivity: float) -> None:
+    """A grid of 0 would be refined for ever, and noise of an infinite scale is none."""
+    given = {"epsilon": 1e-9, "delta": 1e-6}
+    rule = "between 1e-100 and 1e100"
+    with pytest.raises(ValueError, match=f"Gaussian: expected sensitivity {rule}"):
+        Gaussian(sensitivity=sensitivity, **given)
+    with pytest.raises(ValueError, match=f"GaussianMoments: expected largest {rule}"):
+        GaussianMoments(dimension=2, largest=sensitivity, **given)
+    with pytest.raises(ValueError, match=f"SquareRootToeplitz: expected sensitivity {rule}"):
+        SquareRootToeplitz(horizon=4, sensitivity=sensitivity, **given)
+    with pytest.raises(ValueError, match="expected high from 1e-100 to 1e100 above low"):
+        Laplace(epsilon=1.0).channel(0.0, sensitivity)
+    for end in (1e-100, 1e100):
+        assert np.isfinite(Gaussian(epsilon=1.0, delta=1e-6, sensitivity=end).run(end)).all()

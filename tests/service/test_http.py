@@ -11,6 +11,7 @@ import pytest
 
 from service.conftest import CENTRAL, LOCAL, Service
 from tacit.device import Channel
+from tacit.service.hosting import clock
 from tacit.serving.core import Core
 
 
@@ -282,6 +283,27 @@ def test_a_name_is_what_it_looks_like(service):
         for row in service.call("GET", "/v1/experiments/news/statistics").json()["options"]
     ]
     assert named == kept
+
+
+def test_a_clock_that_jumps_refunds_nothing_and_is_said(service, monkeypatch):
+    ahead = 0
+    for place in ("hosting", "dashboard"):
+        monkeypatch.setattr(f"tacit.service.{place}.clock", lambda: clock() + ahead)
+    service.create(LOCAL, budget={"day": 2.5})
+    service.http.post("/login", data={"token": service.admin})
+
+    def reasons(n):
+        return [service.decide(person="ann", shown=True)["reason"] for _ in range(n)]
+
+    assert reasons(3) == ["learn", "learn", "budget"]
+    assert "was set back" not in service.http.get("/experiments/news").text
+    ahead = 400 * 86_400_000
+    assert reasons(1) == ["learn"]
+    ahead = 0
+    # The day that it believes in has one report left, and the first one none.
+    assert reasons(2) == ["learn", "budget"]
+    assert "576,000 minutes ahead" in service.http.get("/experiments/news").text
+    service.opened.host.experiments["news"].experiment.verify()
 
 
 def test_what_is_not_there_and_what_is_too_large(service):

@@ -11,6 +11,8 @@ import time
 import httpx
 import pytest
 
+from tacit.service.server import _Patience
+
 SERVER = """
 import sys
 from tacit.service import open_service, serve
@@ -87,3 +89,32 @@ def test_who_neither_asks_nor_listens_is_hung_up_on(server):
         flood(deaf, 15)
     for each in (*held.values(), deaf):
         each.close()
+
+
+class Silent:
+    """A connection on which nothing ever comes in."""
+
+    def __init__(self) -> None:
+        self.cycle = self.timeout_keep_alive_task = None
+        self.transport, self.gone = self, False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        self.gone = True
+
+
+def test_patience_is_short_in_a_crowd(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("tacit.service.server.time.monotonic", lambda: now)
+    for n, seconds in ((3, 30.0), (4, 3.0)):
+        patience = _Patience(30.0, 4)
+        connections = [Silent() for _ in range(n)]
+        for passed in (0.0, seconds - 0.1):
+            now += passed
+            patience.look(connections)
+        assert not any(each.gone for each in connections)
+        now += 0.2
+        patience.look(connections)
+        assert all(each.gone for each in connections)

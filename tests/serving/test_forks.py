@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
 import weakref
@@ -172,6 +174,58 @@ def test_a_learner_is_its_parents_whatever_threads_did(use, stored, tmp_path):
     assert learner.learn(before.device.report(1.0)).status == "learned"
     assert learner.decide().id != before.id
     learner.close()
+
+
+PARENT = """
+import os, signal, sys, time, tacit
+from tacit.arms import KLUCBCF
+learner = tacit.Learner(KLUCBCF(n_arms=3, epsilon=1.0), store=sys.argv[1])
+learner.decide(id="a")
+child = os.fork()
+if child == 0:
+    os.close(1)
+    time.sleep(60)
+    os._exit(0)
+print(child, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_child_that_outlives_its_parent_keeps_nobody_out(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PARENT, str(tmp_path / "x.db")],
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    heir = int(done.stdout)
+    try:
+        assert done.returncode == -signal.SIGKILL
+        os.kill(heir, 0)
+        with tacit.Learner(POLICY, store=tmp_path / "x.db") as learner:
+            assert learner.counts["decided"] == 1
+    finally:
+        os.kill(heir, signal.SIGKILL)
+
+
+def test_a_child_does_not_take_over_what_it_inherited(tmp_path):
+    """In its memory SQLite still believes in its parent's locks."""
+    learner = tacit.Learner(POLICY, store=tmp_path / "x.db")
+    heir, said = os.pipe(), []
+
+    def take_over():
+        os.read(heir[0], 1)
+        return tacit.Learner(POLICY, store=tmp_path / "x.db")
+
+    waiting = threading.Thread(target=lambda: said.append(child(take_over)))
+    waiting.start()
+    time.sleep(0.3)
+    learner.close()
+    os.write(heir[1], b"!")
+    waiting.join()
+    assert "StoreError" in said[0]
+    assert "before a fork in this process's parent" in said[0]
+    with tacit.Learner(POLICY, store=tmp_path / "x.db") as again:
+        again.decide()
 
 
 def test_a_child_opens_a_store_of_its_own(tmp_path):

@@ -25,6 +25,7 @@ from tacit.arms import (
     UCB1,
     UCBN,
     AlphaSample,
+    SubGaussianUCB,
 )
 from tacit.device import Reporter
 from tacit.networks import Graph
@@ -738,6 +739,14 @@ def test_a_forked_learner_is_refused():
     os.waitpid(child, 0)
     assert b"before a fork" in os.read(reader, 1000)
     learner.decide()
+
+
+def test_a_default_lies_in_the_policys_own_range():
+    policy = SubGaussianUCB(n_arms=2, sigma=1.0, reward_range=(-3, 4), epsilon=1.0)
+    learner = tacit.Learner(policy, default=-2.0)
+    assert learner.decide().instructions["default"] == -2.0
+    with pytest.raises(ValueError, match=r"default in \[-3, 4\]"):
+        tacit.Learner(policy, default=5.0)
 
 
 def test_a_policy_that_cannot_serve_is_refused():

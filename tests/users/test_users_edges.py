@@ -221,7 +221,10 @@ def test_with_one_bit_the_width_counts_half_the_range_of_reports():
     assert policy.rule.reach == pytest.approx((ends[1] - ends[0]) / 2)
 
 
-LEARNED = ("mean", "energy", "log_volume", "rounds", "reports", "deviation", "gram", "response")
+LEARNED = (
+    *("mean", "energy", "log_volume", "rounds", "deviation", "gram", "response"),
+    *("reports", "ones", "lifted"),
+)
 
 
 @pytest.mark.parametrize("parameters", [{"epsilon": 2.0}, {"epsilon": 2.0, "reward": "binary"}])
@@ -259,9 +262,10 @@ def test_a_state_made_anew_equals_starting_over_with_other_edges(kind, parameter
 
 
 @slow
-def test_a_large_component_made_anew_goes_on_with_deferred_updates():
+@pytest.mark.parametrize("reward", ["bounded", "binary"])
+def test_a_large_component_made_anew_goes_on_with_deferred_updates(reward):
     rng, n, d = np.random.default_rng(3), 12, 12
-    policy = CoLin(n_users=n, dimension=d, epsilon=2.0)
+    policy = CoLin(n_users=n, dimension=d, epsilon=2.0, reward=reward)
     weights = rng.random((n, n))
     weights /= weights.sum(0)
     one, tape = policy.open(weights=weights), seeded_tape(5)
@@ -272,7 +276,8 @@ def test_a_large_component_made_anew_goes_on_with_deferred_updates():
             other = policy.state_of(statistics_of(other), weights=weights)
         for state, own in ((one, tape), (other, other_tape)):
             policy.update(state, own, t % n, x, float(x[0] > 0))
-    np.testing.assert_allclose(one.mean, other.mean, atol=1e-9)
+    for name in ("mean", "lifted", "reports"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), atol=1e-9)
 
 
 @slow

@@ -9,27 +9,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.elimination import Elimination
-from tacit.arms.policy import PlainPolicy
+from tacit.arms.elimination import PlainElimination
 from tacit.arms.rounds import rounds
 from tacit.arms.tables import Table
 from tacit.compiled import kernel
 
 __all__ = ["AAE"]
-
-
-class Rule(NamedTuple):
-    """What the kernels need."""
-
-    failure_prob: float
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -46,7 +36,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AAE(Elimination[State], PlainPolicy[State]):
+class AAE(PlainElimination[State]):
     """Pull all active arms in turn and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every reward without noise.
@@ -77,11 +67,6 @@ class AAE(Elimination[State], PlainPolicy[State]):
     name: ClassVar[str] = "aae"
     summary: ClassVar[str] = "active arm elimination, no noise, no graph"
     paper: ClassVar[str] = "Even-Dar et al. 2006, Algorithm 3"
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(self.confidence_loss, np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

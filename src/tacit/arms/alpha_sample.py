@@ -14,27 +14,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.elimination import Elimination
-from tacit.arms.policy import PlainPolicy
+from tacit.arms.elimination import PlainElimination
 from tacit.arms.tables import Table, observe, piece_of, reward, row_of
 from tacit.compiled import kernel
 from tacit.tapes import CHOICE, uniform
 
 __all__ = ["AlphaSample"]
-
-
-class Rule(NamedTuple):
-    """What the kernels need."""
-
-    failure_prob: float
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -63,7 +53,7 @@ FIRST = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlphaSample(Elimination[State], PlainPolicy[State]):
+class AlphaSample(PlainElimination[State]):
     """Cover the active arms at random, again and again, and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every observed reward without noise.
@@ -99,11 +89,6 @@ class AlphaSample(Elimination[State], PlainPolicy[State]):
     def shown_with(self, arm: int) -> frozenset[int]:
         """Return all arms: the graph is not known, so any reward may have been shown."""
         return frozenset(range(self.n_arms))
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(self.confidence_loss, np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

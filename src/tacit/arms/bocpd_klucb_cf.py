@@ -67,7 +67,7 @@ class BOCPDKLUCBCF(GLRKLUCBCF):
 @kernel
 def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Take in feedback of round t; restart if a later beginning is more likely than the last."""
-    if noted(state, t, arm, feedback):
+    if noted(rule, state, t, arm, feedback):
         n = state.counts[arm]
         prior = -math.log(float(n)) - 0.5 * math.log(rule.horizon)
         if prior + largest_odds(state.history, arm, n, state.sums[arm]) > 0.0:

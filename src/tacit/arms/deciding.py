@@ -36,13 +36,14 @@ class ArmsDecider(Decider):
 
     def __init__(self, policy: ArmsPolicy[Any], *, explore: float = 0.0) -> None:
         self.policy: ArmsPolicy[Any] = policy
-        self.n_options = policy.n_arms
+        self.n_options, self.reward_range = policy.n_arms, policy.reward_range
         self.horizon = getattr(policy, "horizon", None)
         self.patience = getattr(policy, "max_delay", None)
         kind = type(policy)
         schedule: CorruptionSchedule | None = getattr(policy, "schedule_in_force", None)
         ends = None if schedule is None else schedule.ends(policy.n_arms)
         self._starts = (0,) if schedule is None else schedule.starts
+        self._several = len(self._starts) > 1
         self.trust = "central" if ends is None else "local"
         self._ends = ends
         self._epsilon: float | None = getattr(policy, "epsilon", None)
@@ -110,7 +111,7 @@ class ArmsDecider(Decider):
         share, m = self._explore, query.size
         if share and self._uniform(tape, t, 0, FLOOR) < share:
             arm = int(query[int(self._uniform(tape, t, 1, FLOOR) * m)])
-        piece = self._piece(t)
+        piece = bisect_right(self._starts, t) - 1 if self._several else None
         if self._posterior is not None:
             drawn = np.empty((2, m))
             self._posterior(self._rule, self._state, t, query, drawn)
@@ -120,10 +121,6 @@ class ArmsDecider(Decider):
         out = np.empty(self.policy.n_arms)
         self._chances(self._rule, self._state, t, query, out)
         return Choice(arm, self._floored(float(out[arm]), m), piece)
-
-    def _piece(self, t: int) -> int | None:
-        """Return which corruption of several is in force, for the device."""
-        return bisect_right(self._starts, t) - 1 if len(self._starts) > 1 else None
 
     def _floored(self, chance: float, m: int) -> float:
         """Return the chance of one of m arms when some decisions are drawn evenly."""
@@ -147,7 +144,7 @@ class ArmsDecider(Decider):
             option = 0
         made = self._default.get((option, piece, default))
         if made is None:
-            low, high = self.policy.reward_range
+            low, high = self.reward_range
             clipped: Any = {"low": low, "high": high, "default": default}
             if self._ends is None:
                 told = identity(**clipped)
@@ -169,7 +166,7 @@ class ArmsDecider(Decider):
             )
         if type(value) is dict:
             return self._observed(option, value)
-        low, high = self.policy.reward_range
+        low, high = self.reward_range
         if type(value) in (float, int) and low <= value <= high:
             return float(value)
         raise ValueError(f"report: expected a reward in [{low:g}, {high:g}], got {value!r}")
@@ -200,7 +197,7 @@ class ArmsDecider(Decider):
             mean_of_bits(tally[2], tally[4], float(zero), float(one))
             for tally, (zero, one) in zip(tallies, ends, strict=True)
         ]
-        low, high = self.policy.reward_range
+        low, high = self.reward_range
         return [
             None if share is None else Estimate(*(low + (high - low) * each for each in share))
             for share in shares
@@ -209,7 +206,7 @@ class ArmsDecider(Decider):
     @property
     def leverage(self) -> float | None:
         """Return 1 where rewards are reported, and what debiasing makes of it where bits are."""
-        low, high = self.policy.reward_range
+        low, high = self.reward_range
         if self._ends is None:
             return high - low
         return float((high - low) / np.abs(np.diff(self._ends)).min())

@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from tacit.arms.corruption import Corruption, Feedback, check_privacy
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.klucb import first_untried
-from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
+from tacit.arms.klucb import take as count
+from tacit.arms.lazy_argmax import Lazy, chances, largest_index, only
 from tacit.arms.local import LocalPolicy
 from tacit.arms.rounds import corrupting, rounds
-from tacit.arms.sw_klucb_cf import SWKLUCBCF
+from tacit.arms.sw_klucb_cf import SWKLUCBCF, forget, new_state
 from tacit.arms.tables import Table
-from tacit.arms.window import Window, new_window, next_leaving, remembered
+from tacit.arms.window import Window, remembered
 from tacit.checks import Count, check, one_of
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
@@ -145,15 +146,8 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        return State(
-            counts=np.zeros(self.n_arms, np.int64),
-            sums=np.zeros(self.n_arms),
-            tried=np.zeros(self.n_arms, np.bool_),
-            untried=np.full(1, self.n_arms),
-            window=new_window(int(self.rule.windows[-1])),
-            lazy=new_lazy(self.n_arms),
-            epoch=np.zeros(1, np.int64),
-        )
+        seen = new_state(self.n_arms, int(self.rule.windows[-1]))
+        return State(*seen, epoch=np.zeros(1, np.int64))
 
 
 @kernel
@@ -163,13 +157,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         _begin(state)
     s = t - rule.starts[state.epoch[0]]
     w = rule.windows[state.epoch[0]]
-    window = _latest(state.window, w)
-    arm, value = next_leaving(window, s)
-    while arm >= 0:
-        state.counts[arm] -= 1
-        state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
-        state.lazy.stale[arm] = True
-        arm, value = next_leaving(window, s)
+    forget(rule, state, _latest(state.window, w), s)
     arm = first_untried(state, eligible)
     if arm >= 0:
         return only(state.lazy, arm)
@@ -204,9 +192,7 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     s = t - rule.starts[state.epoch[0]]
     window = _latest(state.window, rule.windows[state.epoch[0]])
     if s >= 0 and remembered(window, s, arm, feedback):
-        state.counts[arm] += 1
-        state.sums[arm] += feedback
-        state.lazy.stale[arm] = True
+        count(rule, state, t, arm, feedback)
 
 
 DoublingSWKLUCBCF.act, DoublingSWKLUCBCF.take = act, take

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import Feedback, check_graph, closed_rows, undirected
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.policy import ArmsPolicy, PlainPolicy
 from tacit.arms.tables import Table
 from tacit.checks import Count, Share, check, one_of, require
 from tacit.deciding import Estimate
@@ -21,7 +21,14 @@ from tacit.privacy import Claim, Guarantee, Mechanism
 from tacit.privacy.block_sums import TrustedServer
 from tacit.privacy.mechanisms import Epsilon
 
-__all__ = ["Elimination", "GraphElimination", "PrivateElimination", "Rule", "State"]
+__all__ = [
+    "Elimination",
+    "GraphElimination",
+    "PlainElimination",
+    "PrivateElimination",
+    "Rule",
+    "State",
+]
 
 
 class HasActive(Protocol):
@@ -58,6 +65,23 @@ class Elimination(ArmsPolicy[A]):
         others = state.active.sum() - state.active[arm]
         require(self, "arms", "left that are not dropped", bool(others > 0), others)
         state.active[arm] = False
+
+
+class PlainRule(NamedTuple):
+    """What the kernels of AAE and AlphaSample need."""
+
+    failure_prob: float
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
+
+
+class PlainElimination(Elimination[A], PlainPolicy[A]):
+    """Drops arms by what it has seen, without noise."""
+
+    @cached_property
+    def rule(self) -> PlainRule:
+        """The numbers the kernels need."""
+        return PlainRule(self.confidence_loss, np.arange(self.n_arms))
 
 
 class Rule(NamedTuple):

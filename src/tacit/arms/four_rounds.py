@@ -71,29 +71,35 @@ def take_four(
             continue
         word0, word1, word2, word3 = words_of(table, t, b)
         before = counts[b]
-        if (near0 >> b) & 1 == 1:
-            r = reward_of(table, t, b, word0)
-            counts[b] += 1
-            sums[b] += on_grid(tape, r)
-            r0 = r if b == a0 else r0
-        if (near1 >> b) & 1 == 1:
-            r = reward_of(table, t + 1, b, word1)
-            counts[b] += 1
-            sums[b] += on_grid(tape, r)
-            r1 = r if b == a1 else r1
-        if (near2 >> b) & 1 == 1:
-            r = reward_of(table, t + 2, b, word2)
-            counts[b] += 1
-            sums[b] += on_grid(tape, r)
-            r2 = r if b == a2 else r2
-        if (near3 >> b) & 1 == 1:
-            r = reward_of(table, t + 3, b, word3)
-            counts[b] += 1
-            sums[b] += on_grid(tape, r)
-            r3 = r if b == a3 else r3
+        r0 = _take(table, tape, t, b, word0, a0, near0, counts, sums, r0)
+        r1 = _take(table, tape, t + 1, b, word1, a1, near1, counts, sums, r1)
+        r2 = _take(table, tape, t + 2, b, word2, a2, near2, counts, sums, r2)
+        r3 = _take(table, tape, t + 3, b, word3, a3, near3, counts, sums, r3)
         reached += before < wanted <= counts[b]
     book(table, trace, t, a0, r0)
     book(table, trace, t + 1, a1, r1)
     book(table, trace, t + 2, a2, r2)
     book(table, trace, t + 3, a3, r3)
     return reached
+
+
+@kernel
+def _take(
+    table: Any,
+    tape: Any,
+    t: Any,
+    b: Any,
+    word: Any,
+    a: Any,
+    near: Any,
+    counts: Any,
+    sums: Any,
+    paid: Any,
+) -> Any:
+    """Take in the reward of arm b if round t, which pulls arm a, shows it; return what a has paid."""
+    if (near >> b) & 1 == 0:
+        return paid
+    r = reward_of(table, t, b, word)
+    counts[b] += 1
+    sums[b] += on_grid(tape, r)
+    return r if b == a else paid

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tacit.arms.change_test import History, forget_all, largest_ratio, new_history, remember
 from tacit.arms.corruption import Feedback
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
+from tacit.arms.klucb import take as count
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
 from tacit.arms.local import LocalPolicy
 from tacit.arms.rounds import corrupting, rounds
@@ -162,13 +163,11 @@ def _forced(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def noted(state: Any, t: Any, arm: Any, feedback: Any) -> Any:
+def noted(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> Any:
     """Take in feedback of round t, if it is after the restart; return whether it is time to look."""
     if t < state.now[0]:
         return False
-    state.counts[arm] += 1
-    state.sums[arm] += feedback
-    state.lazy.stale[arm] = True
+    count(rule, state, t, arm, feedback)
     remember(state.history, arm, feedback)
     return state.counts[arm] % _EVERY == 0
 
@@ -187,7 +186,7 @@ def restart(state: Any, t: Any) -> None:
 @kernel
 def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Take in feedback of round t; restart if the arm has changed."""
-    if noted(state, t, arm, feedback):
+    if noted(rule, state, t, arm, feedback):
         n = state.counts[arm]
         bar = math.log(3.0 * n * math.sqrt(float(n)) * math.sqrt(rule.horizon))
         if largest_ratio(state.history, arm, n, state.sums[arm]) > bar:

@@ -23,18 +23,14 @@ from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import Feedback
 from tacit.arms.tables import (
-    BERNOULLI,
     NORMAL,
     book,
+    four_rewards,
     piece_of,
     reward,
-    reward_of,
     row_of,
-    word_at,
-    words_of,
 )
 from tacit.compiled import kernel
-from tacit.generator import to_unit
 from tacit.privacy.block_sums import on_grid, release_sum
 
 __all__ = [
@@ -245,48 +241,37 @@ def among(arm: Any, eligible: Any) -> Any:
 
 @kernel
 def _summed(
-    total: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any, b: Any, arm: Any
+    total: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any, b: Any, arm: Any, piece: Any
 ) -> Any:
-    """Add the rewards of arm b in rounds t to last - 1, one by one; book those of the pulled arm."""
-    word0, word1, word2, word3 = words_of(table, t, b)
-    for s in range(t, last):
-        if table.kind <= NORMAL:
-            turn = s & 3
-            if turn == 0:
-                word0, word1, word2, word3 = words_of(table, s, b)
-            word = word0
-            if turn > 0:
-                word = word1 if turn == 1 else word2 if turn == 2 else word3
-            value = reward_of(table, s, b, word)
+    """Add the rewards of arm b in rounds t to last - 1, one by one; book those of the pulled arm.
+
+    `piece` is -1 where means change on the way; else rounds that share their random words are
+    looked up together.
+    """
+    while t < last:
+        if piece < 0 or t & 3 > 0 or t + 4 > last:
+            value = reward(table, t, b)
+            total += on_grid(tape, value)
+            if b == arm:
+                book(table, trace, t, arm, value)
+            t += 1
         else:
-            value = reward(table, s, b)
-        total += on_grid(tape, value)
-        if b == arm:
-            book(table, trace, s, arm, value)
+            for value in four_rewards(table, piece, t, b):
+                total += on_grid(tape, value)
+                if b == arm:
+                    book(table, trace, t, arm, value)
+                t += 1
     return total
 
 
 @kernel
-def ones_in(table: Any, b: Any, mean: Any, t: Any, last: Any) -> Any:
-    """Return how many rewards of arm b are 1 in rounds t to last - 1, while its mean stays.
-
-    Sums of 0/1 rewards are whole numbers, so that it does not matter how they are added up.
-    """
-    ones = 0
-    while t < last and t & 3 > 0:
-        ones += to_unit(word_at(table.key0, table.key1, t, b, 0)) < mean
-        t += 1
-    while t + 4 <= last:
-        w0, w1, w2, w3 = words_of(table, t, b)
-        ones += to_unit(w0) < mean
-        ones += to_unit(w1) < mean
-        ones += to_unit(w2) < mean
-        ones += to_unit(w3) < mean
-        t += 4
-    while t < last:
-        ones += to_unit(word_at(table.key0, table.key1, t, b, 0)) < mean
-        t += 1
-    return ones
+def _steady_piece(table: Any, t: Any, last: Any) -> Any:
+    """Return the piece of rounds t to last - 1 if all means stay and no reward is overridden, else -1."""
+    piece = piece_of(table.starts, t)
+    ends = piece + 1 < table.starts.size and table.starts[piece + 1] < last
+    if ends or table.linear == 1 or table.edit_rounds.size > 0 or table.kind > NORMAL:
+        return -1
+    return piece
 
 
 @kernel(inlined=False)
@@ -299,16 +284,11 @@ def play_stretch(blocks: Any, table: Any, tape: Any, trace: Any, t: Any, last: A
     for e in range(low, high):
         b = blocks.indices[e]
         last = min(last, t + blocks.due[b] - blocks.open_counts[b])
-    piece = piece_of(table.starts, t)
-    steady = table.linear == 0 and table.edit_rounds.size == 0 and table.kind == BERNOULLI
-    if piece + 1 < table.starts.size:
-        steady = steady and table.starts[piece + 1] >= last
+    piece = _steady_piece(table, t, last)
     for e in range(low, high):
         b = blocks.indices[e]
-        if steady and b != arm:
-            blocks.open_sums[b] += ones_in(table, b, table.means[piece, b], t, last)
-        else:
-            blocks.open_sums[b] = _summed(blocks.open_sums[b], table, tape, trace, t, last, b, arm)
+        total = blocks.open_sums[b]
+        blocks.open_sums[b] = _summed(total, table, tape, trace, t, last, b, arm, piece)
         blocks.open_counts[b] += last - t
         blocks.open_most[b] = max(blocks.open_most[b], high - low if blocks.shown.size > 1 else 1)
         blocks.now[FULL] += blocks.open_counts[b] == blocks.due[b]

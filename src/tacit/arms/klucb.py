@@ -140,6 +140,14 @@ def take(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
 
 
 @kernel
+def drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+    """Take out of the arm's sum what was added to it."""
+    state.counts[arm] -= 1
+    state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
+    state.lazy.stale[arm] = True
+
+
+@kernel
 def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Take in a reward."""
     take(rule, state, t, arm, reward)

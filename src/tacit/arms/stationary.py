@@ -20,13 +20,11 @@ _FAR = 1e6
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Stationary(ArmsEnvironment):
+class _Constant(ArmsEnvironment):
     means: tuple[float, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "means", tuple(float(m) for m in np.atleast_1d(self.means)))
-        checked_means(self, self.means, self.rewards)
-        check(self)
 
     @property
     def n_arms(self) -> int:
@@ -40,6 +38,14 @@ class _Stationary(ArmsEnvironment):
     def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
         """Return means that never move."""
         return Schedule(np.zeros(1, np.int64), np.array([self.means]))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Stationary(_Constant):
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checked_means(self, self.means, self.rewards)
+        check(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +109,7 @@ class Beta(_Stationary):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(ArmsEnvironment):
+class Gaussian(_Constant):
     """Normal rewards of any size: what sub-Gaussian means before anything is clipped.
 
     Policies that need rewards in [0, 1] refuse it.
@@ -124,29 +130,15 @@ class Gaussian(ArmsEnvironment):
     name: ClassVar[str] = "gaussian"
     summary: ClassVar[str] = "normal rewards of any size, constant means"
 
-    means: tuple[float, ...]
     spread: float | tuple[float, ...] = 1.0  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "means", tuple(float(m) for m in np.atleast_1d(self.means)))
+        super().__post_init__()
         finite = len(self.means) > 0 and bool(np.isfinite(self.means).all())
         require(self, "means", "finite numbers", finite, self.means)
         spreads = np.atleast_1d(np.asarray(self.spread, float))
         one_each = spreads.size in (1, len(self.means)) and bool((spreads > 0).all())
         require(self, "spread", "> 0, one or one an arm", one_each, self.spread)
-
-    @property
-    def n_arms(self) -> int:
-        """Number of arms."""
-        return len(self.means)
-
-    def variation_budget(self, horizon: int) -> float:
-        """Return that the means do not move."""
-        return 0.0
-
-    def schedule(self, horizon: int, rng: np.random.Generator) -> Schedule:
-        """Return means that never move."""
-        return Schedule(np.zeros(1, np.int64), np.array([self.means]))
 
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition."""

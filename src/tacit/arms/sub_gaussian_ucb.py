@@ -27,12 +27,13 @@ from numpy.typing import NDArray
 from tacit.arms.corruption import Feedback, corrupted
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.klucb import first_untried
-from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
+from tacit.arms.klucb import take as count
+from tacit.arms.lazy_argmax import chances, largest_index, only
 from tacit.arms.local import LocalPolicy
 from tacit.arms.rounds import rounds
-from tacit.arms.sw_klucb_cf import forget
+from tacit.arms.sw_klucb_cf import State, forget, new_state
 from tacit.arms.tables import Table
-from tacit.arms.window import Window, new_window, remembered
+from tacit.arms.window import remembered
 from tacit.checks import Count, Positive, check, require
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -52,23 +53,6 @@ class Rule(NamedTuple):
     feedback: Feedback
     all_arms: NDArray[np.int64]
     """Shape (K,)."""
-
-
-class State(NamedTuple):
-    """What is learned."""
-
-    counts: NDArray[np.int64]
-    """Shape (K,): N, what is remembered of each arm."""
-    sums: NDArray[np.float64]
-    """Shape (K,): its sum, of rewards or of bits."""
-    tried: NDArray[np.bool_]
-    """Shape (K,): whether an arm was ever pulled."""
-    untried: NDArray[np.int64]
-    """Shape (1,): how many never were."""
-    window: Window
-    """What the last w rounds gave."""
-    lazy: Lazy
-    """What is known of the indices of bits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,21 +137,14 @@ class SubGaussianUCB(LocalPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        return State(
-            counts=np.zeros(self.n_arms, np.int64),
-            sums=np.zeros(self.n_arms),
-            tried=np.zeros(self.n_arms, np.bool_),
-            untried=np.full(1, self.n_arms),
-            window=new_window(self.rule.window),
-            lazy=new_lazy(self.n_arms),
-        )
+        return new_state(self.n_arms, self.rule.window)
 
 
 @kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Pull every arm once, then the one with the largest index of rewards or of bits."""
     if rule.window > 0:
-        forget(state, t)
+        forget(rule, state, state.window, t)
     arm = first_untried(state, eligible)
     if arm >= 0:
         return only(state.lazy, arm)
@@ -191,9 +168,7 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 def take(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
     """Add a reward or a bit to the arm's sum, unless its round has left the window."""
     if rule.window == 0 or remembered(state.window, t, arm, value):
-        state.counts[arm] += 1
-        state.sums[arm] += value
-        state.lazy.stale[arm] = True
+        count(rule, state, t, arm, value)
 
 
 @kernel

@@ -25,14 +25,16 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arms import klucb
 from tacit.arms.corruption import Corruption, Feedback, check_privacy
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level, level_at
-from tacit.arms.klucb import first_untried
-from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
+from tacit.arms.klucb import drop, first_untried
+from tacit.arms.klucb import take as count
+from tacit.arms.lazy_argmax import Lazy, chances, largest_index, only
 from tacit.arms.local import LocalPolicy
 from tacit.arms.rounds import corrupting, rounds
 from tacit.arms.tables import Table
-from tacit.arms.window import Window, new_window, next_leaving, remembered
+from tacit.arms.window import Window, forgetting, new_window, remembered
 from tacit.checks import Count, NonNegative, check, require
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
@@ -70,6 +72,12 @@ class State(NamedTuple):
     """What the last w rounds gave."""
     lazy: Lazy
     """What is known of the indices."""
+
+
+def new_state(n_arms: int, window: int) -> State:
+    """Return a state that has seen nothing, with room for so many rounds."""
+    seen = klucb.new_state(n_arms)
+    return State(*seen[:-1], window=new_window(window), lazy=seen.lazy)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,20 +194,16 @@ class SWKLUCBCF(LocalPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        return State(
-            counts=np.zeros(self.n_arms, np.int64),
-            sums=np.zeros(self.n_arms),
-            tried=np.zeros(self.n_arms, np.bool_),
-            untried=np.full(1, self.n_arms),
-            window=new_window(self.window_rounds),
-            lazy=new_lazy(self.n_arms),
-        )
+        return new_state(self.n_arms, self.window_rounds)
+
+
+forget = forgetting(drop)
 
 
 @kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window; pull every arm once, then the one with the largest index."""
-    forget(state, t)
+    forget(rule, state, state.window, t)
     arm = first_untried(state, eligible)
     if arm >= 0:
         return only(state.lazy, arm)
@@ -209,23 +213,10 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def forget(state: Any, t: Any) -> None:
-    """Take out of the sums what has left the window when round t begins."""
-    arm, value = next_leaving(state.window, t)
-    while arm >= 0:
-        state.counts[arm] -= 1
-        state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
-        state.lazy.stale[arm] = True
-        arm, value = next_leaving(state.window, t)
-
-
-@kernel
 def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window."""
     if remembered(state.window, t, arm, feedback):
-        state.counts[arm] += 1
-        state.sums[arm] += feedback
-        state.lazy.stale[arm] = True
+        count(rule, state, t, arm, feedback)
 
 
 SWKLUCBCF.act, SWKLUCBCF.take, SWKLUCBCF.learn = act, take, corrupting(take)

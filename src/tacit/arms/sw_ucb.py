@@ -19,7 +19,7 @@ from tacit.arms.corruption import Feedback
 from tacit.arms.local import LocalPolicy
 from tacit.arms.rounds import corrupting, rounds
 from tacit.arms.tables import Table
-from tacit.arms.window import Window, new_window, next_leaving, remembered
+from tacit.arms.window import Window, forgetting, new_window, remembered
 from tacit.checks import Count, NonNegative, check
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
@@ -125,13 +125,18 @@ class SWUCB(LocalPolicy[State]):
 
 
 @kernel
+def _drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+    state.counts[arm] -= 1
+    state.sums[arm] -= value
+
+
+_forget = forgetting(_drop)
+
+
+@kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window, then return the arm with the largest index."""
-    arm, value = next_leaving(state.window, t)
-    while arm >= 0:
-        state.counts[arm] -= 1
-        state.sums[arm] -= value
-        arm, value = next_leaving(state.window, t)
+    _forget(rule, state, state.window, t)
     log_s = rule.exploration * math.log(min(t + 1.0, float(rule.window)))
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):

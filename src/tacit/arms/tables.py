@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import address_of, evaluate, kernel
-from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
+from tacit.generator import four_inverse_normals, inverse_normal, philox, to_open_unit, to_unit
 
 __all__ = ["Table", "Trace", "edit_rewards", "new_trace", "observe", "reward"]
 
@@ -249,6 +249,40 @@ def words_of(table: Any, t: Any, a: Any) -> Any:
 
 
 @kernel
+def _bit(mean: Any, u: Any) -> Any:
+    return 1.0 if u < mean else 0.0
+
+
+@kernel
+def _truncated(mean: Any, spread: Any, x: Any) -> Any:
+    return min(1.0, max(0.0, mean + spread * x))
+
+
+@kernel
+def four_rewards(table: Any, piece: Any, t: Any, a: Any) -> Any:
+    """Return the rewards of arm a in rounds t to t + 3 of a piece, for t a multiple of 4.
+
+    For Bernoulli and truncated normal rewards whose means do not go linearly and that nobody overrides.
+    Four truncated normals take 9 ns each, one at a time 15 (``python benchmarks/dp_imed.py --draws``).
+    """
+    w0, w1, w2, w3 = words_of(table, t, a)
+    u0, u1, u2, u3 = to_unit(w0), to_unit(w1), to_unit(w2), to_unit(w3)
+    mean, spread = table.means[piece, a], table.spread
+    if table.kind == BERNOULLI:
+        return _bit(mean, u0), _bit(mean, u1), _bit(mean, u2), _bit(mean, u3)
+    zero, span = table.cdf_zero[piece, a], table.cdf_span[piece, a]
+    x0, x1, x2, x3 = four_inverse_normals(
+        zero + u0 * span, zero + u1 * span, zero + u2 * span, zero + u3 * span
+    )
+    return (
+        _truncated(mean, spread, x0),
+        _truncated(mean, spread, x1),
+        _truncated(mean, spread, x2),
+        _truncated(mean, spread, x3),
+    )
+
+
+@kernel
 def reward_of(table: Any, t: Any, a: Any, word: Any) -> Any:
     """Return the reward of arm a in round t, whose random word is known."""
     for e in range(table.edit_rounds.size):
@@ -266,10 +300,9 @@ def reward_of(table: Any, t: Any, a: Any, word: Any) -> Any:
             zero = 0.5 * math.erfc(mean / table.spread / math.sqrt(2.0))
             span = 1.0 - zero - 0.5 * math.erfc((1.0 - mean) / table.spread / math.sqrt(2.0))
     if table.kind == BERNOULLI:
-        return 1.0 if to_unit(word) < mean else 0.0
+        return _bit(mean, to_unit(word))
     if table.kind == NORMAL:
-        x = inverse_normal(zero + to_unit(word) * span)
-        return min(1.0, max(0.0, mean + table.spread * x))
+        return _truncated(mean, table.spread, inverse_normal(zero + to_unit(word) * span))
     place = (table.key0, table.key1, np.int64(t), np.int64(a))
     return evaluate(table.drawing, (*place, mean, table.spread * span))
 

@@ -24,12 +24,13 @@ from numpy.typing import NDArray
 from tacit.arms.corruption import Corruption, corrupted
 from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.klucb import first_untried
+from tacit.arms.klucb import drop, first_untried
+from tacit.arms.klucb import take as count
 from tacit.arms.lazy_argmax import Lazy, chances, largest_index, line_moved, new_lazy, only
 from tacit.arms.local import LocalPolicy
 from tacit.arms.rounds import rounds
 from tacit.arms.tables import Table, piece_of
-from tacit.arms.window import Window, new_window, next_leaving, remembered
+from tacit.arms.window import Window, forgetting, new_window, remembered
 from tacit.checks import Count, check, one_of, require
 from tacit.compiled import kernel
 from tacit.deciding import Estimate, mean_of_bits
@@ -187,10 +188,21 @@ class TimedKLUCBCF(LocalPolicy[State]):
 
 
 @kernel
+def _drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+    left = state.window.now[0] - state.window.arms.size
+    drop(rule, state, arm, value)
+    state.heard[arm, piece_of(rule.starts, left)] -= 1
+    _average(rule, state, arm)
+
+
+_forget = forgetting(_drop)
+
+
+@kernel
 def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window; pull every arm once, then the one with the largest index."""
     if rule.window > 0:
-        _forget(rule, state, t)
+        _forget(rule, state, state.window, t)
     if rule.current == 1 and state.piece[0] != piece_of(rule.starts, t):
         _take_current(rule, state, t)
     arm = first_untried(state, eligible)
@@ -199,18 +211,6 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     s = min(t, rule.window) if rule.window > 0 else t
     f = level(rule.exploration, float(s))
     return largest_index(state.line, state.counts, state.sums, state.lazy, tape, t, eligible, f)
-
-
-@kernel
-def _forget(rule: Any, state: Any, t: Any) -> None:
-    arm, value = next_leaving(state.window, t)
-    while arm >= 0:
-        left = state.window.now[0] - state.window.arms.size
-        state.counts[arm] -= 1
-        state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
-        state.heard[arm, piece_of(rule.starts, left)] -= 1
-        _changed(rule, state, arm)
-        arm, value = next_leaving(state.window, t)
 
 
 @kernel(inlined=False)
@@ -223,9 +223,8 @@ def _take_current(rule: Any, state: Any, t: Any) -> None:
 
 
 @kernel
-def _changed(rule: Any, state: Any, arm: Any) -> None:
-    """Note that the feedback of an arm is another; average the functions that it comes from."""
-    state.lazy.stale[arm] = True
+def _average(rule: Any, state: Any, arm: Any) -> None:
+    """Average the functions that an arm's feedback comes from."""
     N = state.counts[arm]
     if rule.current == 1 or N == 0:
         return
@@ -245,10 +244,9 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     s = piece_of(rule.starts, t)
     value = 1.0 - feedback if rule.turned[s, arm] else feedback
     if rule.window == 0 or remembered(state.window, t, arm, value):
-        state.counts[arm] += 1
-        state.sums[arm] += value
+        count(rule, state, t, arm, value)
         state.heard[arm, s] += 1
-        _changed(rule, state, arm)
+        _average(rule, state, arm)
 
 
 @kernel

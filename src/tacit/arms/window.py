@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from tacit.compiled import kernel
 
-__all__ = ["Window", "new_window", "next_leaving", "remembered"]
+__all__ = ["Window", "forgetting", "new_window", "remembered"]
 
 
 class Window(NamedTuple):
@@ -28,8 +29,28 @@ def new_window(rounds: int) -> Window:
     return Window(np.full(rounds + 1, -1, np.int32), np.zeros(rounds + 1), np.full(1, -1))
 
 
+def forgetting(drop: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a kernel that gives `drop` all that has left a window when round t begins.
+
+    Parameters
+    ----------
+    drop : kernel of (rule, state, arm, value)
+        Takes one round's feedback out of what is learned.
+    """
+
+    @kernel
+    def forget(rule: Any, state: Any, window: Any, t: Any) -> None:
+        """Drop what has left the window."""
+        arm, value = _next_leaving(window, t)
+        while arm >= 0:
+            drop(rule, state, arm, value)
+            arm, value = _next_leaving(window, t)
+
+    return forget
+
+
 @kernel
-def next_leaving(window: Any, t: Any) -> Any:
+def _next_leaving(window: Any, t: Any) -> Any:
     """Return arm and feedback of one round that has left when round t begins; arm -1 after the last."""
     slots = window.arms.size
     while window.now[0] < t:

@@ -428,6 +428,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
             require(self, "engine", "not crowd where later adoptions are given", not later, "crowd")
             for agent, option in zip(table.edit_agents, table.edit_options, strict=True):
                 left, level = first_adoptions(table, np.array([agent]))[0], agent % L
+                _bring(split, level, left)
                 for where in (counts, split[level]):
                     where[left] -= 1
                     where[option] += 1
@@ -465,10 +466,18 @@ class LearningDynamics(Policy[Table, State, Trace]):
 
 
 def _dealt(counts: NDArray[np.int64], levels: int) -> NDArray[np.int64]:
-    """Return the adopters of each option by level: a crowd deals levels out evenly."""
-    level = np.arange(levels)[:, None]
-    split: NDArray[np.int64] = counts // levels + (level < counts % levels)
+    """Return the adopters of each option by level: a crowd deals levels out in turn."""
+    level, ends = np.arange(levels)[:, None], np.cumsum(counts)
+    split: NDArray[np.int64] = (ends - level - 1) // levels - (ends - counts - level - 1) // levels
     return split
+
+
+def _bring(split: NDArray[np.int64], level: int, option: int) -> None:
+    """Let somebody of a level adopt an option that somebody else adopts, by an exchange if nobody does."""
+    if split[level, option] == 0:
+        other, given = int(np.argmax(split[:, option])), int(np.argmax(split[level]))
+        split[[level, other], option] += 1, -1
+        split[[level, other], given] += -1, 1
 
 
 def rows_of_ends(ends: Ends | None, before: int, total: int) -> dict[str, NDArray[Any]]:

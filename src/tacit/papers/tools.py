@@ -1,14 +1,16 @@
-"""Jobs that many studies share: run a policy in an environment, both given by name, and return plain data."""
+"""What many studies share: jobs that run a policy in an environment, both given by name, and figures."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-__all__ = ["audited", "final_values", "growth_exponent", "mean_curves"]
+from tacit.papers.reproduction import Figure, Series
+
+__all__ = ["audited", "final_values", "growth_exponent", "mean_curves", "regret_figure"]
 
 
 def final_values(
@@ -67,6 +69,13 @@ def audited(
 def growth_exponent(x: Iterable[float], y: Iterable[float]) -> float:
     """Return the slope of log y against log x, by least squares."""
     return float(np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0])
+
+
+def regret_figure(title: str, x_label: str, series: Sequence[Series]) -> Figure:
+    """Return a figure of final regret where powers are straight lines."""
+    return Figure(
+        title, x_label, "final regret", list(series), x_log=True, y_log=True, kind="points"
+    )
 
 
 def _built(

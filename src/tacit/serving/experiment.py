@@ -84,7 +84,7 @@ class Experiment:
             return answer
         self.check_process()
         with self.lock:
-            core = self.core
+            core = self._core or self.core
             try:
                 return command(core, *arguments, **keywords)
             except ValueError:

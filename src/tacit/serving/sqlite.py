@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,15 @@ class SQLiteStore(SQLStore):
         if self.path.is_dir():
             raise StoreError(f"{self.path}: expected a file, got a folder")
         self._lock = lock_of(self.path)
+        _open.add(self)
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
             self.path.chmod(0o600)
             self._opened = os.stat(self.path)
+            if any(os.path.samestat(self._opened, other) for other in _inherited):
+                # SQLite would take its parent's locks, which it does not have, for its own.
+                why = "open before a fork in this process's parent; open it in a process of its own"
+                raise StoreError(f"{self.path}: {why}")
             self._connection = sqlite3.connect(
                 self.path, isolation_level=None, check_same_thread=False
             )
@@ -65,8 +71,13 @@ class SQLiteStore(SQLStore):
                     raise StoreError(why) from error
                 raise
         except BaseException:
-            os.close(self._lock)
+            self._unlock()
             raise
+
+    def _unlock(self) -> None:
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
 
     def _prepare(self) -> None:
         db = self._connection
@@ -111,8 +122,7 @@ class SQLiteStore(SQLStore):
             with self._turn:
                 self._connection.close()
             self._marks.close()
-            os.close(self._lock)
-            self._lock = -1
+            self._unlock()
 
     def _check_process(self) -> None:
         super()._check_process()
@@ -155,6 +165,22 @@ class SQLiteStore(SQLStore):
             raise
         finally:
             self._turn.release()
+
+
+_open: weakref.WeakSet[SQLiteStore] = weakref.WeakSet()
+_inherited: list[os.stat_result] = []
+
+
+def _let_go() -> None:
+    """Leave the locks to the parent: if it dies, whoever comes next must not wait for its children."""
+    for store in list(_open):
+        if store._lock >= 0 and hasattr(store, "_opened"):
+            _inherited.append(store._opened)
+        store._unlock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)
 
 
 def lock_of(path: Path) -> int:

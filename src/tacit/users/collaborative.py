@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import NO_NOISE, next_sum, privatised, release_option
 from tacit.tapes import NOISE
-from tacit.users.prior import CLUSTERS, GIVEN, STEPS, cluster, improve, posterior
+from tacit.users.prior import CLUSTERS, GIVEN, STEPS, cluster, improve, overwrite, posterior
 from tacit.users.prior import due as relearning
 from tacit.users.privacy import PARAMETER, USER, Channel
 from tacit.users.rounds import rounds
@@ -630,9 +630,7 @@ def relearn(rule: Any, state: Any, steps: Any) -> None:
     K = state.kernel.reshape(n_users, n_users)
     S, mean = state.covariance.reshape(n_users * d, n_users * d), state.mean
     if rule.learns == CLUSTERS:
-        for i in range(n_users):
-            for a in range(d):
-                mean[i, a] = state.response[i, a]
+        overwrite(mean, state.response)
         _take_away_level(state, mean, state.ones)
         cluster(K, state.gram, mean, rule.regularisation, rule.noise)
     else:

@@ -31,6 +31,7 @@ __all__ = [
     "cluster",
     "due",
     "improve",
+    "overwrite",
     "posterior",
     "solve",
 ]

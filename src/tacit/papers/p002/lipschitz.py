@@ -8,7 +8,6 @@ from typing import Any
 
 from tacit.papers.reproduction import (
     OWN,
-    Figure,
     Findings,
     Job,
     Reproduction,
@@ -18,7 +17,7 @@ from tacit.papers.reproduction import (
     summarise,
     verdict_of,
 )
-from tacit.papers.tools import final_values, growth_exponent
+from tacit.papers.tools import final_values, growth_exponent, regret_figure
 
 __all__ = ["LIPSCHITZ"]
 
@@ -101,14 +100,10 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             for label in _POLICIES
         ],
         figures=[
-            Figure(
+            regret_figure(
                 f"Regret against the horizon: {f}",
                 "horizon T",
-                "final regret",
                 [lines[f, label] for label in _POLICIES],
-                x_log=True,
-                y_log=True,
-                kind="points",
             )
             for f in _FUNCTIONS
         ],
@@ -121,7 +116,7 @@ LIPSCHITZ = Reproduction(
     paper="002",
     title="Future work: Lipschitz arms",
     question="If close arms pay alike and there are too many to try, can one learn privately where to look?",
-    claim="On functions with a sharp peak the tree's regret grows more slowly than that of any even grid.",
+    claim="On sharp peaks the tree's regret grows more slowly than that of the balanced even grid.",
     jobs=_jobs,
     judge=_judge,
     own=True,

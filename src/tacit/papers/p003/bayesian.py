@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.papers.p003.settings import sliding
+from tacit.papers.p003.settings import bars_of, rows_of, sliding
 from tacit.papers.reproduction import (
     OWN,
-    Figure,
     Findings,
     Job,
     Reproduction,
-    Row,
-    Series,
     as_expected,
     summarise,
     verdict_of,
@@ -35,6 +32,8 @@ _POLICIES: dict[str, dict[str, Any]] = {
     "Bayesian": {"name": "bocpd-klucb-cf"},
     "P-IMED-CF": {"name": "p-imed-cf"},
 }
+
+_IN_WORDS = {"window, told L": "a window that is told L", "likelihood ratio": "a likelihood ratio"}
 
 
 def _epsilons(quick: bool) -> list[float]:
@@ -71,32 +70,25 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     below = all(r < 1 for r in beside["window, told L"])
     alike = all(0.5 < r < 2 for r in beside["likelihood ratio"])
     said = "; ".join(
-        f"{min(rs):.2f} to {max(rs):.2f} times that of {label}" for label, rs in beside.items()
+        f"{min(rs):.2f} to {max(rs):.2f} times that of {_IN_WORDS.get(label, label)}"
+        for label, rs in beside.items()
     )
-    e = levels[0]
+    lost = ", ".join(
+        f"{w} at epsilon = {e:g}"
+        for (w, e), r in zip(cells, beside["window, told L"], strict=True)
+        if r >= 1
+    )
     return Findings(
         verdict=OWN,
         because=as_expected(verdict_of([below, alike]))
-        + f"regret of Bayesian change detection on private bits is {said}.",
-        rows=[
-            Row(f"{w}, epsilon = {e:g}: {label}", "", found[f"{w}/{label}/{e}"].text())
-            for w, e in cells
-            for label in _POLICIES
-        ],
+        + f"regret of Bayesian change detection on private bits is {said}"
+        + (f". It is above that of the window in: {lost}." if lost else "."),
+        rows=rows_of(found, cells, _POLICIES),
         figures=[
-            Figure(
-                f"Final regret at epsilon = {e:g}",
-                "",
-                "final regret",
-                [
-                    Series.of(
-                        label, range(len(_WORLDS)), [found[f"{w}/{label}/{e}"] for w in _WORLDS]
-                    )
-                    for label in _POLICIES
-                ],
-                kind="bar",
-                ticks=list(_WORLDS),
+            bars_of(
+                f"Final regret at epsilon = {e:g}", found, {w: (w, e) for w in _WORLDS}, _POLICIES
             )
+            for e in levels
         ],
     )
 

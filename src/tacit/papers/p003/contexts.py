@@ -7,14 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from tacit.papers.p003.settings import bars_of, rows_of
 from tacit.papers.reproduction import (
     OWN,
-    Figure,
     Findings,
     Job,
     Reproduction,
-    Row,
-    Series,
     as_expected,
     summarise,
     verdict_of,
@@ -108,8 +106,11 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     gains = [ratio("four changes", "LinUCB", e) for e in levels]
     fading = [ratio("four changes", "LinUCB, half-life 1,000", e) for e in levels]
     prices = [1 / ratio("no change", "LinUCB", e) for e in levels]
+    idle = [
+        ratio("no change", "LinUCB, half-life 1,000", e) * p
+        for e, p in zip(levels, prices, strict=True)
+    ]
     chance = summarise(outcomes[f"four changes/LinUCB/{levels[0]}"]["random_regret"]).mean
-    e = levels[-1]
     return Findings(
         verdict=OWN,
         because=as_expected(verdict_of([gains[-1] > 1.5, max(prices) < 1.2]))
@@ -120,29 +121,19 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             + ", ".join(f"{g:.1f}" for g in fading)
             + " times (epsilon = "
             + ", ".join(f"{each:g}" for each in levels)
-            + f"); where nothing changes the detector costs a factor of at most {max(prices):.2f}. "
+            + f"); where nothing changes the detector costs a factor of at most {max(prices):.2f}, "
+            f"steady forgetting one of {min(idle):.1f} to {max(idle):.1f}. "
             f"Random offers: {chance:,.0f}."
         ),
-        rows=[
-            Row(f"{world}, epsilon = {e:g}: {label}", "", found[f"{world}/{label}/{e}"].text())
-            for world in _WORLDS
-            for e in levels
-            for label in _POLICIES
-        ],
+        rows=rows_of(found, [(world, e) for world in _WORLDS for e in levels], _POLICIES),
         figures=[
-            Figure(
-                f"Final regret at epsilon = {e:g}",
-                "",
-                "final regret",
-                [
-                    Series.of(
-                        label, range(len(_WORLDS)), [found[f"{w}/{label}/{e}"] for w in _WORLDS]
-                    )
-                    for label in _POLICIES
-                ],
-                kind="bar",
-                ticks=list(_WORLDS),
+            bars_of(
+                f"Final regret: {world}",
+                found,
+                {f"epsilon = {e:g}": (world, e) for e in levels},
+                _POLICIES,
             )
+            for world in _WORLDS
         ],
         privacy="Epsilon for each reward, as LinUCB's: the detector looks at what was told.",
     )

@@ -11,7 +11,6 @@ from tacit.papers.reproduction import (
     NOT_REPRODUCED,
     PARTLY,
     REPRODUCED,
-    Figure,
     Findings,
     Job,
     Reproduction,
@@ -19,7 +18,7 @@ from tacit.papers.reproduction import (
     Series,
     summarise,
 )
-from tacit.papers.tools import final_values
+from tacit.papers.tools import final_values, regret_figure
 
 __all__ = ["EPSILON"]
 
@@ -74,14 +73,10 @@ def _judge_epsilon(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ]
         + [Row("not private", "", plain.text())],
         figures=[
-            Figure(
+            regret_figure(
                 "What privacy costs",
                 "epsilon of one reward",
-                "final regret",
                 [line, Series("not private", es, [plain.mean] * len(es), dashed=True)],
-                x_log=True,
-                y_log=True,
-                kind="points",
             )
         ],
     )

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.papers.p003.settings import line_of, sliding
+from tacit.papers.p003.settings import horizons, line_of, sliding, slope
 from tacit.papers.reproduction import (
     NOT_REPRODUCED,
     REPRODUCED,
-    Figure,
     Findings,
     Job,
     Reproduction,
     Row,
-    Series,
 )
-from tacit.papers.tools import final_values, growth_exponent
+from tacit.papers.tools import final_values, growth_exponent, regret_figure
 
 __all__ = ["CHANGES", "HORIZON"]
 
 _WINDOWS = {"log": "window with the log factor", "paper": "window as written"}
 
 
-def _horizons(quick: bool) -> list[int]:
-    return [4_000, 16_000, 64_000] if quick else [10_000, 30_000, 100_000, 300_000, 1_000_000]
-
-
 def _growth_jobs(quick: bool) -> list[Job]:
     n = 12 if quick else 40
     jobs = []
-    for T in _horizons(quick):
+    for T in horizons(quick):
         environment = {"name": "riser"}
         for window in _WINDOWS:
             arguments = {"policy": sliding(window=window, epsilon=2.0), "environment": environment}
@@ -44,15 +37,14 @@ def _growth_jobs(quick: bool) -> list[Job]:
 
 
 def _judge_growth(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    Ts = _horizons(quick)
+    Ts = horizons(quick)
     labels = {**_WINDOWS, "none": "no window"}
     series, exponents = [], {}
     for key, label in labels.items():
-        line = line_of(outcomes, label, [float(T) for T in Ts], [f"{key}-{T}" for T in Ts])
+        line = line_of(outcomes, label, Ts, [f"{key}-{T}" for T in Ts])
         series.append(line)
         exponents[key] = growth_exponent(line.x, line.y)
-    root = [series[0].y[0] * math.sqrt(T / Ts[0]) for T in Ts]
-    series.append(Series("slope 1/2", [float(T) for T in Ts], root, dashed=True))
+    series.append(slope("1/2", series[0], 0.5))
     sublinear = exponents["log"] < 0.8 and exponents["none"] > 0.9
     rows = [
         Row(
@@ -84,17 +76,7 @@ def _judge_growth(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ),
         agreement=("1/2 up to logs: an exponent below 0.8; linear: above 0.9."),
         rows=rows,
-        figures=[
-            Figure(
-                "Regret against the horizon",
-                "horizon T",
-                "final regret",
-                series,
-                x_log=True,
-                y_log=True,
-                kind="points",
-            )
-        ],
+        figures=[regret_figure("Regret against the horizon", "horizon T", series)],
     )
 
 
@@ -132,33 +114,19 @@ def _changes_jobs(quick: bool) -> list[Job]:
 
 def _judge_changes(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     Ls = _segment_counts(quick)
-    line = line_of(
-        outcomes, "SW-KLUCB-CF, epsilon = 2", [float(L) for L in Ls], [f"L{L}" for L in Ls]
-    )
-    slope = growth_exponent(line.x, line.y)
-    holds = slope <= 0.65
+    line = line_of(outcomes, "SW-KLUCB-CF, epsilon = 2", Ls, [f"L{L}" for L in Ls])
+    exponent = growth_exponent(line.x, line.y)
+    holds = exponent <= 0.65
     return Findings(
         verdict=REPRODUCED if holds else NOT_REPRODUCED,
-        because=f"Regret grows like L^{slope:.2f} in the number of segments; the bound allows 1/2.",
+        because=f"Regret grows like L^{exponent:.2f} in the number of segments; the bound allows 1/2.",
         agreement=("An exponent of at most 0.65."),
-        rows=[Row("growth exponent in L", "1/2", f"{slope:.2f}", agrees=holds)],
+        rows=[Row("growth exponent in L", "1/2", f"{exponent:.2f}", agrees=holds)],
         figures=[
-            Figure(
+            regret_figure(
                 "Regret against the number of segments",
                 "segments L",
-                "final regret",
-                [
-                    line,
-                    Series(
-                        "slope 1/2",
-                        line.x,
-                        [line.y[0] * math.sqrt(x / line.x[0]) for x in line.x],
-                        dashed=True,
-                    ),
-                ],
-                x_log=True,
-                y_log=True,
-                kind="points",
+                [line, slope("1/2", line, 0.5)],
             )
         ],
     )

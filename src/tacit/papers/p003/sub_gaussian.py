@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.papers.p003.settings import line_of
+from tacit.papers.p003.settings import horizons, line_of
 from tacit.papers.reproduction import (
     NOT_REPRODUCED,
     PARTLY,
     REPRODUCED,
-    Figure,
     Findings,
     Job,
     Reproduction,
     Row,
     summarise,
 )
-from tacit.papers.tools import final_values, growth_exponent
+from tacit.papers.tools import final_values, growth_exponent, regret_figure
 
 __all__ = ["SUB_GAUSSIAN"]
 
@@ -26,10 +25,6 @@ _WORLD = {"name": "gaussian", "means": [1.0, 0.5, 0.0], "spread": [_SIGMA, 0.1, 
 """The best arm scatters most."""
 _RANGES = {"0 to 0.8": (0.0, 0.8), "-3.5 to 5.5": (-3.5, 5.5), "-8 to 10": (-8.0, 10.0)}
 _EPSILON = 4.0
-
-
-def _horizons(quick: bool) -> list[int]:
-    return [4_000, 16_000, 64_000] if quick else [10_000, 30_000, 100_000, 300_000]
 
 
 def _jobs(quick: bool) -> list[Job]:
@@ -48,20 +43,20 @@ def _jobs(quick: bool) -> list[Job]:
             },
         )
         for words, how in played.items()
-        for T in _horizons(quick)
+        for T in horizons(quick)[:4]
     ]
 
 
 def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     from tacit.arms import SubGaussianUCB
 
-    Ts = _horizons(quick)
+    Ts = horizons(quick)[:4]
     labels = ["not private", *_RANGES]
     lines = {
         label: line_of(
             outcomes,
             label if label == "not private" else f"clipped to {label}",
-            [float(T) for T in Ts],
+            Ts,
             [f"{label}/{T}" for T in Ts],
         )
         for label in labels
@@ -96,15 +91,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             for label in labels
         ],
         figures=[
-            Figure(
-                "Regret with rewards of any size",
-                "horizon T",
-                "final regret",
-                list(lines.values()),
-                x_log=True,
-                y_log=True,
-                kind="points",
-            )
+            regret_figure("Regret with rewards of any size", "horizon T", list(lines.values()))
         ],
         privacy="Epsilon for each reward, whatever its size, because it is clipped on the device first.",
     )

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.papers.p003.settings import line_of
+from tacit.papers.p003.settings import horizons, line_of
 from tacit.papers.reproduction import (
     NOT_REPRODUCED,
     PARTLY,
     REPRODUCED,
-    Figure,
     Findings,
     Job,
     Reproduction,
     Row,
     summarise,
 )
-from tacit.papers.tools import final_values, growth_exponent
+from tacit.papers.tools import final_values, growth_exponent, regret_figure
 
 __all__ = ["TIMED"]
 
@@ -30,10 +29,6 @@ _SCHEDULES: dict[str, dict[str, Any]] = {
     "epsilon 4, then 0.5": {"epsilons": [4.0, 0.5]},
 }
 """What is in force for a quarter of the time, and then."""
-
-
-def _horizons(quick: bool) -> list[int]:
-    return [4_000, 16_000, 64_000] if quick else [10_000, 30_000, 100_000, 300_000]
 
 
 def _jobs(quick: bool) -> list[Job]:
@@ -52,19 +47,19 @@ def _jobs(quick: bool) -> list[Job]:
                 "repetitions": 8 if quick else 40,
             },
         )
-        for T in _horizons(quick)
+        for T in horizons(quick)[:4]
         for change, schedule in _SCHEDULES.items()
         for variant in _READINGS
     ]
 
 
 def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    Ts = _horizons(quick)
+    Ts = horizons(quick)[:4]
     lines = {
         (change, variant): line_of(
             outcomes,
             f"{change}: {words}",
-            [float(T) for T in Ts],
+            Ts,
             [f"{change}/{variant}/{T}" for T in Ts],
         )
         for change in _SCHEDULES
@@ -81,8 +76,8 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "turned over, the function in force now, as printed, gives regret that grows like "
             f"T^{exponent[_TURNED, 'published']:.2f}, {times[_TURNED]:.0f} times that of the average of the "
             "functions in force when the feedback was given, which grows like "
-            f"T^{exponent[_TURNED, 'corrected']:.2f}; where epsilon falls from 4 to 0.5 it has "
-            f"{times['epsilon 4, then 0.5']:.1f} times its regret."
+            f"T^{exponent[_TURNED, 'corrected']:.2f}; where epsilon falls from 4 to 0.5 the "
+            f"one now in force has {times['epsilon 4, then 0.5']:.1f} times the regret of the average."
         ),
         agreement="Below linear: an exponent below 0.75 (a logarithm has one that falls towards 0).",
         rows=[
@@ -96,15 +91,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             for change, variant in lines
         ],
         figures=[
-            Figure(
-                "Regret where the corruption changes",
-                "horizon T",
-                "final regret",
-                list(lines.values()),
-                x_log=True,
-                y_log=True,
-                kind="points",
-            )
+            regret_figure("Regret where the corruption changes", "horizon T", list(lines.values()))
         ],
         privacy="Each reward has the epsilon of its own round; the guarantee states the largest.",
     )

@@ -7,14 +7,13 @@ from typing import Any
 
 from tacit.papers.p003.settings import line_of, sliding
 from tacit.papers.reproduction import (
-    Figure,
     Findings,
     Job,
     Reproduction,
     Row,
     verdict_of,
 )
-from tacit.papers.tools import final_values, growth_exponent
+from tacit.papers.tools import final_values, growth_exponent, regret_figure
 
 __all__ = ["UNKNOWN_HORIZON"]
 
@@ -50,8 +49,7 @@ def _jobs(quick: bool) -> list[Job]:
 def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     Ts = _horizons(quick)
     lines = {
-        label: line_of(outcomes, label, [float(T) for T in Ts], [f"{label}/{T}" for T in Ts])
-        for label in _POLICIES
+        label: line_of(outcomes, label, Ts, [f"{label}/{T}" for T in Ts]) for label in _POLICIES
     }
     exponent = {label: growth_exponent(line.x, line.y) for label, line in lines.items()}
     ratio = [b / a for a, b in zip(lines["told the horizon"].y, lines["doubling"].y, strict=True)]
@@ -60,8 +58,8 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         verdict=verdict_of([sublinear, max(ratio) < 2]),
         because=(
             f"Told the horizon regret grows like T^{exponent['told the horizon']:.2f}, begun anew with "
-            f"twice the horizon like T^{exponent['doubling']:.2f}; doubling has {min(ratio):.2f} to "
-            f"{max(ratio):.2f} times the regret."
+            f"twice the horizon like T^{exponent['doubling']:.2f}; doubling has {ratio[0]:.2f} times "
+            f"the regret at T = {Ts[0]:,} and {ratio[-1]:.2f} times at T = {Ts[-1]:,}."
         ),
         agreement="An exponent below 0.8, as for the horizon that is told; at most twice its regret.",
         rows=[
@@ -78,14 +76,8 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             ),
         ],
         figures=[
-            Figure(
-                "Regret against the horizon, told and not told",
-                "horizon T",
-                "final regret",
-                list(lines.values()),
-                x_log=True,
-                y_log=True,
-                kind="points",
+            regret_figure(
+                "Regret against the horizon, told and not told", "horizon T", list(lines.values())
             )
         ],
     )

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import Count, Positive, Rule, check, require
+from tacit.checks import Count, Rule, check, require
 from tacit.compiled import address_of, evaluate, kernel
 from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import NOISE, ROUNDING, SECURE, Tape, secure_tape, seeded_tape, uniform
@@ -31,6 +31,7 @@ __all__ = [
     "Epsilon",
     "Mechanism",
     "Pair",
+    "Sensitivity",
     "VectorNoise",
     "channel_of",
     "debiased",
@@ -51,6 +52,16 @@ Epsilon = Annotated[
     ),
 ]
 """An epsilon that every mechanism keeps, in floating point and in integers."""
+
+Sensitivity = Annotated[
+    float,
+    Rule(
+        "between 1e-100 and 1e100",
+        lambda v: 1e-100 <= v <= 1e100,
+        {"minimum": 1e-100, "maximum": 1e100},
+    ),
+]
+"""A sensitivity whose noise, and the grid of its noise, are numbers: none is 0 or infinite."""
 
 
 def numerics_of(tape: Tape) -> str:
@@ -290,7 +301,7 @@ class AdditiveNoise(Mechanism):
     Its channel takes the width of the range as the sensitivity.
     """
 
-    sensitivity: Positive = 1.0
+    sensitivity: Sensitivity = 1.0
 
     @property
     def scale(self) -> float:
@@ -305,6 +316,8 @@ class AdditiveNoise(Mechanism):
     def _width(self, low: float, high: float) -> float:
         """Return the width of a range, which must be what the noise was made for."""
         require(self, "high", f"> low = {low:g}", high > low, high)
+        wide = 1e-100 <= high - low <= 1e100
+        require(self, "high", f"from 1e-100 to 1e100 above low = {low:g}", wide, high)
         fits = self.sensitivity in (1.0, high - low)
         rule = f"1 or the width of [{low:g}, {high:g}]"
         require(self, "sensitivity", rule, fits, self.sensitivity)

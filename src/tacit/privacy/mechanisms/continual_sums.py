@@ -24,8 +24,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.checks import Count, Positive, require
-from tacit.privacy.mechanisms.base import Mechanism, Pair
+from tacit.checks import Count, require
+from tacit.privacy.mechanisms.base import Mechanism, Pair, Sensitivity
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussianRelease, whole_sigma
 from tacit.privacy.mechanisms.release import Array, Release
 from tacit.tapes import Tape
@@ -111,9 +111,9 @@ class ContinualSum(Mechanism, ReleasesSums):
     }
 
     horizon: Count
-    sensitivity: Positive = 1.0
+    sensitivity: Sensitivity = 1.0
     dimension: Count = 1
-    reach: Positive | None = None
+    reach: Sensitivity | None = None
 
     @property
     @abstractmethod

@@ -205,7 +205,7 @@ class Gaussian(VectorNoise):
 
 
 def gaussian_delta(ratio: float, epsilon: float) -> float:
-    """Return the exact delta of Gaussian noise (Balle and Wang 2018, Theorem 8).
+    """Return the exact delta of Gaussian noise (Balle and Wang 2018, Theorem 8), rounded upwards.
 
     Parameters
     ----------
@@ -218,8 +218,11 @@ def gaussian_delta(ratio: float, epsilon: float) -> float:
         return 0.0
     a, b = epsilon / ratio - ratio / 2, epsilon / ratio + ratio / 2
     # e^epsilon Phi(-b) = e^(-a^2/2) erfcx(b / sqrt 2) / 2, which cannot overflow.
+    first = math.erfc(a / math.sqrt(2)) / 2
     second = math.exp(-a * a / 2) * _erfcx(b / math.sqrt(2)) / 2
-    return max(0.0, math.erfc(a / math.sqrt(2)) / 2 - second)
+    # Where the ratio is small they nearly cancel, and what each is off by is not.
+    off = (a * a + b * b + 8) * 2.0**-52 * (first + second) if first + second > 0 else 0.0
+    return min(1.0, max(0.0, first - second + off))
 
 
 def gaussian_scale(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Count, Positive, Share, require
+from tacit.checks import Count, Share, require
 from tacit.compiled import kernel
-from tacit.privacy.mechanisms.base import Mechanism, Pair
+from tacit.privacy.mechanisms.base import Mechanism, Pair, Sensitivity
 from tacit.privacy.mechanisms.continual_sums import A_LITTLE
 from tacit.privacy.mechanisms.gaussian import Gaussian, gaussian_steps, release_gaussian
 from tacit.privacy.mechanisms.release import Array, Release
@@ -54,7 +54,7 @@ class GaussianMoments(Mechanism):
 
     delta: Share
     dimension: Count
-    largest: Positive = 1.0
+    largest: Sensitivity = 1.0
 
     @property
     def coordinates(self) -> int:
@@ -64,8 +64,8 @@ class GaussianMoments(Mechanism):
     @property
     def sensitivity(self) -> float:
         """The largest L2 distance that one pair makes."""
-        square = self.largest**2
-        exact = math.sqrt(2) * (1 + square / 2) if square <= 2 else 2 * self.largest
+        R = self.largest
+        exact = math.sqrt(2) * (1 + R * R / 2) if R * R <= 2 else 2 * R
         return exact * A_LITTLE
 
     @property
@@ -114,7 +114,7 @@ class GaussianMoments(Mechanism):
         R, axis = self.largest, np.eye(1, self.dimension)[0]
         pairs = [Pair(np.append(axis, R), np.append(axis, -R), "opposite rewards of one context")]
         if self.dimension > 1:
-            cosine = min(1.0, R**2 / 2)
+            cosine = min(1.0, R * R / 2)
             turned = cosine * axis + math.sqrt(1 - cosine**2) * np.eye(1, self.dimension, 1)[0]
             words = "opposite rewards of two contexts"
             pairs.insert(0, Pair(np.append(axis, R), np.append(turned, -R), words))
