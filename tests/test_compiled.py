@@ -241,6 +241,17 @@ def test_types_are_found_once_for_the_same_options(monkeypatch):
 
 
 @compiled_only
+def test_what_others_compile_is_not_remembered(monkeypatch):
+    import numba
+
+    monkeypatch.setattr(inference, "_found", {})
+    made: dict[str, Any] = {"njit": numba.njit}
+    exec("@njit\ndef product(x, y):\n    return x * y", made)
+    assert made["product"](2.0, 3) == 6.0
+    assert not inference._found
+
+
+@compiled_only
 def test_options_are_equal_if_all_of_them_are():
     from numba.core.compiler import Flags
 
@@ -340,14 +351,10 @@ def test_two_processes_never_compile_the_same_and_say_that_they_compile(tmp_path
 
 @compiled_only
 def test_a_kernel_is_the_same_called_from_python_and_from_a_kernel():
-    @kernel
-    def once(x):
-        return 3 * x
-
-    @kernel
-    def twice(x):
-        return once(once(x))
-
+    made: dict[str, Any] = {"kernel": kernel}  # typed in, so that no run finds it on disk
+    exec("@kernel\ndef once(x):\n    return 3 * x", made)
+    exec("@kernel\ndef twice(x):\n    return once(once(x))", made)
+    once, twice = made["once"], made["twice"]
     assert twice(2) == 18
     assert once.overloads == {}
     assert once(2) == 6

@@ -554,7 +554,7 @@ def _loaded_library(generator: Any, serialised: Any) -> Any:
         _here.depth = depth
 
 
-remember_types()
+remember_types(lambda: getattr(_here, "depth", 0) > 0)
 _generator: Any = codegen.JITCPUCodegen
 _generator.create_library = _library_of
 _generator.unserialize_library = _loaded_library

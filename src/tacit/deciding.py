@@ -102,6 +102,10 @@ class Decider(ABC):
     def asked(self, query: Mapping[str, Any]) -> Any:
         """Check what a caller asks (``eligible``, ``person``, ``contexts``) and return the query."""
 
+    def offered(self, asked: Any) -> Any:
+        """Return the options that a question lets one choose from, in order."""
+        return asked
+
     @property
     @abstractmethod
     def epsilon(self) -> float:

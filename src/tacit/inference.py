@@ -7,6 +7,7 @@ time that inference takes, and a sixth of all compilation. The first answer hold
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from numba.core import targetconfig
@@ -20,9 +21,17 @@ _find = _Function.get_call_type
 _found: dict[Any, Any] = {}
 
 
-def remember_types() -> None:
-    """Let numba remember which signature a function has for arguments of given types."""
-    _Function.get_call_type = _signature_of
+def remember_types(compiling: Callable[[], bool]) -> None:
+    """Let numba remember which signature a function has for arguments of given types.
+
+    Only while `compiling` says so: what others compile in this process meets numba as it is.
+    """
+
+    def signature_of(function: Any, context: Any, args: Any, kws: Any) -> Any:
+        find = _signature_of if compiling() else _find
+        return find(function, context, args, kws)
+
+    _Function.get_call_type = signature_of
     _Options.__eq__, _Options.__hash__ = _are_equal, _hash
 
 

@@ -30,6 +30,7 @@ from tacit.arms import (
 from tacit.device import Reporter
 from tacit.networks import Graph
 from tacit.serving import RefusedError
+from tacit.users import LinUCB
 
 LOCAL = KLUCBCF(n_arms=3, epsilon=1.0)
 CENTRAL = DPSE(n_arms=2, epsilon=1.0, horizon=100_000)
@@ -593,11 +594,31 @@ def test_modes():
     watched = learner.decide()
     assert (watched.option, watched._open.would) == ("b", 1)
     assert learner.learn(told(watched, 0.0)).status == "learned"
+    assert learner.decide(eligible=["a"]).option == "a"
     for policy in (CENTRAL, EXP3(n_arms=2, horizon=9)):
         with pytest.raises(ValueError, match="mode"):
             tacit.Learner(policy).set_mode("shadow")
     with pytest.raises(ValueError, match="one of learn"):
         learner.set_mode("sleep")
+
+
+@pytest.mark.parametrize("mode", ["off", "shadow"])
+def test_a_baseline_that_is_not_offered_is_not_served(mode, tmp_path):
+    options, store = ["a", "b", "c"], tmp_path / "learner.db"
+    with tacit.Learner(UCB1(n_arms=3), options=options, baseline="a", store=store) as learner:
+        learner.set_mode(mode)
+        assert learner.decide().option == "a"
+        assert learner.decide(eligible=["c", "b"]).option == "b"
+        learner.retire("a")
+        assert learner.decide().option == "b"
+    with tacit.Learner(UCB1(n_arms=3), options=options, baseline="a", store=store) as again:
+        assert again.decide(eligible=["c"]).option == "c"
+
+
+def test_of_contexts_too_the_first_that_is_eligible_is_served():
+    learner = tacit.Learner(LinUCB(n_users=1, dimension=2), people=["p"], mode="off")
+    contexts = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
+    assert learner.decide(person="p", contexts=contexts, eligible=[1, 2]).option == 1
 
 
 def test_past_the_horizon_it_says_so_once():

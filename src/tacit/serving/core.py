@@ -648,7 +648,7 @@ class Core:
     def _choose(self, decision: Open, asked: Any) -> tuple[list[float], bytes | None]:
         mode = self.mode
         if mode == "off":
-            decision.round, decision.option, decision.probability = -1, self.terms.baseline, 1.0
+            decision.round, decision.option, decision.probability = -1, self._baseline(asked), 1.0
             decision.reason = "off"
             return [], None
         decision.round = t = self.rounds
@@ -671,12 +671,17 @@ class Core:
             decision.record = choice.record
         if mode == "shadow":
             decision.would = choice.option
-            decision.option, decision.probability = self.terms.baseline, 1.0
+            decision.option, decision.probability = self._baseline(asked), 1.0
         if not self.decider.releases:
             return [], None
         if not decision.reason and self.decider.full(decision.record):
             decision.reason = "capacity"
         return self._released(decision)
+
+    def _baseline(self, asked: Any) -> int:
+        """Return the baseline, or the first that is offered where it is not."""
+        offered = self.decider.offered(asked)
+        return self.terms.baseline if self.terms.baseline in offered else int(offered[0])
 
     def _learn(self, decision: Open, value: Any) -> tuple[list[float], bytes | None]:
         patience, watched = self.decider.patience, self.decider.releases

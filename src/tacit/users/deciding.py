@@ -110,6 +110,11 @@ class ContextsDecider(Decider):
             require(self.policy, "eligible", f"some of 0..{len(rows) - 1}", bool(inside), eligible)
         return int(person or 0), np.ascontiguousarray(rows[slots]), slots
 
+    def offered(self, asked: Any) -> NDArray[np.int64]:
+        """Return the numbers of the contexts that are eligible."""
+        numbers: NDArray[np.int64] = asked[2]
+        return numbers
+
     def choose(self, tape: Tape, t: int, query: Any) -> Choice:
         """Offer the context that the policy finds best, and fix the question."""
         person, rows, numbers = query
