@@ -11,7 +11,8 @@ Corrected, agents synchronise after N, 2 N, 4 N, ... rounds whatever they have s
 release, whose noise is exact, and everybody decides with what was released and nothing else.
 
 Departures: an agent is a user who arrives; the scale of the published noise is that of the code its authors
-published, with B = rho = 1; and in both variants the ridge grows with the spectral norm of the noise,
+published, with B = rho = 1; the growth that calls for a synchronisation is a parameter, whose default is
+ours; and in both variants the ridge grows with the spectral norm of the noise,
 less than the authors shift their matrix by.
 """
 
@@ -23,19 +24,16 @@ from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tacit.checks import Count, NonNegative, Positive, Share, check, one_of, require
+from tacit.checks import Count, Positive, one_of, require
 from tacit.compiled import kernel
-from tacit.policy import Policy, Program, require_secure
 from tacit.privacy import Claim, Guarantee, Mechanism, compose
-from tacit.privacy.mechanisms import Epsilon, GaussianMoments
 from tacit.privacy.mechanisms.gaussian import release_gaussian
 from tacit.privacy.mechanisms.gaussian_moments import add_moments, matrix_of_moments
-from tacit.tapes import NOISE, SECURE, Tape
-from tacit.users.prior import solve
+from tacit.tapes import NOISE, SECURE
 from tacit.users.rounds import distance, most_promising, rounds
-from tacit.users.tables import Table, Trace, require_fit
+from tacit.users.visits import VisitsPolicy, believe
 
 __all__ = ["FedUCB", "published_scale"]
 
@@ -99,7 +97,7 @@ def published_scale(epsilon: float, delta: float, horizon: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedUCB(Policy[Table, State, Trace]):
+class FedUCB(VisitsPolicy[State]):
     """Linear upper confidence bounds of agents who share one model and synchronise now and then.
 
     Guarantee: corrected, (epsilon, delta) for one visit, all contexts shown in one round and its
@@ -143,31 +141,17 @@ class FedUCB(Policy[Table, State, Trace]):
     """
 
     name: ClassVar[str] = "fed-ucb"
-    setting: ClassVar[str] = "users"
     summary: ClassVar[str] = "agents learn one model together, contexts and rewards private"
-    paper: ClassVar[str] = "beside 004"
     protects: ClassVar[str] = (
         "contexts and reward of each round, if epsilon is given (published: nothing)"
     )
-    example_environment: ClassVar[str] = "fitted-users"
 
-    n_users: Count
-    dimension: Count
-    epsilon: Epsilon | None = None
-    delta: Share = 1e-6
     variant: Annotated[str, one_of("corrected", "published")] = "corrected"
     horizon: Count | None = None
     threshold: Positive = 4.0
-    reward_range: tuple[float, float] = (0.0, 1.0)
-    regularisation: Positive = 1.0
-    exploration: NonNegative = 0.3
 
     def __post_init__(self) -> None:
-        check(self)
-        low, high = self.reward_range
-        finite = -math.inf < low < high < math.inf
-        require(self, "reward_range", "(low, high) with low < high", finite, (low, high))
-        object.__setattr__(self, "reward_range", (float(low), float(high)))
+        super().__post_init__()
         known = self.horizon is not None or not self._published or self.epsilon is None
         require(self, "horizon", "given for published noise", known, self.horizon)
 
@@ -181,23 +165,9 @@ class FedUCB(Policy[Table, State, Trace]):
         return int(self.horizon or 1).bit_length() if self._published else 1
 
     @property
-    def moments(self) -> GaussianMoments | None:
-        """The exact noise on the moments of a batch."""
-        if self.epsilon is None:
-            return None
-        return GaussianMoments(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            dimension=self.dimension,
-            largest=max(abs(end) for end in self.reward_range),
-        )
-
-    @property
     def mechanisms(self) -> tuple[Mechanism, ...] | None:
         """Noise on the moments of a batch; the published noise is no mechanism of this project."""
-        if self.moments is None:
-            return ()
-        return None if self._published else (self.moments,)
+        return None if self._published and self.moments else super().mechanisms
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what one visit is protected from; published, what is claimed and why it fails."""
@@ -247,11 +217,6 @@ class FedUCB(Policy[Table, State, Trace]):
             vector_scale=vector,
         )
 
-    def start(self, table: Table) -> State:
-        """Return a fresh state for the users of `table`."""
-        require_fit(self, table, self.n_users, self.dimension, short=True)
-        return self.open()
-
     def open(self, **joined: Any) -> State:
         """Return a fresh state; whoever is joined to whom does not matter."""
         N, d = self.n_users, self.dimension
@@ -267,38 +232,6 @@ class FedUCB(Policy[Table, State, Trace]):
             mean=np.zeros((N, d)),
             work=np.zeros(m),
         )
-
-    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        if tape.kind == SECURE:
-            require_secure(self)
-        shown = np.empty(table.n_shown, np.int64)
-        contexts = np.empty((table.n_shown, self.dimension))
-        return play, (self.rule, state, table, tape, trace, shown, contexts, contexts)
-
-    def select(self, state: State, user: int, contexts: ArrayLike) -> int:
-        """Return which of the rows of `contexts` the agent `user` chooses."""
-        rows = np.ascontiguousarray(contexts, np.float64)
-        fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
-        require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
-        self._check_user(user)
-        return int(most_promising(self.rule, state, user, rows, rows))
-
-    def update(
-        self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
-    ) -> None:
-        """Take in the true reward that the agent `user` got for what `context` describes."""
-        if tape.kind == SECURE:
-            require_secure(self)
-        x = np.ascontiguousarray(context, np.float64)
-        fits = x.shape == (self.dimension,) and bool(np.linalg.norm(x) <= 1 + 1e-9)
-        require(self, "context", f"of shape ({self.dimension},) and length <= 1", fits, x.tolist())
-        self._check_user(user)
-        require(self, "reward", "a number", math.isfinite(reward), reward)
-        learn(self.rule, state, tape, int(state.rounds[0]), user, x, float(reward))
-
-    def _check_user(self, user: int) -> None:
-        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
 
 
 @kernel
@@ -366,7 +299,7 @@ def _estimate(rule: Any, state: Any, user: Any, own: Any) -> Any:
         n = 0
         for k in range(state.nodes.shape[1]):
             n += (state.rounds[3] >> k) & 1
-    total, A, C = state.work, np.zeros((d, d)), np.eye(d)
+    total, A = state.work, np.zeros((d, d))
     for j in range(m):
         total[j] = state.sums[j] + own * state.opened[user, j]
     matrix_of_moments(total, A)
@@ -374,12 +307,7 @@ def _estimate(rule: Any, state: Any, user: Any, own: Any) -> Any:
     for a in range(d):
         A[a, a] += ridge
     volume = _log_determinant(A.copy())
-    solve(A, C)
-    for a in range(d):
-        state.mean[user, a] = 0.0
-        for b in range(d):
-            state.covariance[user, a, b] = C[a, b]
-            state.mean[user, a] += C[a, b] * total[m - d + b]
+    believe(A, total, state.covariance[user], state.mean[user])
     return volume
 
 
@@ -398,4 +326,5 @@ def _log_determinant(A: Any) -> Any:
     return total
 
 
-play = rounds(most_promising, learn, distance)
+FedUCB.learn_visit = learn
+FedUCB.play_rounds = rounds(most_promising, learn, distance)

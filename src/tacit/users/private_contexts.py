@@ -20,22 +20,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tacit.checks import Count, NonNegative, Positive, Share, check, one_of, require
+from tacit.checks import one_of
 from tacit.compiled import kernel
-from tacit.policy import Policy, Program, require_secure
-from tacit.privacy import Guarantee, Mechanism, compose
-from tacit.privacy.mechanisms import Epsilon, GaussianMoments
+from tacit.privacy import Guarantee, compose
 from tacit.privacy.mechanisms.gaussian_moments import (
     add_moments,
     matrix_of_moments,
     release_moments,
 )
-from tacit.tapes import SECURE, Tape
-from tacit.users.prior import solve
+from tacit.tapes import SECURE
 from tacit.users.rounds import distance, most_promising, rounds
-from tacit.users.tables import Table, Trace, require_fit
+from tacit.users.visits import VisitsPolicy, believe
 
 if TYPE_CHECKING:
     from tacit.deciding import Decider
@@ -86,7 +83,7 @@ class State(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateContexts(Policy[Table, State, Trace]):
+class PrivateContexts(VisitsPolicy[State]):
     """Linear upper confidence bounds for each user, contexts and rewards private.
 
     Guarantee: (epsilon, delta) for one visit: all contexts shown in one round, and the reward.
@@ -125,45 +122,16 @@ class PrivateContexts(Policy[Table, State, Trace]):
     """
 
     name: ClassVar[str] = "private-contexts"
-    setting: ClassVar[str] = "users"
     summary: ClassVar[str] = "each user learns alone, and contexts are private as rewards are"
-    paper: ClassVar[str] = "beside 004"
     protects: ClassVar[str] = "contexts and reward of each round, if epsilon is given"
-    example_environment: ClassVar[str] = "fitted-users"
 
-    n_users: Count
-    dimension: Count
-    epsilon: Epsilon | None = None
-    delta: Share = 1e-6
     trust: Annotated[str, one_of("central", "local")] = "central"
-    reward_range: tuple[float, float] = (0.0, 1.0)
-    regularisation: Positive = 1.0
-    exploration: NonNegative = 0.3
-
-    def __post_init__(self) -> None:
-        check(self)
-        low, high = self.reward_range
-        finite = -math.inf < low < high < math.inf
-        require(self, "reward_range", "(low, high) with low < high", finite, (low, high))
-        object.__setattr__(self, "reward_range", (float(low), float(high)))
-
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        """Noise on the moments of a batch."""
-        if self.epsilon is None:
-            return ()
-        largest = max(abs(end) for end in self.reward_range)
-        return (
-            GaussianMoments(
-                epsilon=self.epsilon, delta=self.delta, dimension=self.dimension, largest=largest
-            ),
-        )
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what one visit is protected from: it enters one release."""
-        if self.epsilon is None:
+        moments = self.moments
+        if moments is None:
             return Guarantee.none("PrivateContexts without epsilon adds no noise", unit="visit")
-        (moments,) = self.mechanisms
         own = (
             "" if self.trust == "local" else "Joint: decisions of all other rounds are protected. "
         )
@@ -185,8 +153,7 @@ class PrivateContexts(Policy[Table, State, Trace]):
     @cached_property
     def rule(self) -> Rule:
         """The numbers the kernels need."""
-        held = self.mechanisms
-        hidden: Any = held[0] if held else None
+        hidden = self.moments
         return Rule(
             *self.reward_range,
             regularisation=float(self.regularisation),
@@ -196,11 +163,6 @@ class PrivateContexts(Policy[Table, State, Trace]):
             scale=hidden.scale if hidden else 0.0,
             step=hidden.step if hidden else 0.0,
         )
-
-    def start(self, table: Table) -> State:
-        """Return a fresh state for the users of `table`."""
-        require_fit(self, table, self.n_users, self.dimension, short=True)
-        return self.open()
 
     def open(self, **joined: Any) -> State:
         """Return a fresh state; whoever is joined to whom does not matter."""
@@ -218,45 +180,11 @@ class PrivateContexts(Policy[Table, State, Trace]):
             latest=np.zeros(m),
         )
 
-    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        self._check_tape(tape)
-        shown = np.empty(table.n_shown, np.int64)
-        contexts = np.empty((table.n_shown, self.dimension))
-        return play, (self.rule, state, table, tape, trace, shown, contexts, contexts)
-
-    def select(self, state: State, user: int, contexts: ArrayLike) -> int:
-        """Return which of the rows of `contexts` to offer to `user`."""
-        rows = np.ascontiguousarray(contexts, np.float64)
-        fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
-        require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
-        self._check_user(user)
-        return int(most_promising(self.rule, state, user, rows, rows))
-
-    def update(
-        self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
-    ) -> None:
-        """Take in the true reward that `user` gave to what `context` describes."""
-        self._check_tape(tape)
-        x = np.ascontiguousarray(context, np.float64)
-        fits = x.shape == (self.dimension,) and bool(np.linalg.norm(x) <= 1 + 1e-9)
-        require(self, "context", f"of shape ({self.dimension},) and length <= 1", fits, x.tolist())
-        self._check_user(user)
-        require(self, "reward", "a number", math.isfinite(reward), reward)
-        learn(self.rule, state, tape, int(state.rounds[0]), user, x, float(reward))
-
     def decider(self, *, explore: float = 0.0) -> Decider:
         """Return this policy at work, for :mod:`tacit.serving`."""
         from tacit.users.deciding_visits import VisitsDecider
 
         return VisitsDecider(self, explore=explore)
-
-    def _check_user(self, user: int) -> None:
-        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
-
-    def _check_tape(self, tape: Tape) -> None:
-        if tape.kind == SECURE:
-            require_secure(self)
 
 
 @kernel
@@ -300,13 +228,8 @@ def _estimate(rule: Any, state: Any, user: Any) -> None:
     ridge = rule.regularisation + rule.scale * math.sqrt(2.0 * d * state.counts[user, 2])
     for a in range(d):
         A[a, a] += ridge
-    C = np.eye(d)
-    solve(A, C)
-    for a in range(d):
-        state.mean[user, a] = 0.0
-        for b in range(d):
-            state.covariance[user, a, b] = C[a, b]
-            state.mean[user, a] += C[a, b] * sums[sums.size - d + b]
+    believe(A, sums, state.covariance[user], state.mean[user])
 
 
-play = rounds(most_promising, learn, distance)
+PrivateContexts.learn_visit = learn
+PrivateContexts.play_rounds = rounds(most_promising, learn, distance)
