@@ -37,6 +37,7 @@ def cluster():
 
     paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
     ray.init(
+        address="local",  # whatever else runs on this machine
         num_cpus=2,
         include_dashboard=False,
         log_to_driver=False,
