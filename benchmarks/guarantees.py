@@ -11,6 +11,7 @@ import json
 import resource
 import subprocess
 import sys
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,8 @@ def main() -> None:
 
     took = {}
     for case in cases():
+        if any(value is None or is_dataclass(value) for value in case.parameters.values()):
+            continue  # a value of Python's, which no command line takes
         parameters = ",".join(f"{name}={written(each)}" for name, each in case.parameters.items())
         target = f"{case.kind.name}:{parameters}".rstrip(":")
         if all(word in target for word in sys.argv[1:]):
