@@ -294,7 +294,10 @@ def steps(rounds: int = 300) -> None:
 
 def main() -> None:
     word, *rest = sys.argv[1:] or ["sweep"]
-    {"sweep": sweep, "diffusion": diffusion, "lost": lost, "steps": steps}[word](*map(int, rest))
+    parts = {"sweep": sweep, "diffusion": diffusion, "lost": lost, "steps": steps}
+    if word not in parts:
+        sys.exit(__doc__)
+    parts[word](*map(int, rest))
     if MISSED:
         print("missed: " + "; ".join(MISSED))
         sys.exit(1)
