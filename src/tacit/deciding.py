@@ -7,18 +7,22 @@ budgets belong to :mod:`tacit.serving`, which in turn knows nothing of any setti
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tacit.checks import require
 from tacit.policy import AnyPolicy
 from tacit.tapes import Tape
+
+if TYPE_CHECKING:
+    from tacit.privacy import Guarantee
 
 __all__ = [
     "Choice",
@@ -122,6 +126,12 @@ class Decider(ABC):
     @abstractmethod
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Take in a reported value that `checked` let pass."""
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what is protected where whoever runs this decider sees all that it is told."""
+        stated = self.policy.guarantee(horizon)
+        still = (*(stated.not_protected or ()), *self.still_open)
+        return dataclasses.replace(stated, not_protected=still)
 
     @property
     def still_open(self) -> tuple[str, ...]:

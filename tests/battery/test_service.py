@@ -302,7 +302,7 @@ def joined(policy, table):
 def done_by_devices(policy):
     """Return why a learner refuses: devices would have to keep sums, or to choose; else nothing."""
     if isinstance(policy, FedUCB):
-        return "can serve"
+        return "when to release by true contexts" if policy.variant == "published" else ""
     if isinstance(policy, PrivateContexts):
         return "contexts never leave the device" if policy.trust == "local" else ""
     hidden = policy.protection
@@ -312,7 +312,7 @@ def done_by_devices(policy):
 
 def clips(policy):
     """Return whether a simulation clips rewards as a device does."""
-    return isinstance(policy, PrivateContexts) or policy.protection is not None
+    return isinstance(policy, PrivateContexts | FedUCB) or policy.protection is not None
 
 
 @every_users_case

@@ -124,11 +124,11 @@ def checked(request: ExperimentRequest) -> None:
 
 def _tried(request: ExperimentRequest) -> None:
     policy = policy_of(request)
-    require_secure(policy)
     require_new("option", request.options or ())
     require_new("person", request.people or ())
     terms = terms_of(request)
     decider = decider_of(policy, request)
+    require_secure(policy)
     small = decider.nbytes <= _MOST_BYTES
     require("experiment", "policy", f"of at most {_MOST_BYTES:,} bytes", small, decider.nbytes)
     policy.guarantee(1)

@@ -184,7 +184,11 @@ class Learner:
         key: bytes | None = None,
         **given: Any,
     ) -> None:
-        _require_served(policy, seed)
+        if not isinstance(policy, Policy):
+            raise ValueError(
+                "Learner: expected a policy of a setting that can serve, such as UCB1(n_arms=2), got "
+                f"{policy!r}"
+            )
         require(
             "Learner",
             "seed",
@@ -200,6 +204,7 @@ class Learner:
             given, people = {"graph": people, **given}, labels_of(people)
         make = _Maker(policy, float(explore), given, seed, key)
         decider = make.decider()
+        _require_exact(policy, seed)
         self.trust = decider.trust
         names = _names("options", decider.n_options, options)
         known = _names("people", decider.n_people, people)
@@ -449,9 +454,9 @@ class Learner:
         horizon : int, optional
             In rounds; the policy's own unless given.
         """
-        stated = self.policy.guarantee(horizon or self._horizon or max(1, self.rounds))
         core = self._core
-        still = [*(stated.not_protected or ()), *core.decider.still_open]
+        stated = core.decider.guarantee(horizon or self._horizon or max(1, self.rounds))
+        still = list(stated.not_protected or ())
         if self.trust == "central" and core.terms.report_after is None:
             still.append("when a reward arrives, which decisions may show (set report_after)")
         if self.loads > 1:
@@ -726,13 +731,8 @@ def _opened(
         raise
 
 
-def _require_served(policy: Any, seed: int | None) -> None:
-    """Refuse what is no policy, and noise that is not exact where people rely on it."""
-    if not isinstance(policy, Policy):
-        raise ValueError(
-            "Learner: expected a policy of a setting that can serve, such as UCB1(n_arms=2), got "
-            f"{policy!r}"
-        )
+def _require_exact(policy: AnyPolicy, seed: int | None) -> None:
+    """Refuse noise that is not exact where people rely on it."""
     exact = seed is not None or policy.secure
     why = "" if exact else insecure_because(policy)
     rule = (
