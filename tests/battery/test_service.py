@@ -243,7 +243,9 @@ class Inexact(KLUCBCF):
 
 
 def test_a_learner_without_a_seed_refuses_inexact_noise():
-    with pytest.raises(ValueError, match=r"^Inexact: expected seed given.* secure tape"):
+    with pytest.raises(
+        ValueError, match=r"^Inexact: expected noise that is exact on a secure tape"
+    ):
         tacit.Learner(Inexact(n_arms=2, epsilon=1.0))
     assert tacit.Learner(Inexact(n_arms=2, epsilon=1.0), seed=0).numerics == "research"
 

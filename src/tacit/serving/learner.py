@@ -20,11 +20,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from tacit.checks import require
-from tacit.deciding import Decider, decider_for
+from tacit.deciding import Decider, decider_for, require_exact
 from tacit.device import Reporter
 from tacit.jsonable import plain
 from tacit.networks import Graph
-from tacit.policy import AnyPolicy, Policy, insecure_because
+from tacit.policy import AnyPolicy, Policy
 from tacit.privacy import Guarantee
 from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
 from tacit.serving.experiment import Experiment
@@ -204,7 +204,8 @@ class Learner:
             given, people = {"graph": people, **given}, labels_of(people)
         make = _Maker(policy, float(explore), given, seed, key)
         decider = make.decider()
-        _require_exact(policy, seed)
+        if seed is None:
+            require_exact(decider, "; with a seed this makes trial runs")
         self.trust = decider.trust
         names = _names("options", decider.n_options, options)
         known = _names("people", decider.n_people, people)
@@ -729,17 +730,6 @@ def _opened(
         if own:
             kept.close()
         raise
-
-
-def _require_exact(policy: AnyPolicy, seed: int | None) -> None:
-    """Refuse noise that is not exact where people rely on it."""
-    exact = seed is not None or policy.secure
-    why = "" if exact else insecure_because(policy)
-    rule = (
-        f"given, for a trial run: its noise is not exact on a secure tape ({why}), as it must be for "
-        "people; docs/mechanisms.md says which noise is"
-    )
-    require(policy, "seed", rule, exact, seed)
 
 
 def _apart(was: Any, now: Any) -> tuple[Any, Any]:

@@ -158,6 +158,11 @@ class UsersDecider(ContextsDecider):
         Who is joined to whom, where the policy needs it; weights are made of a graph unless given.
     """
 
+    exact_instead = (
+        "NoisySums(epsilon=..., delta=1e-6, trust='central') has Gaussian noise on sums, which is, and "
+        "PerReward(epsilon=...) noise on the device"
+    )
+
     def __init__(
         self,
         policy: CollaborativePolicy,
