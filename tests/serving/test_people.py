@@ -396,7 +396,7 @@ def test_sums_that_devices_would_keep_and_inexact_noise_are_refused():
         ):
             tacit.Learner(LinUCB(n_users=2, dimension=2, privacy=local), seed=1)
     ball = NoisySums(epsilon=1.0, horizon=100, trust="central")
-    with pytest.raises(ValueError, match="not exact on a secure tape"):
+    with pytest.raises(ValueError, match="noise that is exact on a secure tape"):
         tacit.Learner(LinUCB(n_users=2, dimension=2, privacy=ball))
     assert tacit.Learner(LinUCB(n_users=2, dimension=2, privacy=ball), seed=1).trust == "central"
     with pytest.raises(ValueError, match="given"):

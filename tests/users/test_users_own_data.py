@@ -92,7 +92,7 @@ def test_numbers_are_scaled_and_friends_are_joined_once():
     assert (data.user_of("b"), data.reward) == (1, "binary")
     with pytest.raises(ValueError, match="person one with interactions"):
         data.user_of("z")
-    with pytest.raises(ValueError, match=r"items among those with features, got \[9\]"):
+    with pytest.raises(ValueError, match=r"items among those with features, got \['9'\]"):
         data.contexts_of([1, 9])
 
 
@@ -112,7 +112,7 @@ def test_ratings_are_shown_to_those_who_gave_them():
         assert len(set(shown.tolist())) == 5
         for slot, one in enumerate(shown):
             assert expected(table, t, who, slot, one) == pytest.approx(
-                rated["reward"][20 * who + one]
+                rated["reward"][20 * who + int(data.prepared.items[one])]
             )
     policy = LinUCB(**data.sizes, epsilon=2.0)
     trace = data.trace(50, np.array([50]))
@@ -160,12 +160,17 @@ def test_frames_files_and_study_files_say_the_same(files, tmp_path):
         ({"interactions": {"user": [], "item": []}}, "interactions not empty"),
         ({"interactions": {"user": [1, 2], "item": [1]}}, "columns of one length"),
         ({"interactions": 7}, "interactions a data frame, columns or a file"),
-        ({"interactions": {"user": [1], "item": [8]}}, r"every item of interactions, got \[8\]"),
+        ({"interactions": {"user": [1], "item": [8]}}, r"every item of interactions, got \['8'\]"),
         (
             {"interactions": {"user": [1], "item": [1], "reward": [3]}},
             r"reward between 0 and 1, got \(3.0, 3.0\)",
         ),
-        ({"interactions": {"user": [1], "item": [1], "reward": ["much"]}}, "reward in numbers"),
+        (
+            {"interactions": {"user": [1], "item": [1], "reward": ["much"]}},
+            "finite.*'much' in row 2",
+        ),
+        ({"interactions": {"user": ["a", None], "item": [1, 2]}}, "'user', got 'none in row 3'"),
+        ({"interactions": {"user": [1.0, np.nan], "item": [1, 2]}}, "'user', got 'none in row 3'"),
         ({"items": {"item": [1, 2, 3]}}, "items with a column tag or columns of numbers"),
         ({"items": {"item": [1, 2, 3], "x": [1.0, np.nan, 2.0]}}, "x finite numbers"),
         ({"items": {"item": [1, 2, 3], "x": [0, 0, 0]}}, "features that are not all 0"),
@@ -189,6 +194,7 @@ def test_a_broken_file_is_named(tmp_path):
     for content, message in (
         (b"user,item\n1,2\n3\n", "expected 2 fields in row 3, got 1"),
         (b"", "expected a header and rows"),
+        (b"user,item,item\n1,2,3\n", "columns of different names"),
         (b"\xff\xfe\x00user", "not a table with a header"),
     ):
         broken.write_bytes(content)
@@ -224,6 +230,25 @@ def test_semicolons_spaces_and_a_byte_order_mark_are_read_as_meant(tmp_path):
     odd.write_text("user;item\nann;tea\n;tea\n")
     with pytest.raises(ValueError, match=r"column 'user' in .*odd.csv, got 'none in row 3'"):
         _ = Recorded(interactions=odd, items=items, n_shown=2).prepared
+
+
+def test_a_name_is_the_same_as_a_number_and_as_a_word(tmp_path):
+    """Numbers of a frame and the words of a file were different people, joined to nobody."""
+    edges = tmp_path / "edges.csv"
+    edges.write_text("user,friend\n1, 2\n2,30\n")
+    features = {"item": ["7", "8 ", "9"], "x": [1.0, 0.5, 0.0]}
+    for users in ([1, 2, 30], [1.0, 2.0, 30.0], np.array([1, 2, 30], object), ["1", " 2", "30"]):
+        seen = {"user": users, "item": [7, 8, 9]}
+        data = Recorded(interactions=seen, items=features, edges=edges, n_shown=2)
+        assert data.prepared.people.tolist() == ["1", "2", "30"]
+        assert data.joined_pairs == 2
+        assert data.user_of(30) == data.user_of("30 ") == 2
+        np.testing.assert_array_equal(data.contexts_of([8]), data.contexts_of(["8"]))
+    policy = LinUCB(**data.sizes, epsilon=2.0, reward="binary")
+    learner = tacit.Learner(policy, people=[1, 2, 30])
+    decision = learner.decide(person=30, contexts=data.contexts_of([7, 9]))
+    assert learner.learn(decision.device.report(1.0)).status == "learned"
+    assert learner.decide(person="30", contexts=[[1.0]]).option == 0
 
 
 def test_without_edges_nobody_is_joined_and_it_is_said():

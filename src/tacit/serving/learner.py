@@ -108,8 +108,8 @@ class Learner:
     options : sequence of str, optional
         Names of the policy's arms; their numbers unless given.
     people : sequence of str or Graph, optional
-        Names of the people that the policy knows, in its order; or the graph that joins them, whose
-        labels are their names. Their numbers unless given.
+        Names of the people that the policy knows, in its order (the number 7 is called 7); or the
+        graph that joins them, whose labels are their names. Their numbers unless given.
     explore : float
         The share of decisions drawn evenly from what is eligible, so that logs of a policy that
         decides without chance can be evaluated. Some policies learn only from what they chose.
@@ -743,7 +743,9 @@ def _apart(was: Any, now: Any) -> tuple[Any, Any]:
 def _names(what: str, n: int | None, given: Sequence[str] | None) -> list[str] | None:
     if given is None:
         return None if n is None else [str(i) for i in range(n)]
-    names = [given] if isinstance(given, str) else list(given)
+    names: list[Any] = [given] if isinstance(given, str) else list(given)
+    if what == "people":
+        names = [str(name) if type(name) is int else name for name in names]
     rule = "not given with this policy" if n is None else f"{n} different names"
     distinct = len(set(names)) == len(names) == n and all(type(name) is str for name in names)
     require("Learner", what, rule, distinct, names)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +31,8 @@ from tacit.users.tables import RATED, REPLAY, Rows, Table, joined, new_table, ro
 __all__ = ["Recorded"]
 
 _TABLE_STREAM = 0
+_MISSING = ("NAType", "NaTType")
+"""What pandas calls that of which nothing is known."""
 Columns = Mapping[str, NDArray[Any]]
 
 
@@ -135,15 +138,15 @@ class Recorded(UsersEnvironment):
 
     def user_of(self, person: Any) -> int:
         """Return the number of the user that a person counts as."""
-        people = self.prepared.people
-        place = int(np.searchsorted(people, person))
-        known = place < len(people) and people[place] == person
+        people, name = self.prepared.people, _names([person])[0]
+        place = int(np.searchsorted(people, name))
+        known = place < len(people) and people[place] == name
         require(self, "person", "one with interactions", known, person)
         return int(self.prepared.groups[place])
 
     def contexts_of(self, items: Any) -> NDArray[np.float64]:
         """Return the features of items, one row each."""
-        known, wanted = self.prepared.items, np.asarray(items)
+        known, wanted = self.prepared.items, _names(items)
         place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
         bad = known[place] != wanted
         missing = wanted[bad].tolist()
@@ -281,9 +284,8 @@ def _columns(own: Recorded, what: str, source: Any, needed: tuple[str, ...]) -> 
     require(own, what, "with columns of one length", len(lengths) == 1, sorted(lengths))
     require(own, what, f"not empty{where}", max(lengths) > 0, 0)
     for name in ("user", "item", "friend", "tag"):
-        if name in found and found[name].dtype == object:
-            found[name] = found[name].astype(str)
-        if name in found and found[name].dtype.kind == "U":
+        if name in found:
+            found[name] = _names(found[name])
             nameless = np.flatnonzero(found[name] == "")[:1].tolist()
             rule = f"with a name in every row of column {name!r}{where}"
             require(own, what, rule, not nameless, f"none in row {(nameless or [0])[0] + 2}")
@@ -318,6 +320,8 @@ def _read(path: Path) -> dict[str, NDArray[Any]]:
     if not lines:
         raise ValueError(f"{path}: expected a header and rows, got nothing")
     header = lines[0]
+    if len(set(header)) < len(header):
+        raise ValueError(f"{path}: expected columns of different names, got {header}")
     for number, line in enumerate(lines[1:], 2):
         if len(line) != len(header):
             raise ValueError(
@@ -335,11 +339,34 @@ def _delimiter(kind: str, text: str) -> str:
     return ";" if ";" in header and "," not in header else ","
 
 
+def _names(values: Any) -> NDArray[Any]:
+    """Return names as strings, whatever wrote them: the number 7 is called 7, and what is missing is not."""
+    given = np.asarray(values)
+    if given.dtype.kind not in "iuU":
+        given = np.array([_name(value) for value in given.ravel().tolist()], str)
+    return np.char.strip(given.astype(str))
+
+
+def _name(value: Any) -> str:
+    number = isinstance(value, float)
+    if value is None or (number and math.isnan(value)) or type(value).__name__ in _MISSING:
+        return ""
+    return str(int(value) if number and value.is_integer() else value)
+
+
 def _numbers(own: Recorded, name: str, values: NDArray[Any]) -> NDArray[np.float64]:
     try:
         numbers = np.asarray(values, np.float64)
-    except ValueError as error:
-        raise ValueError(f"{type(own).__name__}: expected {name} in numbers, got {error}") from None
-    finite = bool(np.isfinite(numbers).all())
-    require(own, name, "finite numbers", finite, "one that is not")
+    except (TypeError, ValueError):
+        numbers = np.array([_number(value) for value in values.tolist()])
+    bad = np.flatnonzero(~np.isfinite(numbers))[:1].tolist()
+    got = f"{values.tolist()[bad[0]]!r} in row {bad[0] + 2}" if bad else ""
+    require(own, name, "finite numbers", not bad, got)
     return numbers
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return float("nan")
