@@ -7,18 +7,22 @@ budgets belong to :mod:`tacit.serving`, which in turn knows nothing of any setti
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tacit.checks import require
-from tacit.policy import AnyPolicy
+from tacit.policy import AnyPolicy, insecure_because
 from tacit.tapes import Tape
+
+if TYPE_CHECKING:
+    from tacit.privacy import Guarantee
 
 __all__ = [
     "Choice",
@@ -27,6 +31,7 @@ __all__ = [
     "decider_for",
     "mean_of_bits",
     "pack",
+    "require_exact",
     "unpack",
 ]
 
@@ -91,6 +96,8 @@ class Decider(ABC):
     """Why an exploration floor is refused; empty if it is not."""
     not_stored: str = ""
     """Why it cannot continue from a log; empty if it can."""
+    exact_instead: str = "docs/mechanisms.md says which noise is"
+    """What to take where its noise has no exact sampler."""
     releases: bool = False
     """Whether it releases sums, so that calls must be watched and open sums never told twice."""
 
@@ -122,6 +129,12 @@ class Decider(ABC):
     @abstractmethod
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Take in a reported value that `checked` let pass."""
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what is protected where whoever runs this decider sees all that it is told."""
+        stated = self.policy.guarantee(horizon)
+        still = (*(stated.not_protected or ()), *self.still_open)
+        return dataclasses.replace(stated, not_protected=still)
 
     @property
     def still_open(self) -> tuple[str, ...]:
@@ -236,6 +249,26 @@ def decider_for(policy: AnyPolicy, *, explore: float = 0.0, **given: Any) -> Dec
     require(policy, str(extra), "not given with this policy", extra is None, value)
     decider: Decider = made(explore=explore, **given)
     return decider
+
+
+def require_exact(decider: Decider, otherwise: str = "") -> None:
+    """Refuse noise that has no exact sampler: people rely on it.
+
+    Parameters
+    ----------
+    decider : Decider
+    otherwise : str
+        What else may be done with such a policy, to end the sentence.
+    """
+    policy = decider.policy
+    if not policy.secure:
+        held = policy.mechanisms or ()
+        rule = (
+            "that is exact on a secure tape, as people need it, and this is not "
+            f"({insecure_because(policy)}); {decider.exact_instead}{otherwise}"
+        )
+        inexact = ", ".join(each.name for each in held if not each.secure) or "another"
+        require(policy, "noise", rule, False, inexact)
 
 
 def _arrays(state: Any, name: str = "") -> list[tuple[str, Any]]:

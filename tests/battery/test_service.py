@@ -250,7 +250,9 @@ class Inexact(KLUCBCF):
 
 
 def test_a_learner_without_a_seed_refuses_inexact_noise():
-    with pytest.raises(ValueError, match=r"^Inexact: expected seed given.* secure tape"):
+    with pytest.raises(
+        ValueError, match=r"^Inexact: expected noise that is exact on a secure tape"
+    ):
         tacit.Learner(Inexact(n_arms=2, epsilon=1.0))
     assert tacit.Learner(Inexact(n_arms=2, epsilon=1.0), seed=0).numerics == "research"
 
@@ -309,7 +311,7 @@ def joined(policy, table):
 def done_by_devices(policy):
     """Return why a learner refuses: devices would have to keep sums, or to choose; else nothing."""
     if isinstance(policy, FedUCB):
-        return "can serve"
+        return "when to release by true contexts" if policy.variant == "published" else ""
     if isinstance(policy, PrivateContexts):
         return "contexts never leave the device" if policy.trust == "local" else ""
     hidden = policy.protection
@@ -319,7 +321,7 @@ def done_by_devices(policy):
 
 def clips(policy):
     """Return whether a simulation clips rewards as a device does."""
-    return isinstance(policy, PrivateContexts) or policy.protection is not None
+    return isinstance(policy, PrivateContexts | FedUCB) or policy.protection is not None
 
 
 @every_users_case

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from service.conftest import Service
+from tacit.service.hosting import clock
+from tacit.serving import Core
 
 PEOPLE = ["ada-l", "bob-m", "cy-n"]
 ITEMS = {"tea": [1.0, 0.0], "coffee": [0.6, 0.8]}
@@ -58,6 +62,29 @@ def test_people_decide_learn_and_come_back(policy, tmp_path):
     again.stop()
 
 
+@pytest.mark.parametrize("policy", ["fed-ucb", "private-contexts"])
+def test_whole_visits_are_hidden_by_a_service_that_is_trusted(policy, tmp_path):
+    service = Service(tmp_path / "s.db")
+    made = service.create(wanted(policy, reward={"report_after": 0}, grace=0))
+    assert (made["trust"], made["guarantee"]["trust"]) == ("central", "central")
+    assert made == service.call("GET", "/v1/experiments/shop").json()
+    assert "but the server, which is trusted" in made["sentence"]
+    assert "contexts and rewards of one round" in made["sentence"]
+    experiment = service.opened.host.experiments["shop"].experiment
+    core = experiment.core
+    while core.learned < 3:  # nobody answers: silence is a visit as any other
+        offer(service, PEOPLE[core.learned])
+        time.sleep(0.002)
+        experiment.run(Core.tick, clock())
+    assert core.releases == 3 * 5
+    near = {"add_people": {"eve-q": ["ada-l"]}}
+    assert service.call("PATCH", "/v1/experiments/shop", near).status_code == 422
+    assert service.call("PATCH", "/v1/experiments/shop", {"add_people": {"eve-q": []}}).is_success
+    assert offer(service, "eve-q")["option"] in ITEMS
+    experiment.verify()
+    service.stop()
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -69,6 +96,7 @@ def test_people_decide_learn_and_come_back(policy, tmp_path):
         {"policy": {"name": "linucb", "dimension": 2, "epsilon": 1.0}, "edges": []},
         {"policy": {"name": "goblin", "dimension": 2, "n_users": 10**12}},
         {"policy": {"name": "goblin", "dimension": 10**9}},
+        {"policy": {"name": "fed-ucb", "dimension": 2, "variant": "published"}, "edges": None},
         {"policy": {"name": "klucb-cf", "epsilon": 1.0}, "options": ["a", "b"]},
     ],
     ids=str,

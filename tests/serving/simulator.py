@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 from serving.toy import Account, Toy, ToyDecider
+from serving.watched import PEOPLE, watched
 from tacit.serving import (
     Allowance,
     Core,
@@ -23,7 +24,6 @@ from tacit.serving import (
 from tacit.tapes import secure_tape
 
 CHOICES = bytes(range(32))
-PEOPLE = 6
 ALLOWED = 8_000_000
 
 
@@ -82,10 +82,14 @@ class MemoryDisk:
 class Simulator:
     """One experiment, its clients and its accidents, all from one seed."""
 
-    def __init__(self, seed: int, *, disk: Any = None, local: bool | None = None) -> None:
+    def __init__(
+        self, seed: int, *, disk: Any = None, local: bool | None = None, together: bool = False
+    ) -> None:
         self.seed, self.random = seed, random.Random(seed)
         self.account = Account()
-        self.policy = Toy(local=self.random.random() < 0.4 if local is None else local)
+        self.local = self.random.random() < 0.4 if local is None else local
+        self.together = together
+        """Whether people with contexts are served by a real policy, FedUCB, instead of the toy."""
         later = self.random.random() < 0.6
         self.terms = Terms(
             report_after=1000 if later else None,
@@ -128,13 +132,19 @@ class Simulator:
 
     def make(self) -> None:
         self.x = Experiment(
-            lambda: ToyDecider(self.policy, self.account),
+            self.decider,
             lambda: secure_tape(choices=CHOICES, log=64),
             self.terms,
-            options=["a", "b", "c"],
+            options=() if self.together else ["a", "b", "c"],
+            people=[f"p{i}" for i in range(PEOPLE)] if self.together else (),
             store=self.store,
             name="x",
         )
+
+    def decider(self) -> Any:
+        if self.together:
+            return watched(self.account)
+        return ToyDecider(Toy(local=self.local), self.account)
 
     # Steps
 
@@ -187,10 +197,13 @@ class Simulator:
     def decide(self) -> None:
         id = f"d{self.step_number}"
         shown = self.random.random() < 0.8
-        person = f"p{self.random.randrange(PEOPLE)}"
-        query = {"eligible": [0, 2]} if self.random.random() < 0.3 else None
+        person = f"p{self.random.randrange(len(self.x.core.people) or PEOPLE)}"
+        query: dict[str, Any] | None = {"eligible": [0, 2]} if self.random.random() < 0.3 else None
         if query and not set(query["eligible"]) - self.x.core.retired:
             query = None
+        if self.together:
+            contexts = [[self.random.uniform(-1, 1)] for _ in range(3)]
+            query = {**(query or {}), "person": person, "contexts": contexts}
         request = {"query": query, "person": person, "shown": shown, "digest": f"{query}"}
         self.decided[id] = {"request": request, "told": None, "report": None, "receipt": None}
         try:
@@ -233,7 +246,8 @@ class Simulator:
         known = self.decided[id]
         if known["report"] is None or self.random.random() < 0.05:
             value = self.random.randint(0, 1)
-            return (value if self.policy.local else float(value)), known["report"] is None
+            whole = self.local and not self.together
+            return (value if whole else float(value)), known["report"] is None
         return known["report"], False
 
     def report(self) -> None:
@@ -335,7 +349,10 @@ class Simulator:
     def change(self) -> None:
         core = self.x.core
         what = self.random.randrange(3)
-        if what == 0 and len(core.options) < 6:
+        if self.together and what < 2:
+            if len(core.people) < 2 * PEOPLE:
+                self.run([], Core.add_person, f"p{len(core.people)}")
+        elif what == 0 and len(core.options) < 6:
             self.run([], Core.add_option, f"o{len(core.options)}")
         elif what == 1 and len(core.options) - len(core.retired) > 3:
             option = self.random.randrange(3, len(core.options))
@@ -361,19 +378,13 @@ class Simulator:
                 self.lineage[event.body["round"]] = str(event.id)
             for person, window, amount in event.charges:
                 self.spent[person, window] = self.spent.get((person, window), 0) + amount
-            for value in event.body.get("released", ()):
-                rounds = self.rounds_of(value)
+            if "released" in event.body:
+                rounds = self.account.told.get(tuple(event.body["released"]))
+                assert rounds is not None, "a release that nobody drew"
                 for t in rounds:
                     id = self.lineage[t]
                     self.released[id] = self.released.get(id, 0) + 1
         self.seen = last
-
-    def rounds_of(self, value: float) -> tuple[int, ...]:
-        for (key, t, option), (total, rounds) in reversed(self.account.noise.items()):
-            word = int.from_bytes(key[:8], "little")
-            if total + (word + 31 * t + option) % 1000 / 1000 == value:
-                return rounds
-        raise AssertionError("a release that nobody drew")
 
     def check(self) -> None:
         again = {id: n for id, n in self.released.items() if n > 1}

@@ -13,6 +13,7 @@ from serving import simulator
 from serving.places import Disk, FilePlace
 from serving.simulator import Faulty, MemoryDisk, play
 from serving.toy import ToyDecider
+from serving.watched import WatchedDecider
 from tacit.serving import Core, Experiment
 from tacit.tapes import secure_tape
 
@@ -24,9 +25,16 @@ def test_nothing_is_lost_doubled_or_released_twice(seed):
     play(seed, 500)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_neither_is_what_people_taught_one_model(seed):
+    played = play(seed, 500, together=True)
+    assert len(played.released) > 10
+
+
+@pytest.mark.parametrize("together", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_same_in_every_store(seed, place):
-    played = play(seed, 200, disk=Disk(place, Faulty))
+def test_the_same_in_every_store(seed, together, place):
+    played = play(seed, 200, disk=Disk(place, Faulty), together=together)
     assert played.x.core.decided > 0
     played.store.close()
 
@@ -35,7 +43,7 @@ def test_the_same_in_every_store(seed, place):
 def test_a_million_steps():
     steps = 0
     while steps < SOAK:
-        play(10_000 + steps, 2_000)
+        play(10_000 + steps, 2_000, together=steps % 20_000 == 0)
         steps += 2_000
 
 
@@ -46,7 +54,8 @@ def test_a_million_steps_in_files():
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     while steps < SOAK:
         with tempfile.TemporaryDirectory(dir=memory) as folder:
-            played = play(seeds[steps // 2_000], 2_000, disk=Disk(FilePlace(Path(folder)), Faulty))
+            disk, together = Disk(FilePlace(Path(folder)), Faulty), steps % 20_000 == 0
+            played = play(seeds[steps // 2_000], 2_000, disk=disk, together=together)
             played.store.close()
         steps += 2_000
 
@@ -65,19 +74,22 @@ def test_a_store_that_forgets_charges_is_noticed(monkeypatch):
     assert "a budget is exceeded" in first_failure()
 
 
-def test_noise_that_is_repeated_after_a_failure_is_noticed(monkeypatch):
+@pytest.mark.parametrize("together", [False, True])
+def test_noise_that_is_repeated_after_a_failure_is_noticed(together, monkeypatch):
     def same_noise(**given):
         tape = secure_tape(**given)
         tape.key[4:] = np.arange(4)
         return tape
 
     monkeypatch.setattr(simulator, "secure_tape", same_noise)
-    assert "noise used for two sums" in first_failure(local=False)
+    assert "noise used for two sums" in first_failure(local=False, together=together)
 
 
-def test_sums_kept_over_a_restored_copy_are_noticed(monkeypatch):
-    monkeypatch.setattr(ToyDecider, "discard", lambda self: None)
-    assert "released more than once" in first_failure(local=False)
+@pytest.mark.parametrize("kind", [ToyDecider, WatchedDecider])
+def test_sums_kept_over_a_restored_copy_are_noticed(kind, monkeypatch):
+    monkeypatch.setattr(kind, "discard", lambda self: None)
+    said = first_failure(local=False, together=kind is WatchedDecider)
+    assert "released more than once" in said
 
 
 def test_decisions_kept_open_over_a_restored_copy_are_noticed(monkeypatch):

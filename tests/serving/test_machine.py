@@ -15,11 +15,16 @@ import tacit
 from serving.simulator import expect
 from tacit.arms import DPSE, KLUCBCF, TSN
 from tacit.serving import RefusedError
+from tacit.users import FedUCB, PrivateContexts
 
+ITEMS = {"0": [0.9], "1": [-0.4]}
+VISITS = {"n_users": 2, "dimension": 1, "epsilon": 8.0}
 POLICIES = (
     DPSE(n_arms=2, epsilon=20.0, horizon=10**6, failure_prob=0.9),
     KLUCBCF(n_arms=2, epsilon=1.0),
     TSN(n_arms=2),
+    FedUCB(**VISITS),
+    PrivateContexts(**VISITS),
 )
 
 
@@ -42,10 +47,13 @@ class Callers(RuleBasedStateMachine):
             "report_after": 10.0 if later else None,
             "grace": 1.0,
             "retention": 20.0,
-            "budget": {"ever": 400.0} if budget and policy.name != "ts-n" else None,
-            "explore": 0.2 if explore and policy.learns_from_any else 0.0,
+            "budget": {"ever": 400.0} if budget and policy.name in ("dpse", "klucb-cf") else None,
+            "explore": 0.2 if explore and getattr(policy, "learns_from_any", True) else 0.0,
             "max_open": 8,
         }
+        self.visits = policy.setting == "users"
+        if self.visits:
+            self.given["people"] = ["ada", "bob"]
         self.policy, self.now = policy, 1_800_000_000.0
         self.numbers = itertools.count()
         self.told, self.sent = {}, {}
@@ -67,7 +75,9 @@ class Callers(RuleBasedStateMachine):
     def decide(self, shown, one):
         id = f"d{next(self.numbers)}"
         words = {"person": "ada", "shown": shown, **({"eligible": ["0"]} if one else {})}
-        if one and "0" not in self.learner.options:
+        if self.visits:
+            words["contexts"] = ITEMS
+        elif one and "0" not in self.learner.options:
             return
         try:
             decision = self.learner.decide(id=id, **words)
@@ -85,7 +95,7 @@ class Callers(RuleBasedStateMachine):
         again = self.learner.decide(id=id, **words)
         assert self.answer(again)[:3] == answer[:3]
         with pytest.raises(RefusedError):
-            self.learner.decide(id=id, person="bob")
+            self.learner.decide(id=id, **{**words, "person": "bob"})
 
     @precondition(lambda self: self.told)
     @rule(data=st.data(), value=st.sampled_from([0, 1]))
@@ -127,9 +137,13 @@ class Callers(RuleBasedStateMachine):
 
     @rule()
     def add(self):
-        if len(self.learner._core.options) < 5:
+        if self.visits:
+            if len(self.learner._core.people) < 5:
+                self.learner.add_person(f"new {len(self.learner._core.people)}")
+        elif len(self.learner._core.options) < 5:
             self.learner.add_option(f"new {len(self.learner._core.options)}")
 
+    @precondition(lambda self: not self.visits)
     @rule(data=st.data())
     def retire(self, data):
         option = data.draw(st.sampled_from(self.learner.options))

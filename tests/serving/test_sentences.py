@@ -26,10 +26,10 @@ MADE = {
     "expected a policy .* such as UCB1": lambda: tacit.Learner(UCB1),
     "expected a policy .* got 'ucb1'": lambda: tacit.Learner("ucb1"),
     "agents have peers": lambda: tacit.Learner(DiffusionLearning(n_states=2), seed=1),
-    "trial run: .*depends on a length.*mechanisms.md": lambda: tacit.Learner(
+    "exact.*depends on a length.*delta=1e-6.*trial runs, got 'binary-tree'": lambda: tacit.Learner(
         people(NoisySums(epsilon=1.0, trust="central", visits=9))
     ),
-    "trial run: .*does not keep its epsilon": lambda: tacit.Learner(
+    "noise that is exact.*does not keep its epsilon.*delta=1e-6": lambda: tacit.Learner(
         people(Published(epsilon=1.0, trust="central", horizon=9))
     ),
     "PerReward hides each reward there": lambda: tacit.Learner(

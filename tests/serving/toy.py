@@ -16,7 +16,6 @@ from tacit.deciding import Choice, Decider
 from tacit.device.instructions import identity, randomized_response
 
 BLOCK = 3
-_NAMED = 8
 
 
 class State(NamedTuple):
@@ -40,10 +39,12 @@ class Account:
     """What was drawn: noise by key and position, and which rounds each release contained."""
 
     def __init__(self) -> None:
-        self.noise: dict[tuple[bytes, int, int], tuple[float, tuple[int, ...]]] = {}
+        self.noise: dict[tuple[bytes, int, int], tuple[Any, tuple[int, ...]]] = {}
         self.twice: list[Any] = []
+        self.told: dict[tuple[float, ...], tuple[int, ...]] = {}
+        """By what was released, the latest if several were the same: the rounds that are in it."""
 
-    def drawn(self, key: bytes, t: int, option: int, total: float, rounds: tuple[int, ...]) -> None:
+    def drawn(self, key: bytes, t: int, option: int, total: Any, rounds: tuple[int, ...]) -> None:
         place, sums = (key, t, option), (total, rounds)
         if self.noise.setdefault(place, sums) != sums:
             self.twice.append((place, self.noise[place], sums))
@@ -99,6 +100,7 @@ class ToyDecider(Decider):
                 key = tape.key[4:].tobytes()
                 self.account.drawn(key, t, option, total, rounds)
                 total += (int(tape.key[4]) + 31 * t + option) % 1000 / 1000
+                self.account.told[total,] = rounds
                 tape.log[tape.reads[1]] = total
                 tape.reads[1] += 1
             s.means[option] = total / BLOCK

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from tacit.checks import require
-from tacit.deciding import Decider, decider_for
+from tacit.deciding import Decider, decider_for, require_exact
 from tacit.networks import Graph
-from tacit.policy import AnyPolicy, require_secure
+from tacit.policy import AnyPolicy
 from tacit.registry import build, policies, policy_named
 from tacit.service.messages import ExperimentRequest
 from tacit.serving.core import RefusedError, Terms
@@ -124,11 +124,11 @@ def checked(request: ExperimentRequest) -> None:
 
 def _tried(request: ExperimentRequest) -> None:
     policy = policy_of(request)
-    require_secure(policy)
     require_new("option", request.options or ())
     require_new("person", request.people or ())
     terms = terms_of(request)
     decider = decider_of(policy, request)
+    require_exact(decider)
     small = decider.nbytes <= _MOST_BYTES
     require("experiment", "policy", f"of at most {_MOST_BYTES:,} bytes", small, decider.nbytes)
     policy.guarantee(1)

@@ -160,8 +160,8 @@ class Hosted:
 
     def guarantee(self) -> Guarantee:
         """Return what is protected in this experiment as it runs."""
-        horizon = max(self.core.rounds, getattr(self.policy, "horizon", 1), 1)
-        return self.policy.guarantee(horizon)
+        core = self.core
+        return core.decider.guarantee(max(core.rounds, core.decider.horizon or 1))
 
 
 class Host:

@@ -82,7 +82,7 @@ def rehearse(request: ExperimentRequest) -> None:
         played.run(Core.tick, now)
     core = played.core
     core.decider.estimates(core.tallies)
-    policy.guarantee(max(core.rounds, getattr(policy, "horizon", 1)))
+    core.decider.guarantee(max(core.rounds, core.decider.horizon or 1))
     changes: list[Callable[[], Any]] = [
         lambda: played.run(Core.add_option, now, "rehearsed"),
         lambda: played.run(Core.retire, now, 0),

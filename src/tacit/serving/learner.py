@@ -20,11 +20,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from tacit.checks import require
-from tacit.deciding import Decider, decider_for
+from tacit.deciding import Decider, decider_for, require_exact
 from tacit.device import Reporter
 from tacit.jsonable import plain
 from tacit.networks import Graph
-from tacit.policy import AnyPolicy, Policy, insecure_because
+from tacit.policy import AnyPolicy, Policy
 from tacit.privacy import Guarantee
 from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
 from tacit.serving.experiment import Experiment
@@ -184,7 +184,11 @@ class Learner:
         key: bytes | None = None,
         **given: Any,
     ) -> None:
-        _require_served(policy, seed)
+        if not isinstance(policy, Policy):
+            raise ValueError(
+                "Learner: expected a policy of a setting that can serve, such as UCB1(n_arms=2), got "
+                f"{policy!r}"
+            )
         require(
             "Learner",
             "seed",
@@ -200,6 +204,8 @@ class Learner:
             given, people = {"graph": people, **given}, labels_of(people)
         make = _Maker(policy, float(explore), given, seed, key)
         decider = make.decider()
+        if seed is None:
+            require_exact(decider, "; with a seed this makes trial runs")
         self.trust = decider.trust
         names = _names("options", decider.n_options, options)
         known = _names("people", decider.n_people, people)
@@ -449,9 +455,9 @@ class Learner:
         horizon : int, optional
             In rounds; the policy's own unless given.
         """
-        stated = self.policy.guarantee(horizon or self._horizon or max(1, self.rounds))
         core = self._core
-        still = [*(stated.not_protected or ()), *core.decider.still_open]
+        stated = core.decider.guarantee(horizon or self._horizon or max(1, self.rounds))
+        still = list(stated.not_protected or ())
         if self.trust == "central" and core.terms.report_after is None:
             still.append("when a reward arrives, which decisions may show (set report_after)")
         if self.loads > 1:
@@ -724,22 +730,6 @@ def _opened(
         if own:
             kept.close()
         raise
-
-
-def _require_served(policy: Any, seed: int | None) -> None:
-    """Refuse what is no policy, and noise that is not exact where people rely on it."""
-    if not isinstance(policy, Policy):
-        raise ValueError(
-            "Learner: expected a policy of a setting that can serve, such as UCB1(n_arms=2), got "
-            f"{policy!r}"
-        )
-    exact = seed is not None or policy.secure
-    why = "" if exact else insecure_because(policy)
-    rule = (
-        f"given, for a trial run: its noise is not exact on a secure tape ({why}), as it must be for "
-        "people; docs/mechanisms.md says which noise is"
-    )
-    require(policy, "seed", rule, exact, seed)
 
 
 def _apart(was: Any, now: Any) -> tuple[Any, Any]:

@@ -40,7 +40,7 @@ from tacit.users.statistics import restored, statistics_of
 from tacit.users.tables import as_matrix
 
 if TYPE_CHECKING:
-    from tacit.users.private_contexts import PrivateContexts
+    from tacit.users.visits import VisitsPolicy
 
 __all__ = ["ContextsDecider", "UsersDecider"]
 
@@ -69,7 +69,7 @@ class ContextsDecider(Decider):
     short: bool = False
     """Whether contexts are no longer than 1, because noise is calibrated to that."""
 
-    def __init__(self, policy: CollaborativePolicy | PrivateContexts, explore: float) -> None:
+    def __init__(self, policy: CollaborativePolicy | VisitsPolicy[Any], explore: float) -> None:
         require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
         self.n_people, self.reward_range = policy.n_users, policy.reward_range
         self._dimension, self._explore = policy.dimension, explore
@@ -157,6 +157,11 @@ class UsersDecider(ContextsDecider):
     graph, weights
         Who is joined to whom, where the policy needs it; weights are made of a graph unless given.
     """
+
+    exact_instead = (
+        "NoisySums(epsilon=..., delta=1e-6, trust='central') has Gaussian noise on sums, which is, and "
+        "PerReward(epsilon=...) noise on the device"
+    )
 
     def __init__(
         self,

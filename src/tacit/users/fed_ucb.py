@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,13 +35,22 @@ from tacit.tapes import NOISE, SECURE
 from tacit.users.rounds import distance, most_promising, rounds
 from tacit.users.visits import VisitsPolicy, believe
 
+if TYPE_CHECKING:
+    from tacit.deciding import Decider
+
 __all__ = ["FedUCB", "published_scale"]
 
-_OPEN = (
-    "others",
-    "the agent, which sees its own rounds as they are",
-    "the choice of the round itself, to whoever sees it",
-)
+_CHOICE = "the choice of the round itself, to whoever sees it"
+_OPEN = {
+    "central": ("sending", "others", "server", _CHOICE),
+    "local": ("others", "the agent, which sees its own rounds as they are", _CHOICE),
+}
+_MADE = {
+    "central": "A round enters one noisy sum, that of its agent, and sums are released after numbers of "
+    "rounds that are fixed beforehand",
+    "local": "A round enters one noisy sum, which the agent makes that saw it, and agents speak in rounds "
+    "that are fixed beforehand",
+}
 _WHY = (
     "an agent asks for a synchronisation when the determinant of its true contexts has grown, so that the "
     "round in which it does tells two neighbouring histories apart with certainty"
@@ -70,14 +79,14 @@ class State(NamedTuple):
     """What is learned; m = d (d + 3) / 2 numbers are the moments of contexts and rewards."""
 
     rounds: NDArray[np.int64]
-    """Shape (4,): rounds so far; those since the last synchronisation, and how many make the next
-    where that is fixed; synchronisations."""
+    """Shape (5,): rounds so far; those since the last synchronisation, and how many make the next
+    where that is fixed; synchronisations; noisy sums of agents that all that was released adds up."""
     opened: NDArray[np.float64]
     """Shape (N, m): true sums of each agent since the last synchronisation. Secret."""
     nodes: NDArray[np.float64]
-    """Shape (N, depth, m): true sums of the open nodes of each agent's tree. Secret."""
+    """Shape (N, depth, m): true sums of the open nodes of each agent's tree, published. Secret."""
     told: NDArray[np.float64]
-    """Shape (N, depth, m): what was released of them."""
+    """Shape (N, depth, m): what was released of them; corrected, of each agent's last batch."""
     sums: NDArray[np.float64]
     """Shape (m,): all that was released, added up."""
     volume: NDArray[np.float64]
@@ -102,7 +111,9 @@ class FedUCB(VisitsPolicy[State]):
 
     Guarantee: corrected, (epsilon, delta) for one visit, all contexts shown in one round and its
     reward: from whoever sees everything that agents send and all decisions of all *other* rounds.
-    No server is trusted, an agent is. Published, none: see `guarantee`. It is for simulations.
+    No server is trusted, an agent is. A learner, which stands in for all agents and the server, sees
+    everything: there the trust is central, the rest the same. Published, none: see `guarantee`. It
+    is for simulations.
 
     Parameters
     ----------
@@ -171,6 +182,10 @@ class FedUCB(VisitsPolicy[State]):
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what one visit is protected from; published, what is claimed and why it fails."""
+        return self.guarantee_under("local")
+
+    def guarantee_under(self, trust: str) -> Guarantee:
+        """Return the guarantee where agents add noise (local), or somebody who sees all (central)."""
         if self.moments is None:
             return Guarantee.none("FedUCB without epsilon adds no noise", unit="visit")
         if self._published:
@@ -189,13 +204,12 @@ class FedUCB(VisitsPolicy[State]):
             [(self.moments.release, 1)],
             delta=self.delta,
             unit="visit",
-            trust="local",
+            trust=trust,
             span="run",
-            note="Joint: decisions of all other rounds are protected. A round enters one noisy sum, which "
-            "the agent makes that saw it, and agents speak in rounds that are fixed beforehand. On a secure "
-            f"tape products are rounded to multiples of 2^{power}",
+            note=f"Joint: decisions of all other rounds are protected. {_MADE[trust]}. On a secure tape "
+            f"products are rounded to multiples of 2^{power}",
             pooled=True,
-            not_protected=_OPEN,
+            not_protected=_OPEN[trust],
         )
 
     @cached_property
@@ -222,9 +236,9 @@ class FedUCB(VisitsPolicy[State]):
         N, d = self.n_users, self.dimension
         m = d * (d + 3) // 2
         return State(
-            rounds=np.array([0, 0, N, 0], np.int64),
+            rounds=np.array([0, 0, N, 0, 0], np.int64),
             opened=np.zeros((N, m)),
-            nodes=np.zeros((N, self._depth, m)),
+            nodes=np.zeros((N, self._depth if self._published else 0, m)),
             told=np.zeros((N, self._depth, m)),
             sums=np.zeros(m),
             volume=np.array([d * math.log(self.regularisation)]),
@@ -232,6 +246,12 @@ class FedUCB(VisitsPolicy[State]):
             mean=np.zeros((N, d)),
             work=np.zeros(m),
         )
+
+    def decider(self, *, explore: float = 0.0) -> Decider:
+        """Return this policy at work, for :mod:`tacit.serving`."""
+        from tacit.users.deciding_visits import TogetherDecider
+
+        return TogetherDecider(self, explore=explore)
 
 
 @kernel
@@ -255,32 +275,53 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
 @kernel(inlined=False)
 def _synchronise(rule: Any, state: Any, tape: Any, t: Any) -> None:
     """Every agent releases its sums; corrected those of its batch, published the next node of its tree."""
-    N, _, m = state.nodes.shape
+    N, m = state.opened.shape
     d = state.mean.shape[1]
-    state.rounds[1] = 0
-    state.rounds[2] *= 2
-    state.rounds[3] += 1
-    rank = 0
-    if rule.threshold > 0.0:
-        while (state.rounds[3] >> rank) & 1 == 0:
-            rank += 1
+    rank = _rank(rule, state.rounds[3] + 1)
     for user in range(N):
         nodes, told, opened = state.nodes[user], state.told[user], state.opened[user]
         for j in range(m):
-            total = opened[j]
-            opened[j] = 0.0
             for k in range(rank):
-                total += nodes[k, j]
-                state.sums[j] -= told[k, j]
-                nodes[k, j] = told[k, j] = 0.0
-            nodes[rank, j] = total
+                opened[j] += nodes[k, j]
+            told[rank, j] = opened[j]
             scale = rule.matrix_scale if j < m - d else rule.vector_scale
-            fresh = total
             if scale > 0.0:
                 index = user * m + j
-                fresh = release_gaussian(tape, t, index, NOISE, total, rule.sensitivity, scale, m)
-            told[rank, j] = fresh
-            state.sums[j] += fresh
+                told[rank, j] = release_gaussian(
+                    tape, t, index, NOISE, opened[j], rule.sensitivity, scale, m
+                )
+    settle(rule, state)
+
+
+@kernel
+def _rank(rule: Any, n: Any) -> Any:
+    """Return the level of the node that the n-th synchronisation closes; corrected, 0."""
+    rank = 0
+    if rule.threshold > 0.0:
+        while (n >> rank) & 1 == 0:
+            rank += 1
+    return rank
+
+
+@kernel(inlined=False)
+def settle(rule: Any, state: Any) -> None:
+    """Learn from what every agent has just released, and begin the next batch."""
+    N, m = state.opened.shape
+    state.rounds[1] = 0
+    state.rounds[2] *= 2
+    state.rounds[3] += 1
+    rank = _rank(rule, state.rounds[3])
+    state.rounds[4] += N * (1 - rank)
+    for user in range(N):
+        nodes, told, opened = state.nodes[user], state.told[user], state.opened[user]
+        for j in range(m):
+            for k in range(rank):
+                state.sums[j] -= told[k, j]
+                nodes[k, j] = told[k, j] = 0.0
+            if rule.threshold > 0.0:
+                nodes[rank, j] = opened[j]
+            state.sums[j] += told[rank, j]
+            opened[j] = 0.0
     for user in range(N):
         state.volume[0] = _estimate(rule, state, user, 0.0)
 
@@ -289,21 +330,16 @@ def _synchronise(rule: Any, state: Any, tape: Any, t: Any) -> None:
 def _estimate(rule: Any, state: Any, user: Any, own: Any) -> Any:
     """Solve for the agent's estimate from what was released and, published, from its own rounds.
 
-    Return the log determinant. Noise of N agents and n releases has a spectral norm of about
-    scale sqrt(2 d N n); published, n is the number of nodes that are open.
+    Return the log determinant. Noise of n releases, of all agents together, has a spectral norm of
+    about scale sqrt(2 d n); published, those of nodes that are open.
     """
-    N, d = state.mean.shape
+    d = state.mean.shape[1]
     m = state.sums.size
-    n = state.rounds[3]
-    if rule.threshold > 0.0:
-        n = 0
-        for k in range(state.nodes.shape[1]):
-            n += (state.rounds[3] >> k) & 1
     total, A = state.work, np.zeros((d, d))
     for j in range(m):
         total[j] = state.sums[j] + own * state.opened[user, j]
     matrix_of_moments(total, A)
-    ridge = rule.regularisation + rule.matrix_scale * math.sqrt(2.0 * d * N * n)
+    ridge = rule.regularisation + rule.matrix_scale * math.sqrt(2.0 * d * state.rounds[4])
     for a in range(d):
         A[a, a] += ridge
     volume = _log_determinant(A.copy())

@@ -182,9 +182,9 @@ class PrivateContexts(VisitsPolicy[State]):
 
     def decider(self, *, explore: float = 0.0) -> Decider:
         """Return this policy at work, for :mod:`tacit.serving`."""
-        from tacit.users.deciding_visits import VisitsDecider
+        from tacit.users.deciding_visits import AloneDecider
 
-        return VisitsDecider(self, explore=explore)
+        return AloneDecider(self, explore=explore)
 
 
 @kernel
