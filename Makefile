@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Repetitions and tests use the cores; threads inside small matrix products only get in their way.
 export OPENBLAS_NUM_THREADS = 1
 
-.PHONY: run demo test soak lint docs bench clean
+.PHONY: run demo test slow soak lint docs bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/tacit reproduce all --quick --out results/reproduce
@@ -16,6 +16,9 @@ demo: $(VENV)/.service
 # Three processes for two cores: some tests wait for servers, browsers and signals.
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow -n 3 --dist loadfile --no-loadscope-reorder
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -m soak

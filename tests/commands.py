@@ -17,8 +17,26 @@ from functools import cache
 from pathlib import Path
 
 _SERVER = "import commands; commands.serve()"
-_IMPORTED = ("tacit.registry", "tacit.simulation", "scipy.special", "pyarrow.parquet")
-_DRAWN = ("matplotlib.figure", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg")
+_IMPORTED = (
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+    "matplotlib.figure",
+    "pandas",
+    "PIL.Image",
+    "pyarrow.dataset",
+    "pyarrow.parquet",
+    "pydantic.json_schema",
+    "pydantic.type_adapter",
+    "rich.markdown",
+    "scipy.special",
+    "tacit.papers.runner",
+    "tacit.privacy.accounting",
+    "tacit.report",
+    "tacit.service",
+    "tacit.simulation.audits",
+    "tacit.simulation.exact_audits",
+    "typer.rich_utils",
+)
 
 
 def tacit(*words, cwd):
@@ -55,12 +73,9 @@ def _server():
 
 def serve():
     """Answer each line of the standard input, a command, with its exit code."""
-    import importlib
-
     import tacit.cli
 
-    for name in _IMPORTED + _DRAWN:
-        importlib.import_module(name)
+    get_ready()
     for line in sys.stdin:
         told = json.loads(line)
         child = os.fork()
@@ -68,6 +83,26 @@ def serve():
             _become(told, tacit.cli.main)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+def get_ready():
+    """Do once what every command would do first: import, know the registry, ready numba."""
+    import gc
+    import importlib
+
+    import typer.main
+
+    import tacit.cli
+    from tacit import registry
+    from tacit.generator import to_unit
+
+    for name in _IMPORTED:
+        importlib.import_module(name)
+    typer.main.get_command(tacit.cli.app)
+    registry.policies()
+    registry.environments()
+    to_unit(1)
+    gc.freeze()  # what a child's collector does not look at, the child need not copy
 
 
 def _become(told, main):

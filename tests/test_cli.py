@@ -153,7 +153,7 @@ def test_what_one_person_loses_and_what_a_mechanism_does(tmp_path):
 
 
 def test_audit_refutes_with_exit_1(tmp_path):
-    words = ["audit", "klucb-cf:epsilon=1", "--horizon", "5", "--runs", "20000"]
+    words = ["audit", "klucb-cf:epsilon=1", "--horizon", "5", "--runs", "5000"]
     honest = tacit(*words, cwd=tmp_path)
     assert honest.returncode == 0, honest.stderr
     assert "not refuted" in honest.stdout
@@ -164,7 +164,7 @@ def test_audit_refutes_with_exit_1(tmp_path):
 
 
 def test_an_audit_that_saw_nothing_exits_with_3(tmp_path):
-    words = ["audit", "gap:epsilon=1", "--runs", "500"]
+    words = ["audit", "gap:epsilon=1,failure_prob=0.9", "--runs", "500"]
     silent = tacit(*words, "--horizon", "20", cwd=tmp_path)
     assert silent.returncode == 3, silent.stderr
     assert "was not put to the test" in silent.stdout

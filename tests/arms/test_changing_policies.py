@@ -24,8 +24,8 @@ from tacit.compiled import INTERPRETED
 from tacit.tapes import CHOICE, seeded_tape, uniform
 
 CHANGING = Switching(means=((0.8, 0.5, 0.2), (0.1, 0.3, 0.2), (0.1, 0.9, 0.2)))
-
 RISER = Riser(n_arms=3, segments=4)
+every_seed = pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 
 
 @settings(max_examples=60, deadline=None)
@@ -43,7 +43,7 @@ def test_buckets_hold_everything_and_the_test_is_its_definition(values):
 
 
 @pytest.mark.parametrize("epsilon", [None, 2.0])
-@pytest.mark.parametrize("seed", [0, 1])
+@every_seed
 @pytest.mark.parametrize("environment", [CHANGING, RISER], ids=["switching", "riser"])
 def test_p_imed_cf_is_its_box(epsilon, seed, environment):
     T, policy = 2500, PIMEDCF(n_arms=3, epsilon=epsilon)
@@ -83,7 +83,7 @@ def glr(environment, seed, T, epsilon, kind=GLRKLUCBCF, **changes):
 
 
 @pytest.mark.parametrize("epsilon", [None, 2.0])
-@pytest.mark.parametrize("seed", [0, 1])
+@every_seed
 @pytest.mark.parametrize("environment", [CHANGING, RISER], ids=["switching", "riser"])
 def test_glr_klucb_cf_is_its_algorithm(epsilon, seed, environment):
     (decisions, restarts), expected = glr(environment, seed, 900, epsilon)
@@ -93,7 +93,7 @@ def test_glr_klucb_cf_is_its_algorithm(epsilon, seed, environment):
 
 
 @pytest.mark.parametrize("epsilon", [None, 2.0])
-@pytest.mark.parametrize("seed", [0, 1])
+@every_seed
 @pytest.mark.parametrize("environment", [CHANGING, RISER], ids=["switching", "riser"])
 def test_bocpd_klucb_cf_compares_forecasters(epsilon, seed, environment):
     how = {"kind": BOCPDKLUCBCF, "changed": oracle.forecasters_say}

@@ -40,7 +40,7 @@ from tacit.simulation.audits import PolicyRun
 from tacit.tapes import CHOICE, NOISE, recorded_tape, secure_tape, seeded_tape
 from tacit.variates import beta, chooser_of
 
-K, ROUNDS = 5, 1500
+K, ROUNDS, MANY = 5, 500, 1500
 MEANS = np.array([0.8, 0.75, 0.5, 0.3, 0.1])
 DIRECTED = Graph.from_edges([(0, 1), (1, 2), (2, 3), (4, 0)], n_nodes=K, directed=True)
 NONE = Graph.from_edges([], n_nodes=K)
@@ -54,6 +54,9 @@ GRAPHS = {
 RULES = {"imed": DPIMED, "klucb": DPKLUCB}
 every_graph = pytest.mark.parametrize("graph", GRAPHS.values(), ids=GRAPHS)
 every_rule = pytest.mark.parametrize("rule", RULES)
+every_length = pytest.mark.parametrize(
+    "rounds", [ROUNDS, pytest.param(MANY, marks=pytest.mark.slow)]
+)
 
 
 def data(rounds=ROUNDS, seed=0):
@@ -104,10 +107,11 @@ def test_its_slope_is_the_derivative_and_bounds_it_from_below(x, y, epsilon):
 @every_graph
 @every_rule
 @pytest.mark.parametrize("unit", ["reward", "round"])
-def test_the_kernel_is_its_definition(graph, rule, unit):
-    rewards = data()
+@every_length
+def test_the_kernel_is_its_definition(graph, rule, unit, rounds):
+    rewards = data(rounds)
     environment = GraphFeedback(environment=Recorded(data=rewards), graph=graph)
-    state, trace = played(RULES[rule](n_arms=K, epsilon=0.5, unit=unit), environment, ROUNDS)
+    state, trace = played(RULES[rule](n_arms=K, epsilon=0.5, unit=unit), environment, rounds)
     decisions, S, n = oracle.blocks(
         rewards, lambda t: near(graph), 0.5, laplace, rule=rule, unit=unit
     )
@@ -142,9 +146,9 @@ def test_the_oracle_has_teeth():
 
 
 def test_adap_klucb_is_algorithm_1():
-    rewards = data()
+    rewards = data(MANY)
     environment = GraphFeedback(environment=Recorded(data=rewards), graph=complete(K))
-    _, trace = played(AdaPKLUCB(n_arms=K, epsilon=0.5), environment, ROUNDS)
+    _, trace = played(AdaPKLUCB(n_arms=K, epsilon=0.5), environment, MANY)
     assert trace.decisions.tolist() == oracle.adap_klucb(rewards, 0.5, laplace)
     assert oracle.adap_klucb(rewards, 0.5, laplace, alpha=2.9) != trace.decisions.tolist()
 

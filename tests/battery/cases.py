@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import tiers
 from tacit.battery import arrays, play
 from tacit.battery import digest as fingerprint
 from tacit.policy import Environment, Policy
@@ -21,6 +22,32 @@ from tacit.registry import build, policies
 from tacit.registry import environments as registered
 from tacit.tapes import CHOICE, NOISE, RADIUS, ROUNDING, Tape, recorded_tape
 
+LIKE = {
+    "aae": "gap",
+    "adap-klucb": "dp-imed",
+    "alpha-sample": "gap",
+    "bocpd-klucb-cf": "glr-klucb-cf",
+    "doubling-sw-klucb-cf": "sw-klucb-cf",
+    "dp-klucb": "dp-imed",
+    "dp-top-two": "dp-imed",
+    "dp-zooming": "dp-imed",
+    "dpse": "gap",
+    "gapu": "gap",
+    "klucb": "ucb1",
+    "lazy-dp-ts": "dp-imed",
+    "p-imed-cf": "klucb-cf",
+    "sub-gaussian-ucb": "klucb-cf",
+    "sw-ucb": "sw-klucb-cf",
+    "timed-klucb-cf": "klucb-cf",
+    "top-two-cf": "klucb-cf",
+    "ucb-n": "ucb1",
+    "club": "colin",
+    "factorised": "colin",
+    "goblin": "colin",
+    "learned-kernel": "colin",
+    "restarting-linucb": "linucb",
+}
+"""Policies, and the one of the same family that stands for them where `tiered` is used."""
 FAINT = 30.0  # the largest epsilon of a mechanism, where a bit is flipped once in 10^13
 
 
@@ -141,6 +168,11 @@ def cases() -> list[Case]:
         for kind in policies().values()
         for parameters in setting_of(kind).variants(kind)
     ]
+
+
+def tiered(cases: list[Case]) -> list[Any]:
+    """Return the cases as parameters, those slow for which a relative stands in the quick tier."""
+    return tiers.tiered(cases, lambda case: case.kind.name not in LIKE, lambda case: case.name)
 
 
 def environments() -> list[type[Environment]]:

@@ -14,8 +14,8 @@ from tacit.networks import complete, erdos_renyi, star
 from tacit.policy import Environment, Policy
 from tacit.tapes import seeded_tape
 
-QUALITIES, AGENTS = (0.9, 0.5, 0.1), 300
-NETWORK = erdos_renyi(AGENTS, 0.04, seed=1)
+QUALITIES, AGENTS = (0.9, 0.5, 0.1), 80
+NETWORK = erdos_renyi(AGENTS, 0.15, seed=1)
 
 
 class DynamicsSetting(Setting):

@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from battery.arms_setting import MEANS
-from battery.cases import assert_same, cases, play
+from battery.cases import LIKE, assert_same, cases, play, tiered
 from tacit.arms import KLUCBCF, Bernoulli
 from tacit.arms.tables import reward
 from tacit.privacy.mechanisms import flipped_bit
@@ -26,9 +26,9 @@ LOCAL = [
     if "epsilon" in case.parameters and case.easy()[1].guarantee(1).trust == "local"
 ]
 USERS = [case for case in cases() if case.kind.setting == "users"]
-every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-every_local_case = pytest.mark.parametrize("case", LOCAL, ids=lambda case: case.name)
-every_users_case = pytest.mark.parametrize("case", USERS, ids=lambda case: case.name)
+every_case = pytest.mark.parametrize("case", tiered(CASES))
+every_local_case = pytest.mark.parametrize("case", tiered(LOCAL))
+every_users_case = pytest.mark.parametrize("case", tiered(USERS))
 
 
 def served(case, horizon=None):
@@ -42,6 +42,13 @@ def test_there_are_cases():
     assert any(case.easy()[1].guarantee(1).trust == "shuffler" for case in CASES)
     assert len(LOCAL) >= 2
     assert len(USERS) >= 9
+
+
+def test_for_every_slow_case_a_relative_is_quick():
+    kinds = {case.kind.name: case.kind for case in cases()}
+    for name, relative in LIKE.items():
+        assert kinds[name].setting == kinds[relative].setting
+        assert relative not in LIKE
 
 
 @every_case

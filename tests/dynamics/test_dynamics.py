@@ -115,7 +115,7 @@ CASES = {
 def told():
     table = environment().table(0, 0, ROUNDS)
     return {
-        name: features(by_the_oracle(table, runs=1000, **slow)) for name, (_, slow) in CASES.items()
+        name: features(by_the_oracle(table, runs=400, **slow)) for name, (_, slow) in CASES.items()
     }
 
 

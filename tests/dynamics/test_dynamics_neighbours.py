@@ -96,7 +96,7 @@ def found(chosen, claim, unit, rounds):
         epsilon=claim,
         delta=0.0,
         neighbours=ENVIRONMENT.neighbours(unit, rounds, limit=4),
-        runs=20_000,
+        runs=8_000,
         alpha=1e-6,
         seed=1,
         released=N * M * rounds,

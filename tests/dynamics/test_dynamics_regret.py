@@ -13,6 +13,7 @@ from tacit.dynamics.engines.moments import crowd_of, draw_sample, new_crowd, new
 from tacit.papers.p001.regret_maps import published_regret, regret_map, regret_of
 from tacit.tapes import seeded_tape
 from tacit.variates import source_of
+from tiers import tiered
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
 
@@ -34,7 +35,7 @@ TABLE = {
 
 
 @slow
-@pytest.mark.parametrize(("n_agents", "epsilon"), TABLE)
+@pytest.mark.parametrize(("n_agents", "epsilon"), tiered(TABLE, lambda entry: entry[0] == 3_000))
 def test_the_published_table(n_agents, epsilon):
     runs = 5
     regret = published_regret(n_agents, epsilon, repetitions=runs)

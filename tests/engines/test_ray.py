@@ -128,7 +128,7 @@ def kept(folder):
 
 
 @needs_proc
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_ctrl_c_stops_within_two_seconds_and_keeps_what_was_finished(driver, tmp_path, times):
     wait_for(lambda: len(kept(tmp_path)) == 2, 120)
     assert len(session(driver.pid)) > 3

@@ -14,6 +14,7 @@ from tacit.privacy.auditing import (
     one_run_epsilon,
     one_run_p_value,
 )
+from tacit.privacy.auditing.bounds import _REMEMBERED
 
 
 @pytest.mark.parametrize("runs", [1, 7, 200])
@@ -49,14 +50,26 @@ def test_the_bound_fails_with_probability_at_most_alpha():
         assert mass[bounds > 0.2 * epsilon].sum() > mass[bounds > epsilon].sum()
 
 
+@pytest.mark.parametrize("runs", [9, _REMEMBERED, _REMEMBERED + 1])
+def test_bounds_that_are_remembered_are_those_of_clopper_and_pearson(runs):
+    likely, unlikely = np.array([runs, 5, 0, 5]), np.array([0, 3, runs, 1])
+    (low, _), (_, high) = (clopper_pearson(k, runs, 0.05) for k in (likely, unlikely))
+    with np.errstate(divide="ignore"):
+        expected = np.maximum(np.log(low) - np.log(high), 0.0)
+    for some in (slice(1), slice(None), slice(None)):  # the last from memory alone
+        found = epsilon_lower_bound(likely[some], unlikely[some], runs, delta=0.0, alpha=0.1)
+        assert found.tolist() == expected[some].tolist()
+    assert float(epsilon_lower_bound(5, 3, runs, delta=0.0, alpha=0.1)) == expected[1]
+
+
 @pytest.mark.parametrize("delta", [0.0, 1e-5, 1e-3])
 def test_one_run_p_value_is_the_published_formula(delta):
     for m, r, v, epsilon in [(100, 100, 80, 0.5), (1000, 200, 190, 2.0), (50, 10, 0, 1.0)]:
         q = 1 / (1 + math.exp(-epsilon))
-        tail = sum(binom.pmf(i, r, q) for i in range(v, r + 1))
+        mass = binom.pmf(np.arange(r + 1), r, q)
+        tail = sum(mass[i] for i in range(v, r + 1))
         worst = max(
-            (sum(binom.pmf(v - j, r, q) for j in range(1, i + 1)) / i for i in range(1, v + 1)),
-            default=0.0,
+            (sum(mass[v - j] for j in range(1, i + 1)) / i for i in range(1, v + 1)), default=0.0
         )
         expected = min(1.0, tail + 2 * m * delta * worst)
         found = one_run_p_value(m, r, v, epsilon=epsilon, delta=delta)

@@ -137,8 +137,9 @@ laplace_local = on_b(stats.laplace.ppf, oracle.tree_noise, local=True)
     [("colin", None, None), ("colin", laplace_central, CENTRAL), ("goblin", laplace_local, LOCAL)],
     ids=["plain", "central", "local"],
 )
-def test_two_thousand_rounds_with_deferred_updates(kind, noise, privacy):
-    table = environment(9, 15, 2000, seed=1)
+@pytest.mark.parametrize("rounds", [300, pytest.param(2000, marks=pytest.mark.slow)])
+def test_many_rounds_with_deferred_updates(kind, noise, privacy, rounds):
+    table = environment(9, 15, rounds, seed=1)
     state = compare(kind, table, noise, privacy)
     assert state.layout[0, 2] > 1
 
@@ -189,6 +190,7 @@ def test_noise_on_sums(kind, sound, trust, statistic):
     compare_sound(kind, environment(4, 3, 150, seed=4), sound, trust, statistic)
 
 
+@pytest.mark.slow
 @slow
 @pytest.mark.parametrize("sound", SOUND)
 @every_place

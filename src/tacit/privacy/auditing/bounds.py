@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 __all__ = ["clopper_pearson", "epsilon_lower_bound", "one_run_epsilon", "one_run_p_value"]
+
+_REMEMBERED = 2**16
+"""Runs up to which bounds are remembered."""
 
 
 def clopper_pearson(
@@ -22,14 +27,42 @@ def clopper_pearson(
     >>> float(low), round(float(high), 4)
     (0.0, 0.0362)
     """
+    k, n = np.broadcast_arrays(np.asarray(hits, float), np.asarray(runs, float))
+    return _below(k, n, failure_prob), _above(k, n, failure_prob)
+
+
+def _below(k: Any, n: Any, failure_prob: float) -> NDArray[np.float64]:
     from scipy.special import betaincinv
 
-    k, n = np.broadcast_arrays(np.asarray(hits, float), np.asarray(runs, float))
-    inside: Any = np.maximum(k, 1.0)
-    low = np.where(k > 0, betaincinv(inside, n - inside + 1.0, failure_prob), 0.0)
+    inside = np.maximum(k, 1.0)
+    return np.where(k > 0, betaincinv(inside, n - inside + 1.0, failure_prob), 0.0)
+
+
+def _above(k: Any, n: Any, failure_prob: float) -> NDArray[np.float64]:
+    from scipy.special import betaincinv
+
     inside = np.minimum(k, n - 1.0)
-    high = np.where(k < n, betaincinv(inside + 1.0, n - inside, 1.0 - failure_prob), 1.0)
-    return low, high
+    return np.where(k < n, betaincinv(inside + 1.0, n - inside, 1.0 - failure_prob), 1.0)
+
+
+_Solve = Callable[[Any, Any, float], NDArray[np.float64]]
+
+
+@lru_cache(maxsize=16)
+def _solved(solve: _Solve, runs: int, failure_prob: float) -> NDArray[np.float64]:
+    """Return a place for the bound of each number of hits, not a number where it is not known yet."""
+    return np.full(runs + 1, np.nan)
+
+
+def _bound(solve: _Solve, hits: ArrayLike, runs: int, failure_prob: float) -> NDArray[np.float64]:
+    """Return one of the bounds, each solved once: an audit asks for a few of them again and again."""
+    k = np.asarray(hits, np.int64)
+    if runs > _REMEMBERED:
+        return solve(k.astype(float), float(runs), failure_prob)
+    known = _solved(solve, runs, failure_prob)
+    new = np.unique(k[np.isnan(known[k])])
+    known[new] = solve(new.astype(float), float(runs), failure_prob)
+    return np.asarray(known[k])
 
 
 def epsilon_lower_bound(
@@ -46,8 +79,8 @@ def epsilon_lower_bound(
     epsilon >= ln((P - delta) / Q). P is replaced by its lower and Q by its upper Clopper-Pearson
     bound, each at alpha / 2: the result exceeds the true epsilon with probability at most `alpha`.
     """
-    p, _ = clopper_pearson(likely_hits, runs, alpha / 2)
-    _, q = clopper_pearson(unlikely_hits, runs, alpha / 2)
+    p = _bound(_below, likely_hits, runs, alpha / 2)
+    q = _bound(_above, unlikely_hits, runs, alpha / 2)
     above = np.maximum(p - delta, 0.0)
     with np.errstate(divide="ignore"):
         return np.asarray(np.maximum(np.log(above) - np.log(q), 0.0))
