@@ -4,7 +4,7 @@
 
 Each case is played by two processes that stay, one on either checkout, in turn: old, new, old, new. A row
 shows the least CPU time of either and their ratio; above 1.1 this checkout is more than 10% slower, and
-the command ends with 1, but for cases that say why. Words select the cases that contain one of them.
+the command ends with 1. Words select the cases that contain one of them.
 OLD_CHECKOUT must run in this virtual environment; version 0.1 does.
 """
 
@@ -26,10 +26,6 @@ import numpy as np
 MEANS = (0.9, 0.9, *(0.8 - 0.05 * k for k in range(8)))
 EVEN = tuple(np.linspace(0.9, 0.1, 10).tolist())
 MOST = 1.1
-#: Cases that cost more than in 0.1 for a reason.
-EXPLAINED = {
-    "dynamics: tokens": "a hop is named by its token, not by its place in a queue that only one process sees",
-}
 
 
 def simulated(policy: str, **parameters: Any) -> Callable[[], Any]:
@@ -217,9 +213,7 @@ def main() -> None:
         turns = [(old.seconds(case), new.seconds(case)) for _ in range(options.rounds)]
         before, now = np.min(turns, axis=0)
         print(f"{case:36s} {1e3 * before:9.2f} {1e3 * now:9.2f} {now / before:8.2f}", flush=True)
-        if not now / before <= MOST and case in EXPLAINED:
-            print(f"  explained: {EXPLAINED[case]}")
-        elif not now / before <= MOST:
+        if not now / before <= MOST:
             slower.append(case)
     if slower:
         sys.exit(f"more than {MOST - 1:.0%} slower: " + "; ".join(slower))

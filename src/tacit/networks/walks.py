@@ -21,7 +21,16 @@ from tacit.networks.components import is_bipartite, require_connected, require_u
 from tacit.networks.graph import Graph
 from tacit.networks.optional import load
 
-__all__ = ["Ends", "Transition", "Walk", "added_up", "metropolis_step", "nonzero", "times"]
+__all__ = [
+    "Ends",
+    "Transition",
+    "Walk",
+    "added_up",
+    "metropolis_step",
+    "nonzero",
+    "proposal",
+    "times",
+]
 
 _SMALL = 400
 
@@ -199,12 +208,21 @@ def metropolis_step(indptr: Any, indices: Any, node: Any, uniform: Any) -> Any:
     degree = indptr[node + 1] - indptr[node]
     if degree == 0:
         return np.int64(node)
+    there, rest = proposal(indices, indptr[node], float(degree), uniform)
+    if rest * (indptr[there + 1] - indptr[there]) < degree:
+        return np.int64(there)
+    return np.int64(node)
+
+
+@kernel
+def proposal(indices: Any, first: Any, degree: Any, uniform: Any) -> Any:
+    """Return one of `degree` neighbours, listed from `first`, and what is left of the uniform, in [0, 1).
+
+    The token goes to neighbour j if what is left, times N_j, is below N_i.
+    """
     place = uniform * degree
     which = int(place)
-    there = np.int64(indices[indptr[node] + which])
-    if (place - which) * (indptr[there + 1] - indptr[there]) < degree:
-        return there
-    return np.int64(node)
+    return np.uint32(indices[np.uint64(first + which)]), place - which
 
 
 def nonzero(starts: Any, columns: Any, values: Any) -> Ends:
