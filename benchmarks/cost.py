@@ -222,7 +222,10 @@ def regrets() -> None:
 
 def main() -> None:
     word, *rest = sys.argv[1:] or ["model"]
-    {"model": model, "predict": predict, "crowd": crowd, "map": regrets}[word](*map(int, rest))
+    parts = {"model": model, "predict": predict, "crowd": crowd, "map": regrets}
+    if word not in parts:
+        sys.exit(__doc__)
+    parts[word](*map(int, rest))
 
 
 if __name__ == "__main__":

@@ -199,5 +199,8 @@ def _runs(policy, *, q=0.8, horizon=500, repetitions=1000, checkpoints=1):
 
 
 if __name__ == "__main__":
-    modes = (paper, epsilon, history, scale, pictures)
-    {mode.__name__: mode for mode in modes}[sys.argv[1] if len(sys.argv) > 1 else "paper"]()
+    modes = {mode.__name__: mode for mode in (paper, epsilon, history, scale, pictures)}
+    word = sys.argv[1] if len(sys.argv) > 1 else "paper"
+    if word not in modes or (word == "pictures") != (len(sys.argv) > 2):
+        sys.exit(__doc__)
+    modes[word]()

@@ -215,14 +215,16 @@ SECTIONS = {
 
 def main():
     wanted = sys.argv[1:] or [name for name in SECTIONS if name != "walk"]
+    if not set(wanted) <= set(SECTIONS):
+        sys.exit(__doc__)
+    print(
+        "recommended at N = 10^4, M = 10, epsilon = 1:",
+        recommend(n_agents=10**4, n_options=10, epsilon=1.0),
+    )
     for name in wanted:
         print(f"\n{name}: {SECTIONS[name].__doc__}")
         SECTIONS[name]()
 
 
 if __name__ == "__main__":
-    print(
-        "recommended at N = 10^4, M = 10, epsilon = 1:",
-        recommend(n_agents=10**4, n_options=10, epsilon=1.0),
-    )
     main()

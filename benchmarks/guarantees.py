@@ -49,6 +49,8 @@ def main() -> None:
             if took[target] >= MOST:
                 took[target] = seconds(target)
             print(f"{took[target]:6.2f}  {target}", flush=True)
+    if not took:
+        sys.exit(__doc__)
     print(f"{len(took)} policies, at most {max(took.values()):.2f} seconds of CPU")
     if max(took.values()) >= MOST:
         sys.exit(1)

@@ -24,7 +24,7 @@ K, T, REPETITIONS = 10, 20_000, 10
 
 
 @kernel
-def eager(rule: Any, state: Any, tape: Any, t: Any, f: Any) -> Any:
+def eager(rule: Any, ends: Any, state: Any, tape: Any, t: Any, f: Any) -> Any:
     """Return the arm with the largest of all indices; ties are drawn, the latest arm first."""
     latest, ties, q = state.lazy.latest[0], 0, -1.0
     for i in range(-1, rule.all_arms.size):
@@ -33,7 +33,7 @@ def eager(rule: Any, state: Any, tape: Any, t: Any, f: Any) -> Any:
             continue
         N = state.counts[a]
         mean = min(1.0, max(0.0, state.sums[a] / N)) if N > 0 else 0.0
-        index = solved_index(rule.ends, 0, N, mean, f)
+        index = solved_index(ends, 0, N, mean, f)
         if index > q:
             q, ties = index, 0
         if index == q:
@@ -52,7 +52,7 @@ def run_plain(
     for t in range(first, last):
         arm = plain.first_untried(state, rule.all_arms)
         if arm < 0:
-            arm = eager(rule, state, tape, t, level(rule.exploration, float(t)))
+            arm = eager(rule, rule.ends, state, tape, t, level(rule.exploration, float(t)))
         state.lazy.latest[0] = arm
         plain.learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
@@ -63,13 +63,13 @@ def run_windowed(
 ) -> None:
     """Play SW-KLUCB-CF with every index solved."""
     for t in range(first, last):
-        windowed.forget(state, t)
+        windowed.forget(rule, state, state.window, t)
         arm = plain.first_untried(state, rule.all_arms)
         if arm < 0:
             f = rule.level if rule.window <= t else level(rule.exploration, float(t))
-            arm = eager(rule, state, tape, t, f)
+            arm = eager(rule, rule.feedback.ends, state, tape, t, f)
         state.lazy.latest[0] = arm
-        windowed.learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+        SWKLUCBCF.learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 
 class EagerKLUCB(KLUCB):

@@ -64,7 +64,10 @@ def many(ledger: Ledger, size: int) -> float:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(dir=sys.argv[1] if len(sys.argv) > 1 else ".") as folder:
+    parent = sys.argv[1] if len(sys.argv) > 1 else "."
+    if not Path(parent).is_dir():
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
         bare = commits(Path(folder) / "bare.sqlite")
         print(f"bare commits of SQLite    {bare:8,.0f} a second")
         ledger = Ledger(Path(folder) / "ledger.sqlite")

@@ -243,5 +243,7 @@ PARTS = {
 }
 
 if __name__ == "__main__":
+    if not set(sys.argv[1:]) <= set(PARTS):
+        sys.exit(__doc__)
     for part in sys.argv[1:] or PARTS:
         PARTS[part]()
