@@ -147,13 +147,13 @@ class ArmsDecider(Decider):
             low, high = self.reward_range
             clipped: Any = {"low": low, "high": high, "default": default}
             if self._ends is None:
-                told = identity(**clipped)
+                answer = identity(**clipped)
             elif self._epsilon is not None:
-                told = randomized_response(self._epsilon, **clipped)
+                answer = randomized_response(self._epsilon, **clipped)
             else:
                 zero, one = (float(end) for end in self._ends[piece, option])
-                told = asymmetric_response(1.0 - zero, one, **clipped)
-            made = self._default[option, piece, default] = (told, Channel(told))
+                answer = asymmetric_response(1.0 - zero, one, **clipped)
+            made = self._default[option, piece, default] = (answer, Channel(answer))
         return made
 
     def checked(self, option: int, record: Any, value: Any) -> Any:

@@ -55,9 +55,9 @@ def asymptotic_regret(
     require("asymptotic_regret", "epsilon", "> 0", epsilon > 0, epsilon)
     require("asymptotic_regret", "horizon", ">= 1", horizon >= 1, horizon)
     best = float(rates.max())
-    told = np.array([private_divergence(x, best, min(epsilon, 700.0)) for x in rates])
-    worse = np.flatnonzero(told > 0)
-    looks = math.log(horizon) / told[worse]
+    divergences = np.array([private_divergence(x, best, min(epsilon, 700.0)) for x in rates])
+    worse = np.flatnonzero(divergences > 0)
+    looks = math.log(horizon) / divergences[worse]
     gaps = best - rates
     if graph is None:
         return float(gaps[worse] @ looks)

@@ -146,11 +146,11 @@ def _play(
 
 def _note_released(state: Any, tape: Tape, t: int) -> None:
     """Log on the tape what the object let out since the last time."""
-    told = getattr(state[0], "released", ())
-    for index, value in enumerate(told[state[1] :]):
+    values = getattr(state[0], "released", ())
+    for index, value in enumerate(values[state[1] :]):
         drawn(tape, t, index, NOISE, 1)
         released(tape, float(value))
-    state[1] = len(told)
+    state[1] = len(values)
 
 
 def _rebuilt(player: Any, values: Mapping[str, Any]) -> PythonPolicy:

@@ -190,8 +190,8 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
         """Return what the told blocks say of each arm."""
         from tacit.deciding import mean_of_bits
 
-        told = zip(state.counts.tolist(), state.ones.tolist(), state.ends.tolist(), strict=True)
-        return [mean_of_bits(n, ones, *ends) for n, ones, ends in told]
+        blocks = zip(state.counts.tolist(), state.ones.tolist(), state.ends.tolist(), strict=True)
+        return [mean_of_bits(n, ones, *ends) for n, ones, ends in blocks]
 
     def decider(self, *, explore: float = 0.0) -> Decider:
         """Return this policy at work, with the learner for a shuffler."""

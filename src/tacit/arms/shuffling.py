@@ -41,7 +41,7 @@ class ShufflingDecider(ArmsDecider):
         self._sizes = self._rule.sizes.tolist()
         self._local = policy.shuffler.bits
         self._take: Any = for_types(take, self._rule, self._state, 0, 0, 0.0, 0)
-        self._told: dict[tuple[int, float | None], dict[str, Any]] = {}
+        self._instructions: dict[tuple[int, float | None], dict[str, Any]] = {}
 
     @property
     def epsilon(self) -> float:
@@ -66,11 +66,11 @@ class ShufflingDecider(ArmsDecider):
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
         """Ask for a bit, flipped as the option's block says that was open then."""
         size = self._block(record[option] if record else 0)
-        told = self._told.get((size, default))
-        if told is None:
-            told = randomized_response(self._local(size).epsilon, default=default)
-            self._told[size, default] = told
-        return told
+        made = self._instructions.get((size, default))
+        if made is None:
+            made = randomized_response(self._local(size).epsilon, default=default)
+            self._instructions[size, default] = made
+        return made
 
     def _block(self, number: int) -> int:
         size: int = self._sizes[min(number, len(self._sizes) - 1)]
@@ -87,9 +87,9 @@ class ShufflingDecider(ArmsDecider):
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Put a bit into its block; if the block is full, tell how many are ones."""
         blocks, ones = self._state.blocks, self._state.ones
-        told, before = int(blocks[option]), int(ones[option])
+        finished, before = int(blocks[option]), int(ones[option])
         self._take(self._rule, self._state, t, option, float(value), record[option])
-        if blocks[option] > told:
+        if blocks[option] > finished:
             tape.log[tape.reads[1]] = ones[option] - before
             tape.reads[1] += 1
 

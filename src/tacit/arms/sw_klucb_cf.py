@@ -146,8 +146,8 @@ class SWKLUCBCF(LocalPolicy[State]):
     def __post_init__(self) -> None:
         check(self)
         check_privacy(self, self.epsilon, self.corruption)
-        told = self.window != "variation" or self.variation is not None
-        require(self, "variation", "given, for the window", told, self.variation)
+        given = self.window != "variation" or self.variation is not None
+        require(self, "variation", "given, for the window", given, self.variation)
         _ = self.rule
 
     @property

@@ -74,8 +74,8 @@ def _tell(kind: Any, as_json: bool) -> None:
         print(json.dumps(schema_of(kind)))
         return
     print(f"{kind.name}: {kind.summary} (setting {kind.setting})\n")
-    told = parameters_of(kind)
-    if not told:
+    parameters = parameters_of(kind)
+    if not parameters:
         print("It takes no parameters.")
         return
     rows = [
@@ -85,6 +85,6 @@ def _tell(kind: Any, as_json: bool) -> None:
             "default": each.default or "",
             "means": each.means,
         }
-        for each in told
+        for each in parameters
     ]
     show(rows, False)

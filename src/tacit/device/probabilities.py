@@ -47,12 +47,12 @@ def probabilities(
     position = channel.position(reward)
     symbol = math.floor(position)
     up = Fraction(math.ceil((position - symbol) * WORD), WORD)
-    told: dict[int | tuple[int, ...], Fraction] = {}
+    chances: dict[int | tuple[int, ...], Fraction] = {}
     for truth, share in ((symbol, 1 - up), (symbol + 1, up)):
         if share:
             for value, chance in _outputs(answer, truth):
-                told[value] = told.get(value, Fraction(0)) + share * chance
-    return told
+                chances[value] = chances.get(value, Fraction(0)) + share * chance
+    return chances
 
 
 def bit_probabilities(instructions: Instructions) -> tuple[Fraction, Fraction]:
@@ -147,12 +147,12 @@ def _outputs(
     elif answer["kind"] == "unary":
         bits, (p, q) = int(answer["bits"]), _unary_ones(answer)
         _few(2**bits)
-        for told in product((0, 1), repeat=bits):
+        for sent in product((0, 1), repeat=bits):
             chance = Fraction(1)
-            for place, bit in enumerate(told):
+            for place, bit in enumerate(sent):
                 one = p if place == symbol else q
                 chance *= one if bit else 1 - one
-            yield told, chance
+            yield sent, chance
     else:
         cells, width = int(answer["cells"]), int(answer["width"])
         p, rest = _shares(answer)
@@ -164,8 +164,9 @@ def _outputs(
             _few(math.comb(cells, width))
             holding = math.comb(cells - 1, width - 1)
             for chosen in combinations(range(cells), width):
-                told = tuple(int(place in chosen) for place in range(cells))
-                yield told, p / holding if told[symbol] else rest / math.comb(cells - 1, width)
+                sent = tuple(int(place in chosen) for place in range(cells))
+                share = p / holding if sent[symbol] else rest / math.comb(cells - 1, width)
+                yield sent, share
 
 
 def _unary_ones(answer: dict[str, Any]) -> tuple[Fraction, Fraction]:

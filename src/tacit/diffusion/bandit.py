@@ -136,7 +136,7 @@ class DiffusionBandit(BanditPolicy[State | sound.State]):
         """The kernels of a round."""
         return (sound.tell, sound.hear) if self.rates == "adaptive" else (tell, hear)
 
-    def told(self, state: State | sound.State) -> NDArray[np.float64]:
+    def messages(self, state: State | sound.State) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""
         return state.p
 

@@ -177,7 +177,7 @@ class BatchedTsallis(DiffusionPolicy[State]):
         """The kernels of a round: name a state, and learn."""
         return tell, hear
 
-    def told(self, state: State) -> NDArray[np.float64]:
+    def messages(self, state: State) -> NDArray[np.float64]:
         """Return an array that nobody writes to: nothing is told."""
         return state.mu
 

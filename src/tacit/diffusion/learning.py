@@ -87,7 +87,7 @@ class DiffusionLearning(DiffusionPolicy[State]):
         """The kernels of a round: weigh one's signal, and average."""
         return tell, hear
 
-    def told(self, state: State) -> NDArray[np.float64]:
+    def messages(self, state: State) -> NDArray[np.float64]:
         """Return the logarithms of beliefs after the signal."""
         return state.log_psi
 

@@ -65,14 +65,14 @@ class DiffusionPiece(Piece):
         self._tell(*self._arguments, t)
         if not self.policy.tells(t):
             return None, self.no_mail
-        return None, self.border.outgoing(self.policy.told(self.state))
+        return None, self.border.outgoing(self.policy.messages(self.state))
 
     def finish(self, t: int, news: Any, mail: Sequence[Any]) -> Any:
         """Hear, learn, and say what the agents here are certain of."""
         if t == _MEETING:
             self.border.learn(mail)
             return None
-        self.border.incoming(mail, self.policy.told(self.state))
+        self.border.incoming(mail, self.policy.messages(self.state))
         self._hear(*self._arguments, t)
         trace = self.trace
         charge_updated(self.table, trace, t, self.state.mu)

@@ -68,7 +68,7 @@ class DiffusionPolicy(Policy[Table, S, Trace]):
         """
 
     @abstractmethod
-    def told(self, state: S) -> NDArray[np.float64]:
+    def messages(self, state: S) -> NDArray[np.float64]:
         """Return what agents tell: a row each, and then one for each ghost."""
 
     def tells(self, t: int) -> bool:

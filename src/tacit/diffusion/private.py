@@ -235,7 +235,7 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
             not_protected=("sending", *self.open_to_all),
         )
 
-    def told(self, state: State | sound.State) -> NDArray[np.float64]:
+    def messages(self, state: State | sound.State) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""
         return state.p
 

@@ -196,7 +196,7 @@ run = rounds(tell, hear)
 def share(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any, S: Any, sigma: Any) -> None:
     """Write p_k, what the agent in row k sends; `who` is its number on the tape."""
     if rule.keep_signal > OPEN_SIGNAL:
-        z = _told(tape, t, who, S, state.mu.shape[1], rule.keep_signal)
+        z = _nearest_state(tape, t, who, S, state.mu.shape[1], rule.keep_signal)
         if state.deviation[0] != sigma:
             state.deviation[0] = sigma
             _weigh(sigma, rule.keep_signal, state.likelihood)
@@ -260,7 +260,7 @@ def _report(rule: Any, tape: Any, t: Any, k: Any, mean: Any) -> Any:
 
 
 @kernel
-def _told(tape: Any, t: Any, k: Any, S: Any, M: Any, keep: Any) -> Any:
+def _nearest_state(tape: Any, t: Any, k: Any, S: Any, M: Any, keep: Any) -> Any:
     """Return the state nearest to the signal or, with probability 1 - keep, another one."""
     return release_option(tape, t, k, SIGNAL, int(min(max(S, 0.0), M - 1.0) + 0.5), M, keep)
 

@@ -100,10 +100,10 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
             return BoundedNoiseRelease(
                 sensitivity=gamma, scale=1 / self.epsilon, bound=self.message_bound
             )
-        told = self.signal_mechanism
-        if told is None:
+        mechanism = self.signal_mechanism
+        if mechanism is None:
             return PureRelease(level=0.0, what="nothing about a signal")
-        return told.release
+        return mechanism.release
 
     @property
     def signal_mechanism(self) -> KAryResponse | None:
@@ -119,8 +119,8 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         if not self.corrected:
             message = BoundedNoise(epsilon=self.epsilon, bound=self.message_bound)
             return (self.report_mechanism, message)
-        told = self.signal_mechanism
-        return (self.report_mechanism,) if told is None else (self.report_mechanism, told)
+        mechanism = self.signal_mechanism
+        return (self.report_mechanism,) if mechanism is None else (self.report_mechanism, mechanism)
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected: the loss and the signal of one agent in one round."""
@@ -170,8 +170,8 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
     @property
     def keep_signal(self) -> float:
         """Probability that the state nearest to a signal is told, of M answers."""
-        told = self.signal_mechanism
-        return 1 / self.n_states if told is None else told.keep
+        mechanism = self.signal_mechanism
+        return 1 / self.n_states if mechanism is None else mechanism.keep
 
     @property
     def published_box(self) -> PublishedBox:

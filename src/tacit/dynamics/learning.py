@@ -242,10 +242,10 @@ class LearningDynamics(Policy[Table, State, Trace]):
             assert mechanism is not None
             return mechanism.release
         ways: dict[Any, Release] = {}
-        for _, told in sorted(zip(self.levels, self._encoders, strict=True), key=itemgetter(0)):
-            if told.mechanism is not None:
-                way = told.size, getattr(told.mechanism, "optimised", False)
-                ways[way] = told.mechanism.release
+        for _, coding in sorted(zip(self.levels, self._encoders, strict=True), key=itemgetter(0)):
+            if coding.mechanism is not None:
+                way = coding.size, getattr(coding.mechanism, "optimised", False)
+                ways[way] = coding.mechanism.release
         return least_private(ways.values())
 
     def _whose(self, agent: int | None) -> str:
@@ -361,9 +361,9 @@ class LearningDynamics(Policy[Table, State, Trace]):
         beta, mu = advice.beta, advice.mu
         if self.variant == "published":
             beta, mu = 0.505, 6.7e-5
-        told = self._encoders
-        p, q = (np.array([getattr(each, name) for each in told]) for name in "pq")
-        spread = [message_variance(each, self.n_options, self.variant) for each in told]
+        codings = self._encoders
+        p, q = (np.array([getattr(each, name) for each in codings]) for name in "pq")
+        spread = [message_variance(each, self.n_options, self.variant) for each in codings]
         engine = _ENGINES[self.engine]
         if engine == MOMENTS and tokens <= _FEW:
             engine = DEALT
@@ -376,11 +376,11 @@ class LearningDynamics(Policy[Table, State, Trace]):
             memoised=self.memoised,
             p=p,
             q=q,
-            subset=np.array([each.size for each in told]),
-            pair_one=np.array([each.pair_one for each in told]),
-            pair_none=np.array([each.pair_none for each in told]),
-            shift=np.array([each.shift for each in told]),
-            common=np.array([each.common for each in told]),
+            subset=np.array([each.size for each in codings]),
+            pair_one=np.array([each.pair_one for each in codings]),
+            pair_none=np.array([each.pair_none for each in codings]),
+            shift=np.array([each.shift for each in codings]),
+            common=np.array([each.common for each in codings]),
             slope=1.0 / (p - q),
             offset=q / (p - q),
             weight=spread[0] / np.array(spread),

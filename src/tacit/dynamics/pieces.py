@@ -67,9 +67,9 @@ class DynamicsPiece(Piece):
             self._mail = new_mail(rule, table, self._room())
         senders = np.zeros((rule.weight.size, table.qualities.shape[1] + 1), np.int64)
         _begin(rule, state, table, self.tape, t, senders, self._mail)
-        told = state.pool[t % state.pool.shape[0]].copy() if rule.each else senders
+        sent = state.pool[t % state.pool.shape[0]].copy() if rule.each else senders
         letters = self.no_mail if rule.engine == MOMENTS else self._letters()
-        return (state.counts.copy(), told), letters
+        return (state.counts.copy(), sent), letters
 
     def finish(self, t: int, news: Any, mail: Sequence[Any]) -> Any:
         """Hear, choose and adopt; return the adopters of each option."""
@@ -210,11 +210,11 @@ class DynamicsPopulation(Population):
         rule, slot = self._policy.rule, t % self._pool.shape[0]
         now = piece_at(self._starts, t)
         watch(self._qualities, now, self.trace, np.sum([counts for counts, _ in said], axis=0))
-        told = np.sum([each for _, each in said], axis=0)
+        sent = np.sum([each for _, each in said], axis=0)
         if rule.each:
-            self._pool[slot] = told
+            self._pool[slot] = sent
         else:
-            _perturb_counts(rule, self._pool, self._tape, t, told)
+            _perturb_counts(rule, self._pool, self._tape, t, sent)
         self._messages = traffic(rule, senders_of(self._pool, slot), self._leaving)
         return self._pool[slot].copy()
 

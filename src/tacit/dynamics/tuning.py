@@ -86,8 +86,8 @@ def encoder(epsilon: float, n_options: int, encoding: str) -> Encoder:
     if math.isinf(epsilon):
         return Encoder(None, 1.0, 0.0)
     if encoding == "least":
-        told = [encoder(epsilon, n_options, each) for each in ENCODINGS[:-1]]
-        return min(told, key=lambda each: float(_variance(each, 0.5 / n_options)))
+        codings = [encoder(epsilon, n_options, each) for each in ENCODINGS[:-1]]
+        return min(codings, key=lambda each: float(_variance(each, 0.5 / n_options)))
     if encoding == "subset":
         subset = SubsetSelection(epsilon=epsilon, options=n_options + 1)
         return Encoder(subset, *subset.chances, subset.best_size, *subset.joint_chances)
@@ -95,10 +95,10 @@ def encoder(epsilon: float, n_options: int, encoding: str) -> Encoder:
     return Encoder(unary, unary.release.keep_one, 1.0 - unary.release.keep_zero)
 
 
-def _variance(told: Encoder, share: float) -> float:
+def _variance(coding: Encoder, share: float) -> float:
     """Return the variance of one message's estimate of an option that `share` of agents adopt."""
-    ones = told.q + (told.p - told.q) * share
-    return ones * (1.0 - ones) / (told.p - told.q) ** 2
+    ones = coding.q + (coding.p - coding.q) * share
+    return ones * (1.0 - ones) / (coding.p - coding.q) ** 2
 
 
 def levels_of(epsilon: float | Sequence[float]) -> tuple[float, ...]:
@@ -106,9 +106,9 @@ def levels_of(epsilon: float | Sequence[float]) -> tuple[float, ...]:
     return tuple(epsilon) if isinstance(epsilon, Sequence) else (epsilon,)
 
 
-def message_variance(told: Encoder, n_options: int, variant: str) -> float:
+def message_variance(coding: Encoder, n_options: int, variant: str) -> float:
     """Return the variance of one message's estimate near uniform popularity, half of the agents adopting."""
-    return _variance(told, (0.5 if variant == "corrected" else 1.0) / n_options)
+    return _variance(coding, (0.5 if variant == "corrected" else 1.0) / n_options)
 
 
 def popularity_noise(

@@ -184,10 +184,10 @@ class EdgeFile(Network):
         opened = gzip.open if path.suffix == ".gz" else open
         with opened(path, "rt", encoding="utf-8") as file:
             while lines := file.readlines(_CHUNK):
-                told = [x.replace(",", " ") for x in lines if x[0] not in "#%" and x.strip()]
+                kept = [x.replace(",", " ") for x in lines if x[0] not in "#%" and x.strip()]
                 try:
-                    if told:
-                        yield np.loadtxt(told, np.int64, comments=None, usecols=(0, 1), ndmin=2)
+                    if kept:
+                        yield np.loadtxt(kept, np.int64, comments=None, usecols=(0, 1), ndmin=2)
                 except ValueError as error:
                     raise ValueError(
                         f"{self.path}: expected two nodes a line, got {error}"

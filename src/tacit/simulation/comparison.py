@@ -178,13 +178,13 @@ def _progress(
 
         lock = threading.Lock()
 
-        def told(rounds: int) -> None:
+        def count(rounds: int) -> None:
             nonlocal played
             with lock:
                 played += rounds
                 tell(played, total)
 
-        yield told
+        yield count
         return
     if not progress:
         yield None

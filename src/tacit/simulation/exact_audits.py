@@ -87,7 +87,7 @@ def audit_exactly(
     game = _Game(policy, environment, horizon)
     tried = environment.every_pair(guarantee.unit, horizon) if pairs is None else pairs
     found = exact_audit(game.play, tried, epsilon=claimed, delta=allowed)
-    return dataclasses.replace(found, silent=game.told == 0)
+    return dataclasses.replace(found, silent=game.most == 0)
 
 
 def _table_words(*place: Any) -> Any:
@@ -196,7 +196,7 @@ class _Game:
         self.policy, self.environment, self.horizon = policy, environment, horizon
         self.chosen = _Chosen()
         self.prepared: dict[int, Any] = {}
-        self.told = 0
+        self.most = 0
         """How many values a path released, at most."""
 
     def play(self, table: Any, draws: Draws) -> tuple[float | None, ...]:
@@ -208,9 +208,9 @@ class _Game:
         self.chosen.begin(draws)
         program(*arguments)
         self.chosen.end(tape)
-        told = tape.log[: tape.reads[1]]
-        self.told = max(self.told, int(np.count_nonzero(~np.isnan(told))))
-        seen = (*told.tolist(), *np.ravel(trace.decisions).tolist())
+        values = tape.log[: tape.reads[1]]
+        self.most = max(self.most, int(np.count_nonzero(~np.isnan(values))))
+        seen = (*values.tolist(), *np.ravel(trace.decisions).tolist())
         # What was not sent is not-a-number, which equals nothing; None equals None.
         return tuple(None if math.isnan(x) else x for x in seen)
 

@@ -85,8 +85,8 @@ def person(policy: AnyPolicy, horizon: int, records: int, delta: float = 0.0) ->
     if stated.unused or not _composes(policy, stated):
         return stated
     if history is not None:
-        told: Guarantee = history(records, delta=delta)
-        return told
+        found: Guarantee = history(records, delta=delta)
+        return found
     if stated.unit in _ONE:
         return policy.guarantee(records).at(delta)
     return stated.for_user(records, delta=delta)

@@ -538,8 +538,8 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: A
     s = i if channel.own == 1 else 0
     if noisy and state.steps[s] >= channel.stream.capacity:
         return False
-    told = 0.0 if noisy else answer(rule, tape, t, question, reward)
-    take(rule, state, user, x, question, told)
+    reported = 0.0 if noisy else answer(rule, tape, t, question, reward)
+    take(rule, state, user, x, question, reported)
     if noisy:
         clipped = min(channel.high, max(channel.low, reward))
         _release(rule, state, tape, t, i, s, x, clipped)

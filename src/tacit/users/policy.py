@@ -435,10 +435,10 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         self._check_user(user)
         possible = Reporting(self.instructions(question)).possible(report)
         require(self, "report", "one that the device can send", possible, report)
-        told = float(report)
+        reported = float(report)
         if question.kind == VALUE:
-            told = float(debiased(self.rule.channel.report, told))
-        take(self.rule, state, user, x, question, told)
+            reported = float(debiased(self.rule.channel.report, reported))
+        take(self.rule, state, user, x, question, reported)
 
     def state_of(self, statistics: Statistics, *, weights: Any = None, graph: Any = None) -> State:
         """Return the state of users who are joined otherwise now, or of more of them.

@@ -170,21 +170,21 @@ class RestartingLinUCB(LinUCB):
         self._check_user(user)
         possible = Reporting(self.instructions(question)).possible(report)
         require(self, "report", "one that the device can send", possible, report)
-        told = float(debiased(self.rule.channel.report, float(report)))
-        observe_error(self.watch, state, user, x, question, told)
+        reported = float(debiased(self.rule.channel.report, float(report)))
+        observe_error(self.watch, state, user, x, question, reported)
 
 
 @kernel
-def observe_error(watch: Any, state: Any, user: Any, x: Any, question: Any, told: Any) -> None:
+def observe_error(watch: Any, state: Any, user: Any, x: Any, question: Any, reported: Any) -> None:
     """Take in a told reward; forget the user if the errors go one way for too long."""
     i = state.place[user]
     guess, volume = 0.0, state.log_volume[0]
     for a in range(x.size):
         guess += x[a] * state.mean[i, a]
-    take(watch.rule, state, user, x, question, told)
+    take(watch.rule, state, user, x, question, reported)
     # The volume has grown by ln(1 + x'Sx), with S as it was.
     expected = watch.deviation * math.exp(0.5 * (state.log_volume[0] - volume))
-    z = (told - guess) / expected
+    z = (reported - guess) / expected
     sums = state.watch[i]
     sums[0] = max(0.0, sums[0] + z - 0.5 * watch.shift)
     sums[1] = max(0.0, sums[1] - z - 0.5 * watch.shift)
@@ -214,8 +214,8 @@ def _forget(state: Any, i: Any) -> None:
 def learn(watch: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Hide the reward of context x and take in what is told of it."""
     question = ask(watch.rule, state, user, x)
-    told = answer(watch.rule, tape, t, question, reward)
-    observe_error(watch, state, user, x, question, told)
+    reported = answer(watch.rule, tape, t, question, reward)
+    observe_error(watch, state, user, x, question, reported)
     return True
 
 

@@ -35,7 +35,7 @@ _POLICIES: dict[str, dict[str, Any]] = {
     _ALONE: {"name": "linucb"},
     "LinUCB, shared": {"name": "linucb", "shared": 1.0},
 }
-_WORLDS: dict[str, tuple[str, dict[str, Any]]] = {
+_CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "mixed": ("users who are mixtures of each other", {"name": "fitted-users"}),
     "groups": ("users in groups, nobody mixed", {"name": "fitted-users", "threshold": 1.0}),
     "similar": ("similar users, as the paper writes them", {"name": "synthetic-users"}),
@@ -48,28 +48,28 @@ def _epsilons(quick: bool) -> list[float]:
     return [2.0] if quick else [0.5, 1.0, 2.0, 5.0]
 
 
-def _worlds(quick: bool) -> list[str]:
-    return ["mixed"] if quick else list(_WORLDS)
+def _cases(quick: bool) -> list[str]:
+    return ["mixed"] if quick else list(_CASES)
 
 
-def _key(world: str, report: str, label: str, epsilon: float) -> str:
-    return f"{world}/{report}/{label}/{epsilon:g}"
+def _key(case: str, report: str, label: str, epsilon: float) -> str:
+    return f"{case}/{report}/{label}/{epsilon:g}"
 
 
 def _jobs(quick: bool) -> list[Job]:
     return [
         Job(
-            _key(world, report, label, epsilon),
+            _key(case, report, label, epsilon),
             final_values,
             {
                 "policy": {**policy, "privacy": {"kind": report, "epsilon": epsilon}},
-                "environment": _WORLDS[world][1],
+                "environment": _CASES[case][1],
                 "horizon": 2_000 if quick else 10_000,
                 "repetitions": 4 if quick else 12,
                 "seed": 20,
             },
         )
-        for world in _worlds(quick)
+        for case in _cases(quick)
         for report in _REPORTS
         for epsilon in _epsilons(quick)
         for label, policy in _POLICIES.items()
@@ -80,11 +80,11 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     rows, figures, shares = [], [], []
     wins, losses = dict.fromkeys(_GAINERS, 0), dict.fromkeys(_GAINERS, 0)
     cells = 0
-    for world in _worlds(quick):
-        words = _WORLDS[world][0]
-        for report, told in _REPORTS.items():
+    for case in _cases(quick):
+        words = _CASES[case][0]
+        for report, report_in_words in _REPORTS.items():
             found = {
-                label: [outcomes[_key(world, report, label, e)] for e in _epsilons(quick)]
+                label: [outcomes[_key(case, report, label, e)] for e in _epsilons(quick)]
                 for label in _POLICIES
             }
             for i, epsilon in enumerate(_epsilons(quick)):
@@ -99,14 +99,14 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                     shares.append((cell[_ALONE].mean - cell["learned kernel"].mean) / gap)
                 rows.append(
                     Row(
-                        f"{words}, {told}, epsilon = {epsilon:g}",
+                        f"{words}, {report_in_words}, epsilon = {epsilon:g}",
                         "",
                         "; ".join(f"{label} {each.mean:,.0f}" for label, each in cell.items()),
                     )
                 )
             figures.append(
                 Figure(
-                    f"{words[0].upper()}{words[1:]}; reports tell {told}",
+                    f"{words[0].upper()}{words[1:]}; reports tell {report_in_words}",
                     "epsilon",
                     "regret",
                     [

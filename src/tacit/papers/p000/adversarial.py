@@ -27,7 +27,7 @@ _EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _HORIZON, _HORIZONS = 5_000, (2_000, 8_000, 32_000)
 _GROWTH_EPSILON = 0.1
 #: How often one of five states is the true one.
-_WORLDS = {"one state dominates": 0.8, "hardly any difference": 0.3}
+_CASES = {"one state dominates": 0.8, "hardly any difference": 0.3}
 _BATCHED = "batched"
 _LABELS = {
     _BATCHED: "batched Tsallis-INF, alone",
@@ -37,13 +37,13 @@ _LABELS = {
 
 
 def named_and_believed(
-    policy: Mapping[str, Any], world: str, horizon: int, repetitions: int
+    policy: Mapping[str, Any], case: str, horizon: int, repetitions: int
 ) -> dict[str, Any]:
     """Return the regret of the states named and of beliefs, of every run, and the bound if there is one."""
     from tacit.diffusion import ChangingTruth
     from tacit.simulation import simulate
 
-    environment = ChangingTruth(dominance=_WORLDS[world])
+    environment = ChangingTruth(dominance=_CASES[case])
     chosen = built(policy, environment, horizon)
     bound = getattr(chosen, "regret_bound", None)
     result = simulate(
@@ -66,31 +66,31 @@ def _jobs(quick: bool) -> list[Job]:
     n = 10 if quick else 100
     jobs = [
         Job(
-            f"{world}/{kind}/{epsilon:g}",
+            f"{case}/{kind}/{epsilon:g}",
             named_and_believed,
             {
                 "policy": _policy(kind, epsilon),
-                "world": world,
+                "case": case,
                 "horizon": _HORIZON,
                 "repetitions": n,
             },
         )
-        for world in _WORLDS
+        for case in _CASES
         for kind in _LABELS
         for epsilon in _EPSILONS
     ]
     jobs += [
         Job(
-            f"{world}/open",
+            f"{case}/open",
             named_and_believed,
             {
                 "policy": {"name": "batched-tsallis", "epsilon": None},
-                "world": world,
+                "case": case,
                 "horizon": _HORIZON,
                 "repetitions": n,
             },
         )
-        for world in _WORLDS
+        for case in _CASES
     ]
     jobs += [
         Job(
@@ -98,7 +98,7 @@ def _jobs(quick: bool) -> list[Job]:
             named_and_believed,
             {
                 "policy": _policy(_BATCHED, _GROWTH_EPSILON),
-                "world": "one state dominates",
+                "case": "one state dominates",
                 "horizon": T,
                 "repetitions": n,
             },
@@ -112,26 +112,25 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     def of(key: str, measure: str = "named") -> Summary:
         return summarise(outcomes[key][measure])
 
-    cells = [(world, epsilon) for world in _WORLDS for epsilon in _EPSILONS]
+    cells = [(case, epsilon) for case in _CASES for epsilon in _EPSILONS]
     below = [
-        of(f"{world}/{_BATCHED}/{e:g}").high < outcomes[f"{world}/{_BATCHED}/{e:g}"]["bound"]
-        for world, e in cells
+        of(f"{case}/{_BATCHED}/{e:g}").high < outcomes[f"{case}/{_BATCHED}/{e:g}"]["bound"]
+        for case, e in cells
     ]
     over_published = [
-        of(f"{world}/{_BATCHED}/{e:g}").high < of(f"{world}/published/{e:g}").low
-        for world, e in cells
+        of(f"{case}/{_BATCHED}/{e:g}").high < of(f"{case}/published/{e:g}").low for case, e in cells
     ]
     over_corrected = {
         measure: sum(
-            of(f"{world}/{_BATCHED}/{e:g}", measure).high
-            < of(f"{world}/corrected/{e:g}", measure).low
-            for world, e in cells
+            of(f"{case}/{_BATCHED}/{e:g}", measure).high
+            < of(f"{case}/corrected/{e:g}", measure).low
+            for case, e in cells
         )
         for measure in ("named", "believed")
     }
     never_above = all(
-        of(f"{world}/{_BATCHED}/{e:g}").low <= of(f"{world}/published/{e:g}").high
-        for world, e in cells
+        of(f"{case}/{_BATCHED}/{e:g}").low <= of(f"{case}/published/{e:g}").high
+        for case, e in cells
     )
     growth = growth_exponent(_HORIZONS, [of(f"growth/{T}").mean for T in _HORIZONS])
     rows = [
@@ -142,25 +141,25 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ),
         *[
             Row(
-                f"{world}, epsilon = {e:g}: {label}",
-                f"<= {outcomes[f'{world}/{kind}/{e:g}']['bound']:,.0f}" if kind == _BATCHED else "",
-                f"{of(f'{world}/{kind}/{e:g}').text()} named, "
-                f"{of(f'{world}/{kind}/{e:g}', 'believed').text()} believed",
+                f"{case}, epsilon = {e:g}: {label}",
+                f"<= {outcomes[f'{case}/{kind}/{e:g}']['bound']:,.0f}" if kind == _BATCHED else "",
+                f"{of(f'{case}/{kind}/{e:g}').text()} named, "
+                f"{of(f'{case}/{kind}/{e:g}', 'believed').text()} believed",
             )
-            for world, e in cells
+            for case, e in cells
             for kind, label in _LABELS.items()
         ],
         *[
-            Row(f"{world}: Tsallis-INF without privacy", "", of(f"{world}/open").text())
-            for world in _WORLDS
+            Row(f"{case}: Tsallis-INF without privacy", "", of(f"{case}/open").text())
+            for case in _CASES
         ],
     ]
     said = {
-        world: "; ".join(
-            f"{label} {of(f'{world}/{kind}/0.1').mean:,.0f} and {of(f'{world}/{kind}/1').mean:,.0f}"
+        case: "; ".join(
+            f"{label} {of(f'{case}/{kind}/0.1').mean:,.0f} and {of(f'{case}/{kind}/1').mean:,.0f}"
             for kind, label in _LABELS.items()
         )
-        for world in _WORLDS
+        for case in _CASES
     }
     return Findings(
         verdict=OWN,
@@ -182,11 +181,11 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         rows=rows,
         figures=[
             Figure(
-                f"What the states named lose: {world}",
+                f"What the states named lose: {case}",
                 "epsilon",
                 f"regret at T = {_HORIZON:,} (rounds lost)",
                 [
-                    Series.of(label, _EPSILONS, [of(f"{world}/{kind}/{e:g}") for e in _EPSILONS])
+                    Series.of(label, _EPSILONS, [of(f"{case}/{kind}/{e:g}") for e in _EPSILONS])
                     for kind, label in _LABELS.items()
                 ],
                 x_log=True,
@@ -194,7 +193,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 kind="points",
                 caption="The paper's three agents, five states; pure epsilon for a loss, but as published.",
             )
-            for world in _WORLDS
+            for case in _CASES
         ],
     )
 

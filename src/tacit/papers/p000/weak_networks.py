@@ -28,7 +28,7 @@ __all__ = ["WEAK", "WEAK_REAL", "by_part"]
 _POLICIES = {"Algorithm 3, no privacy": ALGORITHM_3, "1 corrected, epsilon = 1": corrected(1, 1.0)}
 _DOMINANCE = 0.8
 _UNIFORM = HORIZON * (_DOMINANCE - 0.2)
-_WORLDS = {
+_CASES = {
     "alone": "five who hear only each other",
     "both ways": "twenty, all links both ways",
     "one truth": "two fives heard by ten, one truth",
@@ -37,7 +37,7 @@ _WORLDS = {
 _PARTS = {"sending": slice(0, 10), "receiving": slice(10, 20)}
 
 
-def _world(name: str) -> Any:
+def _environment(name: str) -> Any:
     """Return agents 0 to 4 and 5 to 9, who hear only each other, and ten who hear one of each and a third."""
     from tacit.diffusion import ChangingTruth
     from tacit.networks import Graph
@@ -61,7 +61,7 @@ def _world(name: str) -> Any:
 
 def by_part(name: str, policy: Mapping[str, Any], repetitions: int) -> dict[str, Any]:
     """Return every run's mean regret of the first five agents, of those who send and who receive."""
-    named, believed = _losses(_world(name), policy, HORIZON, repetitions)
+    named, believed = _losses(_environment(name), policy, HORIZON, repetitions)
     found: dict[str, Any] = {"first five": believed[:, :5].mean(axis=1).tolist()}
     for part, rows in _PARTS.items():
         if name != "alone":
@@ -113,7 +113,7 @@ def _jobs(quick: bool) -> list[Job]:
     n = 20 if quick else 200
     return [
         Job(f"{name}/{label}", by_part, {"name": name, "policy": policy, "repetitions": n})
-        for name in _WORLDS
+        for name in _CASES
         for label, policy in _POLICIES.items()
     ]
 
@@ -136,11 +136,11 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         Row(
             f"{name}: {words}, {part}",
             "",
-            f"{of(world, name, part).text()} believed, {of(world, name, f'{part}, named').text()} named",
+            f"{of(case, name, part).text()} believed, {of(case, name, f'{part}, named').text()} named",
         )
         for name in _POLICIES
-        for world, words in _WORLDS.items()
-        if world != "alone"
+        for case, words in _CASES.items()
+        if case != "alone"
         for part in _PARTS
     ]
     rows.append(
@@ -181,8 +181,8 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                         f"{name}, {measure or 'believed'}",
                         [0.0, 1.0, 2.0],
                         [
-                            of(world, name, f"receiving, {measure}" if measure else "receiving")
-                            for world in ("both ways", "one truth", "three truths")
+                            of(case, name, f"receiving, {measure}" if measure else "receiving")
+                            for case in ("both ways", "one truth", "three truths")
                         ],
                     )
                     for name in _POLICIES

@@ -20,7 +20,7 @@ from tacit.papers.tools import final_values
 __all__ = ["BAYESIAN"]
 
 _HORIZON = 100_000
-_WORLDS: dict[str, dict[str, Any]] = {
+_CASES: dict[str, dict[str, Any]] = {
     "rotating, 2 arms": {"name": "rotating", "n_arms": 2},
     "rotating, 10 arms": {"name": "rotating", "n_arms": 10},
     "riser, 2 arms": {"name": "riser", "n_arms": 2},
@@ -43,7 +43,7 @@ def _epsilons(quick: bool) -> list[float]:
 def _jobs(quick: bool) -> list[Job]:
     return [
         Job(
-            f"{world}/{label}/{e}",
+            f"{case}/{label}/{e}",
             final_values,
             {
                 "policy": {**policy, "epsilon": e},
@@ -52,7 +52,7 @@ def _jobs(quick: bool) -> list[Job]:
                 "repetitions": 6 if quick else 20,
             },
         )
-        for world, environment in _WORLDS.items()
+        for case, environment in _CASES.items()
         for label, policy in _POLICIES.items()
         for e in _epsilons(quick)
     ]
@@ -61,7 +61,7 @@ def _jobs(quick: bool) -> list[Job]:
 def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     levels = _epsilons(quick)
     found = {key: summarise(values) for key, values in outcomes.items()}
-    cells = [(world, e) for world in _WORLDS for e in levels]
+    cells = [(case, e) for case in _CASES for e in levels]
 
     def ratio(label: str) -> list[float]:
         return [found[f"{w}/Bayesian/{e}"].mean / found[f"{w}/{label}/{e}"].mean for w, e in cells]
@@ -86,7 +86,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         rows=rows_of(found, cells, _POLICIES),
         figures=[
             bars_of(
-                f"Final regret at epsilon = {e:g}", found, {w: (w, e) for w in _WORLDS}, _POLICIES
+                f"Final regret at epsilon = {e:g}", found, {w: (w, e) for w in _CASES}, _POLICIES
             )
             for e in levels
         ],

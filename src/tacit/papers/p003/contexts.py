@@ -26,7 +26,7 @@ _POLICIES: dict[str, dict[str, Any]] = {
     "LinUCB, half-life 1,000": {"name": "linucb", "half_life": 1000},
     "restarting": {"name": "restarting-linucb"},
 }
-_WORLDS = {"four changes": 5, "no change": 1}
+_CASES = {"four changes": 5, "no change": 1}
 
 
 def switching_table(seed: int, horizon: int, segments: int) -> Any:
@@ -80,7 +80,7 @@ def _epsilons(quick: bool) -> list[float]:
 def _jobs(quick: bool) -> list[Job]:
     return [
         Job(
-            f"{world}/{label}/{e}",
+            f"{case}/{label}/{e}",
             regrets,
             {
                 "policy": policy,
@@ -90,7 +90,7 @@ def _jobs(quick: bool) -> list[Job]:
                 "repetitions": 4 if quick else 20,
             },
         )
-        for world, segments in _WORLDS.items()
+        for case, segments in _CASES.items()
         for label, policy in _POLICIES.items()
         for e in _epsilons(quick)
     ]
@@ -100,8 +100,8 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     levels = _epsilons(quick)
     found = {key: summarise(values["regret"]) for key, values in outcomes.items()}
 
-    def ratio(world: str, label: str, e: float) -> float:
-        return found[f"{world}/{label}/{e}"].mean / found[f"{world}/restarting/{e}"].mean
+    def ratio(case: str, label: str, e: float) -> float:
+        return found[f"{case}/{label}/{e}"].mean / found[f"{case}/restarting/{e}"].mean
 
     gains = [ratio("four changes", "LinUCB", e) for e in levels]
     fading = [ratio("four changes", "LinUCB, half-life 1,000", e) for e in levels]
@@ -125,15 +125,15 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"steady forgetting one of {min(idle):.1f} to {max(idle):.1f}. "
             f"Random offers: {chance:,.0f}."
         ),
-        rows=rows_of(found, [(world, e) for world in _WORLDS for e in levels], _POLICIES),
+        rows=rows_of(found, [(case, e) for case in _CASES for e in levels], _POLICIES),
         figures=[
             bars_of(
-                f"Final regret: {world}",
+                f"Final regret: {case}",
                 found,
-                {f"epsilon = {e:g}": (world, e) for e in levels},
+                {f"epsilon = {e:g}": (case, e) for e in levels},
                 _POLICIES,
             )
-            for world in _WORLDS
+            for case in _CASES
         ],
         privacy="Epsilon for each reward, as LinUCB's: the detector looks at what was told.",
     )

@@ -16,7 +16,7 @@ from tacit.papers.reproduction import (
 __all__ = ["bars_of", "horizons", "line_of", "rows_of", "sliding", "slope"]
 
 Cell = tuple[str, float]
-"""A world and an epsilon."""
+"""An environment and an epsilon."""
 
 
 def sliding(**parameters: Any) -> dict[str, Any]:
@@ -49,11 +49,11 @@ def slope(words: str, line: Series, power: float) -> Series:
 def rows_of(
     found: Mapping[str, Summary], cells: Sequence[Cell], labels: Iterable[str]
 ) -> list[Row]:
-    """Return what each policy has in each cell, found by ``world/label/epsilon``."""
+    """Return what each policy has in each cell, found by ``case/label/epsilon``."""
     labels = list(labels)
     return [
-        Row(f"{world}, epsilon = {e:g}: {label}", "", found[f"{world}/{label}/{e}"].text())
-        for world, e in cells
+        Row(f"{case}, epsilon = {e:g}: {label}", "", found[f"{case}/{label}/{e}"].text())
+        for case, e in cells
         for label in labels
     ]
 

@@ -70,12 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("results/reproduce"))
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--workers", type=int, default=None)
-    told = parser.parse_args(arguments)
-    reproduce(PAPER.studies, told.out, quick=told.quick, workers=told.workers)
-    found = [last_findings(study, told.out) for study in PAPER.studies]  # full before quick
+    options = parser.parse_args(arguments)
+    reproduce(PAPER.studies, options.out, quick=options.quick, workers=options.workers)
+    found = [last_findings(study, options.out) for study in PAPER.studies]  # full before quick
     finished = [each for each in found if each is not None]
-    text = with_tables(told.page.read_text(encoding="utf-8"), finished)
-    write_atomically(told.page, lambda file: file.write_text(text, encoding="utf-8"))
+    text = with_tables(options.page.read_text(encoding="utf-8"), finished)
+    write_atomically(options.page, lambda file: file.write_text(text, encoding="utf-8"))
 
 
 if __name__ == "__main__":
