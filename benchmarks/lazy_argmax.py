@@ -21,6 +21,7 @@ from tacit.compiled import kernel
 from tacit.tapes import CHOICE, uniform
 
 K, T, REPETITIONS = 10, 20_000, 10
+learn_windowed = SWKLUCBCF.learn
 
 
 @kernel
@@ -69,7 +70,7 @@ def run_windowed(
             f = rule.level if rule.window <= t else level(rule.exploration, float(t))
             arm = eager(rule, rule.feedback.ends, state, tape, t, f)
         state.lazy.latest[0] = arm
-        SWKLUCBCF.learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+        learn_windowed(rule, state, tape, t, arm, observe(table, trace, t, arm))
 
 
 class EagerKLUCB(KLUCB):
