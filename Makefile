@@ -35,15 +35,19 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/all.py
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --editable '.[cli]'
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.installed
+# It holds what a user installs, too: one installation, not two.
+$(VENV)/.dev: pyproject.toml | $(VENV)/.python
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
+	touch $(VENV)/.installed $@
 
 $(VENV)/.service: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[service]'

@@ -167,6 +167,14 @@ def test_the_page_of_the_tests_names_what_stands_there():
         assert not test or f"\ndef {test}(" in source, f"{path}::{test}"
 
 
+def test_the_page_of_the_tests_names_what_is_slow():
+    text = (DOCS / "testing.md").read_text(encoding="utf-8")
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        source = path.read_text(encoding="utf-8")
+        if "mark.slow" in source or "tiered(" in source:
+            assert f"`{path.relative_to(ROOT)}" in text, path.name
+
+
 PLUGIN = """
 import tacit.arms
 from private_greedy import PrivateGreedy

@@ -74,7 +74,10 @@ def test_distances_do_not_tell_low_bits_that_are_not_to_be_looked_at(ones):
     assert cheat.refuted, cheat.sentence()
 
 
-@pytest.mark.parametrize("run", [randomized_response, geometric, repeated_response])
+@pytest.mark.parametrize(
+    "run",
+    [randomized_response, geometric, pytest.param(repeated_response, marks=pytest.mark.slow)],
+)
 def test_a_true_claim_is_refuted_at_most_alpha_of_the_time(run):
     """120 audits at alpha = 0.2: at most 0.2 + 5 standard errors, 0.39; false alarm below 3e-7."""
     alpha, audits = 0.2, 120

@@ -250,8 +250,9 @@ def kills(cluster, times):
         assert each.kill(signal.SIGTERM) == 0
 
 
-def test_kill_9_of_either_process_under_load(cluster):
-    kills(cluster, 10)
+@pytest.mark.parametrize("times", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_kill_9_of_either_process_under_load(cluster, times):
+    kills(cluster, times)
 
 
 @pytest.mark.soak

@@ -1,4 +1,4 @@
-"""Twenty processes over sockets, one of them killed: the others agree, and it may come back."""
+"""Many processes over sockets, one of them killed: the others agree, and it may come back."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from tacit.compiled import INTERPRETED
 EXAMPLE = Path(__file__).parents[2] / "examples" / "peers.py"
 
 
-@pytest.mark.skipif(INTERPRETED, reason="twenty processes need compiled kernels")
+@pytest.mark.skipif(INTERPRETED, reason="many processes need compiled kernels")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the example forks")
-@pytest.mark.parametrize(("more", "ended"), [([], 19), (["--restart"], 20)])
-def test_twenty_processes_of_which_one_is_killed(more, ended):
+@pytest.mark.parametrize("peers", [8, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("more", [[], ["--restart"]], ids=["killed", "back"])
+def test_many_processes_of_which_one_is_killed(more, peers):
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE), "--rounds", "150", *more],
+        [sys.executable, str(EXAMPLE), "--rounds", "150", "--peers", str(peers), *more],
         capture_output=True,
         text=True,
         check=False,
@@ -28,9 +29,10 @@ def test_twenty_processes_of_which_one_is_killed(more, ended):
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    assert "peer 10 was killed" in done.stdout
-    assert ("peer 10: gone" in done.stdout) == (ended == 19)
+    victim = peers // 2
+    assert f"peer {victim} was killed" in done.stdout
+    assert (f"peer {victim:2d}: gone" in done.stdout) == (not more)
     found = re.search(r"(\d+) of (\d+) peers believe in state 0; 0 messages refused", done.stdout)
     assert found is not None, done.stdout
-    assert int(found[2]) == ended
-    assert int(found[1]) >= 17
+    assert int(found[2]) == (peers if more else peers - 1)
+    assert int(found[1]) >= 0.85 * (peers - 1)

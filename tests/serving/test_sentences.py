@@ -41,6 +41,7 @@ MADE = {
     "graph given, or people as a Graph, because GOBLin": lambda: tacit.Learner(
         people(kind=GOBLin, epsilon=1.0)
     ),
+    "explore a number in .0, 1.*, got 'much'": lambda: tacit.Learner(LOCAL, explore="much"),
     "options 2 different names, got .'ab'.": lambda: tacit.Learner(LOCAL, options="ab"),
     "report_after >= 0 seconds, a number": lambda: tacit.Learner(LOCAL, report_after=HOUR),
     "grace >= 0 seconds, a number": lambda: tacit.Learner(LOCAL, grace="1h"),

@@ -14,6 +14,7 @@ import numpy as np
 
 from tacit.deciding import Choice, Decider
 from tacit.device.instructions import identity, randomized_response
+from tacit.privacy import Guarantee
 
 BLOCK = 3
 
@@ -33,6 +34,10 @@ class Toy:
     n_options: int = 3
     local: bool = False
     name: ClassVar[str] = "toy"
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return that it protects nothing: its noise is made up."""
+        return Guarantee.none("a toy", trust="local" if self.local else "central")
 
 
 class Account:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from battery.cases import Case, cases
+from battery.cases import Case, cases, tiered
 from battery.small_games import less_private
 from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Corruption
 from tacit.cli import app
@@ -146,7 +146,7 @@ def test_laplace_noise_costs_what_its_grid_says(name, epsilon):
     assert audit_mechanism_exactly(mechanism, epsilon=0.99 * epsilon).refuted
 
 
-@pytest.mark.parametrize("case", private_cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", tiered(private_cases()))
 def test_every_discrete_policy_costs_exactly_what_it_states(case):
     environment, policy, horizon = small(case)
     if left_out(case):

@@ -18,6 +18,7 @@ ALPHA = 1e-5
 PAIRS = 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", private_cases(), ids=lambda case: case.name)
 def test_half_the_noise_is_refuted_and_the_whole_is_not(case):
     game = small_game(case)

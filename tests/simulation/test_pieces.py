@@ -173,7 +173,10 @@ def test_another_run_does_not_go_on_from_it(tmp_path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["kept", "not kept"])
+@pytest.mark.parametrize(
+    "kept",
+    [pytest.param(True, id="kept"), pytest.param(False, id="not kept", marks=pytest.mark.slow)],
+)
 def test_a_process_that_is_killed_changes_nothing(kept, tmp_path):
     policy, environment = TRACKERS["spies"], TRUTHS["one"]
     whole = play(policy, environment)

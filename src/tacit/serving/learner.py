@@ -202,6 +202,8 @@ class Learner:
         require("Learner", "budget", rule, known_windows, budget)
         if isinstance(people, Graph):
             given, people = {"graph": people, **given}, labels_of(people)
+        number = isinstance(explore, int | float)
+        require("Learner", "explore", "a number in [0, 1)", number, explore)
         make = _Maker(policy, float(explore), given, seed, key)
         decider = make.decider()
         if seed is None:
