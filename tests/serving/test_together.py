@@ -152,12 +152,12 @@ def test_an_old_copy_releases_nothing_twice():
     learner = tacit.Learner(policy_of(), people=NAMES)
     serve(learner, 14)
     decider = learner._core.decider
-    told, mean = decider.state.told.copy(), decider.state.mean.copy()
+    released, mean = decider.state.released.copy(), decider.state.mean.copy()
     assert decider.state.opened.any()
     decider.discard()
     assert not decider.state.opened.any()
     assert decider.state.rounds.tolist() == [14, 0, 12, 2, 6]
-    np.testing.assert_array_equal(decider.state.told, told)
+    np.testing.assert_array_equal(decider.state.released, released)
     np.testing.assert_array_equal(decider.state.mean, mean)
 
 

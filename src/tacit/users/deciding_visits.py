@@ -176,7 +176,7 @@ class TogetherDecider(VisitsDecider):
     @property
     def latest(self) -> NDArray[np.float64]:
         """The moments of every agent's batch."""
-        released: NDArray[np.float64] = self._state.told[:, 0]
+        released: NDArray[np.float64] = self._state.released[:, 0]
         return released
 
     def settle(self, person: int) -> None:

@@ -85,7 +85,7 @@ class State(NamedTuple):
     """Shape (N, m): true sums of each agent since the last synchronisation. Secret."""
     nodes: NDArray[np.float64]
     """Shape (N, depth, m): true sums of the open nodes of each agent's tree, published. Secret."""
-    told: NDArray[np.float64]
+    released: NDArray[np.float64]
     """Shape (N, depth, m): what was released of them; corrected, of each agent's last batch."""
     sums: NDArray[np.float64]
     """Shape (m,): all that was released, added up."""
@@ -239,7 +239,7 @@ class FedUCB(VisitsPolicy[State]):
             rounds=np.array([0, 0, N, 0, 0], np.int64),
             opened=np.zeros((N, m)),
             nodes=np.zeros((N, self._depth if self._published else 0, m)),
-            told=np.zeros((N, self._depth, m)),
+            released=np.zeros((N, self._depth, m)),
             sums=np.zeros(m),
             volume=np.array([d * math.log(self.regularisation)]),
             covariance=np.tile(np.eye(d) / self.regularisation, (N, 1, 1)),
@@ -279,15 +279,15 @@ def _synchronise(rule: Any, state: Any, tape: Any, t: Any) -> None:
     d = state.mean.shape[1]
     rank = _rank(rule, state.rounds[3] + 1)
     for user in range(N):
-        nodes, told, opened = state.nodes[user], state.told[user], state.opened[user]
+        nodes, released, opened = state.nodes[user], state.released[user], state.opened[user]
         for j in range(m):
             for k in range(rank):
                 opened[j] += nodes[k, j]
-            told[rank, j] = opened[j]
+            released[rank, j] = opened[j]
             scale = rule.matrix_scale if j < m - d else rule.vector_scale
             if scale > 0.0:
                 index = user * m + j
-                told[rank, j] = release_gaussian(
+                released[rank, j] = release_gaussian(
                     tape, t, index, NOISE, opened[j], rule.sensitivity, scale, m
                 )
     settle(rule, state)
@@ -313,14 +313,14 @@ def settle(rule: Any, state: Any) -> None:
     rank = _rank(rule, state.rounds[3])
     state.rounds[4] += N * (1 - rank)
     for user in range(N):
-        nodes, told, opened = state.nodes[user], state.told[user], state.opened[user]
+        nodes, released, opened = state.nodes[user], state.released[user], state.opened[user]
         for j in range(m):
             for k in range(rank):
-                state.sums[j] -= told[k, j]
-                nodes[k, j] = told[k, j] = 0.0
+                state.sums[j] -= released[k, j]
+                nodes[k, j] = released[k, j] = 0.0
             if rule.threshold > 0.0:
                 nodes[rank, j] = opened[j]
-            state.sums[j] += told[rank, j]
+            state.sums[j] += released[rank, j]
             opened[j] = 0.0
     for user in range(N):
         state.volume[0] = _estimate(rule, state, user, 0.0)
