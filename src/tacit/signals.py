@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -21,24 +22,62 @@ def stop_once() -> None:
 
     One that comes more than two seconds later ends the process at once. Files are whole in every case,
     because they are moved into place when written, and workers end with the process that started them.
+
+    An import is finished first, for up to two seconds, because extension modules that are imported by half
+    crash. Python drops an exception that is raised while it clears away an object: a Ctrl-C that is
+    lost like this is sent again.
     """
     if threading.current_thread() is not threading.main_thread():
         return
-    first: list[float] = []
+    asked: list[float] = []
+    raised: list[float] = []
+    main, before = threading.get_ident(), sys.unraisablehook
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        if not first:
-            first.append(time.monotonic())
+    def send_again() -> None:
+        soon = threading.Timer(0.02, signal.pthread_kill, (main, signal.SIGINT))
+        soon.daemon = True
+        soon.start()
+
+    def stop(_number: int, frame: FrameType | None) -> None:
+        now = time.monotonic()
+        if not asked:
+            asked.append(now)
+        if raised:
+            if now - raised[0] > PATIENCE:
+                os._exit(130)
+        elif _imports(frame) and now - asked[0] < PATIENCE:
+            send_again()
+        else:
+            raised.append(now)
             raise KeyboardInterrupt
-        if time.monotonic() - first[0] > PATIENCE:
-            os._exit(130)
 
+    def lost(dropped: sys.UnraisableHookArgs) -> None:
+        if raised and dropped.exc_type is KeyboardInterrupt:
+            raised.clear()
+            send_again()
+        else:
+            before(dropped)
+
+    sys.unraisablehook = lost
     signal.signal(signal.SIGINT, stop)
 
 
+def _imports(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def stopped() -> None:
-    """Ignore further Ctrl-C: the process is about to end."""
+    """Ignore further Ctrl-C: the process is about to end, with the code that it wants.
+
+    Python remembers an interrupted ``exec`` of a string, as in making a data class, and would end by a
+    signal for it; running another makes it forget.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    exec("")
 
 
 @contextmanager

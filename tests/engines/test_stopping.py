@@ -59,7 +59,7 @@ def test_a_stopped_run_says_so_keeps_its_parts_and_ends(tmp_path, engine, horizo
         wait_for(lambda: len(finished(tmp_path)) >= 2)
     else:  # one repetition would take hours: it stops in the middle of a kernel's rounds
         wait_for((tmp_path / "results" / ".long.lock").exists)
-        time.sleep(1.5)
+        time.sleep(3)
     begun = time.monotonic()
     for _ in range(2):
         os.killpg(process.pid, signal.SIGINT)
@@ -113,7 +113,7 @@ def test_a_population_in_pieces_stops_too(tmp_path, engine):
     (tmp_path / "crowded.toml").write_text(POPULATION)
     process = start(tmp_path, "run", "crowded.toml", "--engine", engine, "--pieces", "3")
     wait_for((tmp_path / "results" / ".crowded.lock").exists)
-    time.sleep(2)
+    time.sleep(4)
     begun = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     out, complaint = process.communicate(timeout=30)
