@@ -15,8 +15,8 @@ stop_once()
 
 END = """
 except KeyboardInterrupt:
+    sys.stdout.flush()
     stopped()
-    raise SystemExit(130)
 """
 
 

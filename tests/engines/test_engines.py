@@ -140,9 +140,8 @@ if __name__ == "__main__":
         run_jobs(working.note_process, jobs, Store(folder + "/jobs", JSON),
                  engine=Here() if engine == "here" else Processes(2))
     except KeyboardInterrupt:
-        stopped()
         print("stopped", flush=True)
-        sys.exit(130)
+        stopped()
 """
 
 

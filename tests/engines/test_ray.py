@@ -85,9 +85,8 @@ if __name__ == "__main__":
     try:
         run_jobs(working.note_process, jobs, Store(folder + "/jobs", JSON), engine=Cluster(workers=2))
     except KeyboardInterrupt:
-        stopped()
         print("stopped", flush=True)
-        sys.exit(130)
+        stopped()
 """
 
 
@@ -145,8 +144,9 @@ def test_ctrl_c_stops_within_two_seconds_and_keeps_what_was_finished(driver, tmp
 
 
 @needs_proc
-def test_ctrl_c_is_heard_while_the_cluster_starts(driver):
-    wait_for(lambda: len(session(driver.pid)) > 1, 120)
+@pytest.mark.parametrize("processes", [2, 6])
+def test_ctrl_c_is_heard_while_the_cluster_starts(driver, processes):
+    wait_for(lambda: len(session(driver.pid)) >= processes, 120)
     begun = time.monotonic()
     os.killpg(driver.pid, signal.SIGINT)
     out, complaint = driver.communicate(timeout=60)
@@ -162,3 +162,24 @@ def test_kill_9_of_the_driver_leaves_no_process(driver, tmp_path):
     driver.kill()
     wait_for(lambda: not session(driver.pid), 10)
     assert kept(tmp_path) == ["0.json", "1.json"]
+
+
+ORPHANS = """
+import os, signal, subprocess
+from tacit.engines.cluster import _adopt, _children, _stopped_family
+_adopt(True)
+subprocess.run(["sh", "-c", "sleep 60 & exit"], stdout=subprocess.DEVNULL)  # leaves one behind
+busy = subprocess.Popen(["sh", "-c", "sleep 60 & wait"])
+while len(family := _stopped_family(_children())) < 3:
+    os.kill(busy.pid, signal.SIGCONT)
+print(len(family))
+for each in family:
+    os.kill(each, signal.SIGKILL)
+"""
+
+
+@needs_proc
+def test_what_others_left_behind_is_found_with_all_it_started():
+    command = [sys.executable, "-c", ORPHANS]
+    found = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert found.stdout == "3\n"

@@ -54,8 +54,10 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     if code == 130:
+        if sys.stderr is not None:
+            print("tacit: stopped; what was finished is kept", file=sys.stderr, flush=True)
+        _quiet_output()
         stopped()
-        print("tacit: stopped; what was finished is kept", file=sys.stderr)
     raise SystemExit(code)
 
 

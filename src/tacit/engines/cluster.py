@@ -6,6 +6,7 @@ a stopped driver goes on where it was. A job is a function of its arguments: a l
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import importlib.util
 import logging
@@ -33,6 +34,7 @@ __all__ = ["Cluster"]
 _COMING_BACK = 120.0
 #: What Ray ends in order: these two know of the others.
 _DRAINED = ("raylet", "gcs_server")
+_CHILD_SUBREAPER = 36
 #: The first version that can ask for a token.
 _TOKENS_SINCE = (2, 52)
 
@@ -147,13 +149,16 @@ class _Stay:
         where = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
         _look_for(address)
         before = _children()
+        _adopt(True)
         try:
             # A cluster of somebody else's on this machine is joined only where it is named.
             joined = ray.init(address=address or "local", **where, **quiet)
         except BaseException:
-            self._helpers = _children() - before
+            self._helpers = _stopped_family(_children() - before)
             self.end()
             raise
+        finally:
+            _adopt(False)
         started = _children() - before
         self._helpers = {each for each in started if _command(each) not in _DRAINED}
         if started:
@@ -331,9 +336,30 @@ def _ray(*, starts: bool = False) -> Any:
     return ray
 
 
-def _children() -> set[int]:
-    """Return the processes that this one started, where the system tells."""
-    lists = Path("/proc/self/task").glob("*/children")
+def _adopt(orphans: bool) -> None:
+    """Become, or no longer be, the parent of whoever loses one below this process, where Linux can.
+
+    Ray that is stopped while it starts ends what it started, and leaves what this started in turn.
+    """
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(_CHILD_SUBREAPER, int(orphans), 0, 0, 0)
+
+
+def _stopped_family(processes: set[int]) -> set[int]:
+    """Return processes and all that they started, which can start no more: every one is halted."""
+    found: set[int] = set()
+    while fresh := processes - found:
+        for each in fresh:
+            with suppress(ProcessLookupError):
+                os.kill(each, signal.SIGSTOP)
+        found |= fresh
+        processes = {child for each in found for child in _children(each)}
+    return found
+
+
+def _children(process: int | str = "self") -> set[int]:
+    """Return the processes that one started, this one by default, where the system tells."""
+    lists = Path(f"/proc/{process}/task").glob("*/children")
     return {int(each) for listed in lists for each in _read(listed).split()}
 
 
