@@ -153,16 +153,16 @@ class _Stay:
         try:
             # A cluster of somebody else's on this machine is joined only where it is named.
             joined = ray.init(address=address or "local", **where, **quiet)
+            started = _children() - before
+            self._helpers = {each for each in started if _command(each) not in _DRAINED}
+            if started:
+                self._sweeper = _sweeper_of(joined.address_info["session_dir"])
         except BaseException:
             self._helpers = _stopped_family(_children() - before)
             self.end()
             raise
         finally:
             _adopt(False)
-        started = _children() - before
-        self._helpers = {each for each in started if _command(each) not in _DRAINED}
-        if started:
-            self._sweeper = _sweeper_of(joined.address_info["session_dir"])
 
     def end(self) -> None:
         """Leave the cluster; one that was started here ends."""

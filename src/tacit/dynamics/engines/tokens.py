@@ -208,9 +208,8 @@ def slot(
             word = ahead[(n & 3) - 1, token]
         degree = degrees[here]
         there, rest = proposal(neighbours, indptr[here], degree, to_unit(word))
-        if (
-            not rest * degrees[there] < degree
-        ):  # chosen without a branch, which would be a third slower
+        # Written so that it is chosen without a branch, which would be a third slower.
+        if not rest * degrees[there] < degree:
             there = here
         sent += there != here
         if n + 1 == rule.walk:
