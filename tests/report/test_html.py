@@ -215,7 +215,7 @@ def test_own_findings_are_no_verdict_on_a_paper(page):
     _, reader, _ = page
     overview = reader.sections["overview"]
     assert "of 5 papers, measured again: 23." in overview
-    assert "for or against a paper: 1." in overview
+    assert "for or against a paper: 2." in overview
     assert not re.search(r"\d own finding", overview)
     assert "We expected" in reader.sections["001-ours"]
     assert "The paper says" not in reader.sections["001-ours"]

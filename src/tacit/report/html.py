@@ -69,7 +69,7 @@ def _page(finished: Sequence[Finished]) -> str:
             alone=[done for done in finished if not done.reproduction.paper],
             tally=_counted(done.findings.verdict for done in of_papers),
             measured=len(of_papers),
-            own=sum(done.reproduction.own for _, studies in shown for done in studies),
+            own=sum(done.reproduction.own for done in finished),
             stamp=_stamp(finished),
             style=Markup(_resource("page.css") + _palette()),
             script=Markup(_resource("chart.js")),
