@@ -111,11 +111,14 @@ class Client(_Base):
 
     def flush(self) -> float | None:
         """Send what is due; return when to come again, None if nothing is owed."""
+        self.outbox.check_process()
         with self._sending:
             return self._play(self._flows.flush())
 
     def close(self) -> None:
-        """Stop sending; what is owed stays in the outbox."""
+        """Stop sending; what is owed stays in the outbox, and after a fork all is the parent's."""
+        if self.outbox.inherited:
+            return
         self._closed = True
         self._wake.set()
         if self._thread.is_alive():
@@ -134,6 +137,7 @@ class Client(_Base):
         self.close()
 
     def _play(self, flow: Flow[T]) -> T:
+        self.outbox.check_process()
         try:
             ask = next(flow)
             while True:
@@ -201,6 +205,7 @@ class AsyncClient(_Base):
 
     async def flush(self) -> float | None:
         """Send what is due; return when to come again, None if nothing is owed."""
+        self.outbox.check_process()
         async with self._sending:
             return await self._play(self._flows.flush())
 
@@ -216,7 +221,9 @@ class AsyncClient(_Base):
             self._wake.clear()
 
     async def close(self) -> None:
-        """Close the connections; what is owed stays in the outbox."""
+        """Close the connections; what is owed stays in the outbox, and after a fork all is the parent's."""
+        if self.outbox.inherited:
+            return
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -231,6 +238,7 @@ class AsyncClient(_Base):
         await self.close()
 
     async def _play(self, flow: Flow[T]) -> T:
+        self.outbox.check_process()
         try:
             ask = next(flow)
             while True:

@@ -2,7 +2,8 @@
 
 One SQLite file (or memory) holds them. What is decided about a report is decided inside a
 transaction, so that two processes with one file come to the same report, and whatever a budget was
-charged stays charged.
+charged stays charged. A forked process must open the file anew: two copies of a report that is not fixed yet
+would be drawn twice.
 """
 
 from __future__ import annotations
@@ -10,11 +11,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from tacit.device import Budget, Reporter
+from tacit.forks import wait_for
 
 __all__ = ["Outbox", "Owed"]
 
@@ -69,7 +72,8 @@ class Outbox:
         )
         self._database.executescript(f"PRAGMA synchronous=FULL; {_SCHEMA}")
         self._budget, self._random = budget, random
-        self._lock = threading.Lock()
+        self._process, self._lock = os.getpid(), threading.RLock()
+        wait_for(self, self._lock)
 
     def owe(self, place: str, reporter: Reporter, due: float) -> bool:
         """Charge for a decision that is being shown and note its report; False if refused."""
@@ -110,17 +114,17 @@ class Outbox:
 
     def told(self, place: str, id: str) -> None:
         """Note that the service knows that the decision was shown."""
-        with self._lock:
+        with self._turn():
             self._run("UPDATE owed SET told = 1 WHERE place = ? AND id = ?", place, id)
 
     def forget(self, place: str, id: str) -> None:
         """Drop what was sent, or what the service will never take."""
-        with self._lock:
+        with self._turn():
             self._run("DELETE FROM owed WHERE place = ? AND id = ?", place, id)
 
     def owed(self, place: str) -> list[Owed]:
         """Return what is owed to one experiment, the earliest first."""
-        with self._lock:
+        with self._turn():
             rows = self._database.execute(
                 "SELECT id, due, told FROM owed WHERE place = ? ORDER BY due", (place,)
             ).fetchall()
@@ -129,17 +133,37 @@ class Outbox:
     @property
     def spent(self) -> float:
         """The epsilon of all reports so far; infinite once a reward itself was sent."""
-        with self._lock:
+        with self._turn():
             kept = self._row("SELECT budget FROM spent")
         return Budget.from_json(kept[0], None).spent if kept else 0.0
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; one that was inherited in a fork is its owner's to close."""
+        if not self.inherited:
+            with self._lock:
+                self._database.close()
+
+    @property
+    def inherited(self) -> bool:
+        """Whether another process opened it, from which this one was forked."""
+        return os.getpid() != self._process
+
+    def check_process(self) -> None:
+        """Raise ``RuntimeError`` in a forked process, which would report beside its parent."""
+        if self.inherited:
+            raise RuntimeError(
+                "Outbox: opened before a fork; two processes would answer for the same decision, so open it, "
+                "and make its client, in the process that uses it"
+            )
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        self.check_process()
         with self._lock:
-            self._database.close()
+            yield
 
     def _together(self, work: Callable[[], T]) -> T:
-        with self._lock:
+        with self._turn():
             self._run("BEGIN IMMEDIATE")
             try:
                 result = work()

@@ -1,0 +1,131 @@
+"""Processes that fork while a client is in use: its reports stay its own, and no child hangs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import weakref
+
+import httpx
+import pytest
+
+from tacit import forks
+from tacit.client import Client, Outbox
+from tacit.device import Reporter, instructions
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here"),
+    pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
+]
+PLACE = "https://decide.test/v1/experiments/news"
+
+
+def child(work, patience=10):
+    """Run something in a fork; return what it said, or None if it did not end in time."""
+    read, write = os.pipe()
+    number = os.fork()
+    if number == 0:
+        signal.alarm(patience)
+        try:
+            said = str(work())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(write, said.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        said = pipe.read().decode()
+    code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+    return said if code == 0 else None
+
+
+def owing(path=None):
+    """An outbox with one report that is not drawn yet."""
+    outbox = Outbox(path)
+    reporter = Reporter(instructions.randomized_response(1.0), id="a", max_epsilon=1.0)
+    assert outbox.owe(PLACE, reporter, due=0.0)
+    return outbox
+
+
+def forked_inside(outbox):
+    """Fork while another thread is in a transaction; return what the child finds of it."""
+    inside, over = threading.Event(), threading.Event()
+
+    def work():
+        inside.set()
+        over.wait(0.3)
+
+    writer = threading.Thread(target=lambda: outbox._together(work))
+    writer.start()
+    inside.wait(10)
+    found = child(lambda: outbox._database.in_transaction)
+    over.set()
+    writer.join()
+    return found
+
+
+def test_a_fork_waits_for_the_end_of_a_transaction(tmp_path, monkeypatch):
+    """A copied one would be rolled back in the parent's file, when the child ends."""
+    outbox = owing(tmp_path / "outbox.db")
+    assert forked_inside(outbox) == "False"
+    monkeypatch.setattr(forks, "_locks", weakref.WeakKeyDictionary())  # who waits for nobody
+    assert forked_inside(outbox) == "True"
+    outbox.close()
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda outbox: outbox.fix(PLACE, "a", 1.0),
+        lambda outbox: outbox.owed(PLACE),
+        lambda outbox: outbox.forget(PLACE, "a"),
+        lambda outbox: outbox.spent,
+    ],
+    ids=["fix", "owed", "forget", "spent"],
+)
+def test_an_outbox_is_its_parents_whatever_threads_did(use, kept, tmp_path):
+    """Two copies of a report that is not drawn yet would be two reports about one reward."""
+    outbox = owing(tmp_path / "outbox.db" if kept else None)
+    assert "opened before a fork" in (child(lambda: use(outbox)) or "")
+    assert child(outbox.close) == "None"
+    assert [each.id for each in outbox.owed(PLACE)] == ["a"]
+    outbox.close()
+
+
+def test_a_child_that_opens_the_file_anew_comes_to_the_same_report(tmp_path):
+    outbox = owing(tmp_path / "outbox.db")
+
+    def drawn():
+        own = Outbox(tmp_path / "outbox.db")
+        return own.fix(PLACE, "a", 1.0)
+
+    assert child(drawn) == str(outbox.fix(PLACE, "a", 0.0))
+    outbox.close()
+
+
+def test_a_client_is_its_parents_though_its_thread_is_sending():
+    """The thread that has the client's lock does not exist in the child, and never lets go."""
+    sending, over = threading.Event(), threading.Event()
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sending.set()
+        over.wait(10)
+        return httpx.Response(200, json={"report_at": 1.0})
+
+    client = Client(
+        "https://decide.test",
+        "news",
+        token="t",
+        max_epsilon=1.0,
+        outbox=owing(),
+        transport=httpx.MockTransport(answer),
+    )
+    assert sending.wait(10)
+    for use in (client.flush, client.decide):
+        assert "opened before a fork" in (child(use, patience=5) or "")
+    assert child(client.close, patience=5) == "None"
+    over.set()
+    client.close()
+    assert client.outbox.owed(PLACE) == []
