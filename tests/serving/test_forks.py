@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -17,6 +18,7 @@ import tacit
 from tacit import forks
 from tacit.arms import DPSE, KLUCBCF
 from tacit.serving.sqlite import SQLiteStore
+from tacit.serving.store import NotOwnedError
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here"),
@@ -179,7 +181,9 @@ def test_a_learner_is_its_parents_whatever_threads_did(use, stored, tmp_path):
 PARENT = """
 import os, signal, sys, time, tacit
 from tacit.arms import KLUCBCF
-learner = tacit.Learner(KLUCBCF(n_arms=3, epsilon=1.0), store=sys.argv[1])
+from tacit.serving.opening import open_store
+store = open_store(sys.argv[1], beside=sys.argv[2])
+learner = tacit.Learner(KLUCBCF(n_arms=3, epsilon=1.0), store=store)
 learner.decide(id="a")
 child = os.fork()
 if child == 0:
@@ -191,9 +195,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 
 
-def test_a_child_that_outlives_its_parent_keeps_nobody_out(tmp_path):
+def test_a_child_that_outlives_its_parent_keeps_nobody_out(place):
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PARENT, str(tmp_path / "x.db")],
+        [sys.executable, "-W", "ignore", "-c", PARENT, place.address, str(place.beside)],
         stdout=subprocess.PIPE,
         check=False,
     )
@@ -201,10 +205,36 @@ def test_a_child_that_outlives_its_parent_keeps_nobody_out(tmp_path):
     try:
         assert done.returncode == -signal.SIGKILL
         os.kill(heir, 0)
-        with tacit.Learner(POLICY, store=tmp_path / "x.db") as learner:
+        with taken_over(place) as learner:
             assert learner.counts["decided"] == 1
     finally:
         os.kill(heir, signal.SIGKILL)
+
+
+@contextlib.contextmanager
+def taken_over(place, patience=5.0):
+    """The learner of a place once it can be had: a database notices a moment later that somebody died."""
+    until = time.monotonic() + patience
+    while True:
+        with contextlib.ExitStack() as stack:
+            try:
+                learner = stack.enter_context(place.learner(POLICY))
+            except NotOwnedError:
+                assert time.monotonic() < until
+                time.sleep(0.02)
+                continue
+            yield learner
+            return
+
+
+def test_what_a_child_says_to_a_database_is_not_its_parents_word(database):
+    with database.learner(POLICY) as learner:
+        store = learner._experiment._store
+        session = database.run("SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
+        assert child(store._connection.close) == "None"  # with a farewell
+        made = learner.decide()
+        assert learner.learn(made.device.report(1.0)).status == "learned"
+        assert database.run("SELECT pid FROM pg_locks WHERE locktype = 'advisory'") == session
 
 
 def test_a_child_does_not_take_over_what_it_inherited(tmp_path):

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tacit import forks
 from tacit.checks import require
 from tacit.serving.store import StoreError
 from tacit.state import write_atomically
@@ -211,6 +212,7 @@ class SharedTokens(Tokens):
                 self._connection = psycopg.connect(
                     self._address, autocommit=True, connect_timeout=5
                 )
+                forks.leave_to_parent(self._connection)
             yield self._connection
         except psycopg.Error as error:
             if self._connection is not None:

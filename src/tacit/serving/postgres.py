@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from tacit import forks
 from tacit.serving.core import Event
 from tacit.serving.sql import MIGRATIONS, TYPES, SQLStore
 from tacit.serving.store import NotOwnedError, StoreError
@@ -143,6 +144,7 @@ class PostgresStore(SQLStore):
             raise StoreError(f"{self.place}: cannot be reached")
         try:
             connection = psycopg.connect(self._dsn, autocommit=True)
+            forks.leave_to_parent(connection)
             self._connection = connection
             self._begin_session(connection)
             self._prepare(connection)
@@ -388,6 +390,7 @@ class _Beats(threading.Thread):
     def run(self) -> None:
         while not self._end.is_set():
             with contextlib.suppress(psycopg.Error), psycopg.connect(self._dsn) as connection:
+                forks.leave_to_parent(connection)
                 connection.autocommit = True
                 while not self._end.wait(_BEAT):
                     connection.execute(
