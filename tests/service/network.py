@@ -271,9 +271,10 @@ class World:
 def play(seed: int, steps: int, folder: Path) -> World:
     """Run one simulation; on failure say which seed and step."""
     world = World(seed, folder)
-    kept = hosting.clock, hosting.decider_of
+    kept = hosting.clock, hosting.decider_of, hosting.checked
     hosting.clock = lambda: world.now
     hosting.decider_of = lambda policy, request: ToyDecider(world.toy, world.account)
+    hosting.checked = lambda request: ToyDecider(world.toy, world.account)
 
     async def run() -> None:
         await world.create()
@@ -287,5 +288,5 @@ def play(seed: int, steps: int, folder: Path) -> World:
             f"seed {seed}, step {world.steps}: {type(error).__name__}: {error}"
         ) from error
     finally:
-        hosting.clock, hosting.decider_of = kept
+        hosting.clock, hosting.decider_of, hosting.checked = kept
     return world

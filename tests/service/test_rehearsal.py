@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import signal
@@ -14,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from service.conftest import CENTRAL, LOCAL
+from service.conftest import CENTRAL, LOCAL, Service
 from service.processes import Process, Waiting, create
 from tacit import compiled
+from tacit.service import description, hosting
 
 PLAIN = {"name": "plain", "policy": {"name": "ucb1"}, "options": ["red", "green"]}
 PEOPLE = ["ann", "bob"]
@@ -101,6 +103,31 @@ def test_what_is_not_kept_is_not_compiled_where_that_is_forbidden(tmp_path, monk
     with compiled.kept_only() as lacking:
         assert new(2) == 2
     assert lacking == []
+
+
+def test_a_model_of_many_people_is_built_once_and_beside_the_loop(tmp_path, monkeypatch):
+    people, built, build = [f"p{i}" for i in range(40)], [], description.decider_of
+
+    def noted(policy, request):
+        if len(request.people or ()) == len(people):
+            try:
+                built.append(asyncio.get_running_loop())
+            except RuntimeError:
+                built.append(None)  # a thread without a loop
+        return build(policy, request)
+
+    monkeypatch.setattr(description, "decider_of", noted)
+    monkeypatch.setattr(hosting, "decider_of", noted)
+    service = Service(tmp_path / "s.db")
+    service.create(KINDS[-1], people=people, edges=[people[:2]])
+    assert built == [None]
+    asked = {"person": people[-1], "contexts": {"x": [1, 0], "y": [0, 1]}}
+    decision = service.decide("people", shown=True, **asked)
+    assert service.report(decision, 1.0, "people").json()["status"] == "learned"
+    service.opened.host.experiments["people"].experiment.verify()
+    again = service.call("POST", "/v1/experiments", {**KINDS[-1], "people": people})
+    assert again.status_code == 409
+    service.stop()
 
 
 @pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")

@@ -126,9 +126,7 @@ async def create(request: Request) -> Response:
     """Make an experiment; the answer says what it protects and what a device must do."""
     allowed(request, "admin")
     wanted = _experiment.decode(await body_of(request))
-    host = host_of(request)
-    await host.rehearsals.of(wanted)
-    hosted = host.create(wanted)
+    hosted = await host_of(request).create_while_serving(wanted)
     return json_answer(describe(hosted), 201)
 
 

@@ -26,6 +26,7 @@ import msgspec
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tacit.deciding import Decider
 from tacit.service.hosting import Host, Hosted
 from tacit.service.messages import ExperimentRequest
 from tacit.service.requests import MAX_BODY, problem
@@ -141,13 +142,13 @@ class ClusterHost(Host):
         """Return the experiments of the service, those of other processes included."""
         return self.store.names()
 
-    def create(self, request: ExperimentRequest) -> Hosted:
+    def create(self, request: ExperimentRequest, decider: Decider | None = None) -> Hosted:
         """Make a new experiment, or say what is wrong with its description."""
         taken = RefusedError("conflict", f"{request.name}: expected a new name, got one in use")
         if self.store.load(request.name) is not None:
             raise taken
         try:
-            return super().create(request)
+            return super().create(request, decider)
         except StoreError:
             # Another process may have made one of this name in the same moment.
             if self.store.load(request.name) is None or self.store.owns(request.name):

@@ -114,15 +114,15 @@ def graph_of(people: Sequence[str], edges: Sequence[tuple[str, str]]) -> Graph:
     return Graph.from_edges(pairs, n_nodes=len(people), duplicates="merge")
 
 
-def checked(request: ExperimentRequest) -> None:
-    """Raise ``ValueError`` if an experiment cannot be made; nothing is kept of it."""
+def checked(request: ExperimentRequest) -> Decider:
+    """Return the decider of an experiment, or raise ``ValueError`` if it cannot be made."""
     try:
-        _tried(request)
+        return _tried(request)
     except (MemoryError, OverflowError):
         raise ValueError("experiment: expected parameters of a size that can be kept") from None
 
 
-def _tried(request: ExperimentRequest) -> None:
+def _tried(request: ExperimentRequest) -> Decider:
     policy = policy_of(request)
     require_new("option", request.options or ())
     require_new("person", request.people or ())
@@ -142,6 +142,7 @@ def _tried(request: ExperimentRequest) -> None:
         require(
             "experiment", "budget", "only where delta is 0: it counts epsilon", pure, policy.name
         )
+    return decider
 
 
 def policy_of(request: ExperimentRequest) -> AnyPolicy:

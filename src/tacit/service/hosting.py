@@ -68,15 +68,22 @@ class Hosted:
     store : Store
     secret : bytes
         The key of pseudonyms, which lies outside the store.
+    decider : Decider, optional
+        What was made of the same description and has seen nothing; made here unless given.
     """
 
     def __init__(
-        self, request: ExperimentRequest, choices: bytes, store: Store, secret: bytes
+        self,
+        request: ExperimentRequest,
+        choices: bytes,
+        store: Store,
+        secret: bytes,
+        decider: Decider | None = None,
     ) -> None:
         self.request, self.name, self.store = request, request.name, store
         self.policy = policy_of(request)
         require_secure(self.policy)
-        self._secret, self._choices = secret, choices
+        self._secret, self._choices, self._first = secret, choices, decider
         terms, options = terms_of(request), list(request.options or ())
         self.experiment = Experiment(
             self._decider,
@@ -93,7 +100,8 @@ class Hosted:
         self._queue: list[_Waiting] = []
 
     def _decider(self) -> Decider:
-        return decider_of(self.policy, self.request)
+        first, self._first = self._first, None
+        return decider_of(self.policy, self.request) if first is None else first
 
     @property
     def core(self) -> Core:
@@ -178,6 +186,7 @@ class Host:
         self.store, self.secret = store, secret
         self.experiments: dict[str, Hosted] = {}
         self.rehearsals = Rehearsals()
+        self._building = asyncio.Lock()
         for name in store.names():
             self.take(name)
         self._ticking: asyncio.Task[None] | None = None
@@ -206,17 +215,37 @@ class Host:
         request = msgspec.convert(kept.description["request"], ExperimentRequest)
         return request, bytes.fromhex(kept.description["choices"])
 
-    def create(self, request: ExperimentRequest) -> Hosted:
-        """Make a new experiment, or say what is wrong with its description."""
-        if request.name in self.experiments:
-            raise RefusedError("conflict", f"{request.name}: expected a new name, got one in use")
-        checked(request)
+    async def create_while_serving(self, request: ExperimentRequest) -> Hosted:
+        """Make a new experiment, in a thread as far as it takes long: a model of many people does."""
+        self._require_new(request.name)
+        await self.rehearsals.of(request)
+        async with self._building:
+            decider = await asyncio.to_thread(checked, request)
+            return self.create(request, decider)
+
+    def create(self, request: ExperimentRequest, decider: Decider | None = None) -> Hosted:
+        """Make a new experiment, or say what is wrong with its description.
+
+        Parameters
+        ----------
+        request : ExperimentRequest
+        decider : Decider, optional
+            What `checked` made of it; it is checked now unless given.
+        """
+        self._require_new(request.name)
+        if decider is None:
+            decider = checked(request)
         request = named_by(request, self.secret)
         choices = secrets.token_bytes(32)
         described = {"request": msgspec.to_builtins(request), "choices": choices.hex()}
         self.store.create(request.name, described)
-        hosted = self.experiments[request.name] = Hosted(request, choices, self.store, self.secret)
+        hosted = Hosted(request, choices, self.store, self.secret, decider)
+        self.experiments[request.name] = hosted
         return hosted
+
+    def _require_new(self, name: str) -> None:
+        if name in self.experiments:
+            raise RefusedError("conflict", f"{name}: expected a new name, got one in use")
 
     def start(self) -> None:
         """Begin to close decisions by the clock."""
