@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import math
+import sqlite3
 import time
 
 import pytest
@@ -13,6 +15,7 @@ from service.conftest import CENTRAL, LOCAL, Service
 from tacit.device import Channel
 from tacit.service.hosting import clock
 from tacit.serving.core import Core
+from tacit.serving.experiment import Experiment
 
 
 def test_from_experiment_to_learning(service):
@@ -204,6 +207,26 @@ def test_what_is_past_its_retention_is_gone_from_the_store(service):
     assert store._connection.execute(count).fetchone()[0] == 2 < before
     numbers = service.call("GET", "/v1/experiments/trusted/statistics").json()
     assert sum(row["decided"] for row in numbers["options"]) == 5
+
+
+def test_nobody_waits_for_a_log_to_be_folded_while_nothing_of_it_expired(tmp_path, monkeypatch):
+    """The model of a thousand people takes seconds, and an end five at most."""
+    service = Service(tmp_path / "s.db")
+    service.create(LOCAL)
+    service.create(CENTRAL, retention=0)
+    folded = []
+    monkeypatch.setattr(Experiment, "verify", lambda self: folded.append(self.name))
+    for name in ("news", "trusted"):
+        service.decide(name, shown=True)
+    monkeypatch.setattr("tacit.service.hosting.clock", lambda: time.time_ns() // 10**6 + 10_000)
+    service.stop()
+    assert folded == ["trusted"]
+    # Both are kept as they were at the end: the next start has nothing to replay.
+    with contextlib.closing(sqlite3.connect(tmp_path / "s.db")) as db:
+        behind = (
+            "SELECT e.seq - s.seq FROM experiments AS e JOIN snapshots AS s ON e.id = experiment"
+        )
+        assert db.execute(behind).fetchall() == [(0,), (0,)]
 
 
 def test_everything_survives_a_restart(tmp_path):

@@ -260,20 +260,27 @@ class Host:
             for hosted in self.experiments.values():
                 await hosted.tick()
             await self.prune(_LAST_PRUNE)
+            for hosted in self.experiments.values():
+                with _going_on():
+                    hosted.experiment.close()
         self.store.close()
 
     async def prune(self, seconds: float = math.inf) -> bool:
         """Delete what is past its retention; return whether the time was enough."""
         until = time.monotonic() + seconds
-        return not await self._pruned(await self._covered(), until)
+        left = await self._pruned(await self._covered(until), until)
+        return not left and time.monotonic() < until
 
-    async def _covered(self) -> list[Hosted]:
-        """Return all experiments, each with a snapshot for what expired before."""
+    async def _covered(self, until: float) -> list[Hosted]:
+        """Return the experiments of which something expired, each with a snapshot that covers it."""
         covered = []
         for hosted in list(self.experiments.values()):
+            if time.monotonic() >= until:
+                break
             with _going_on():
-                hosted.experiment.cover()
-                covered.append(hosted)
+                if self.store.expired(hosted.name, clock()):
+                    hosted.experiment.cover()
+                    covered.append(hosted)
             await asyncio.sleep(0)
         return covered
 
@@ -300,7 +307,7 @@ class Host:
                         await hosted.tick()
             with _going_on():
                 if time.monotonic() - covered >= _PRUNE:
-                    covered, expired = time.monotonic(), await self._covered()
+                    covered, expired = time.monotonic(), await self._covered(math.inf)
                 expired = await self._pruned(expired, time.monotonic() + _TICK / 4)
 
     def look_after(self) -> None:

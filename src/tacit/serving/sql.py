@@ -338,6 +338,15 @@ class SQLStore(Store):
             while some := list(islice(rows, _CHUNK)):
                 self._insert("open_decisions", some)
 
+    def expired(self, experiment: str, now: int) -> bool:
+        """Return whether there is something to prune."""
+        found = self._query(
+            "SELECT 1 FROM events WHERE experiment = ? AND expires <= ? LIMIT 1",
+            self._id(experiment),
+            now,
+        )
+        return bool(found)
+
     def prune(self, experiment: str, now: int, until: int, most: int) -> int:
         """Delete some of what expired."""
         id = self._id(experiment)

@@ -92,6 +92,10 @@ class Store(ABC):
         """Keep a snapshot instead of the one before."""
 
     @abstractmethod
+    def expired(self, experiment: str, now: int) -> bool:
+        """Return whether there is something to `prune`, once a snapshot covers it."""
+
+    @abstractmethod
     def prune(self, experiment: str, now: int, until: int, most: int) -> int:
         """Delete the events of at most so many expired decisions; return how many events went.
 
@@ -186,6 +190,11 @@ class MemoryStore(Store):
     def keep(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         self._snapshots[experiment] = snapshot._replace(decisions=list(snapshot.decisions))
+
+    def expired(self, experiment: str, now: int) -> bool:
+        """Return whether there is something to prune."""
+        events = self._events[experiment].values()
+        return any(event.expires is not None and event.expires <= now for event in events)
 
     def prune(self, experiment: str, now: int, until: int, most: int) -> int:
         """Delete what expired."""
