@@ -156,6 +156,32 @@ def test_an_old_backup_is_put_back_by_one_command(tmp_path):
         restore(store, tmp_path / "nowhere")
 
 
+def test_an_experiment_made_after_the_copy_is_named_and_may_be_made_anew(tmp_path):
+    store, copy = tmp_path / "s.db", tmp_path / "copy.db"
+    service = Service(store)
+    token = service.admin
+    service.create(LOCAL)
+    back_up(store, copy)
+    service.create(CENTRAL)
+    gone = service.decide("trusted", shown=True)
+    service.stop()
+    command = ["service", "restore", str(copy), "--store", str(store)]
+    done = typer.testing.CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.output
+    assert done.output.startswith("trusted: made after the copy, and gone")
+    assert restore(store, copy) == {}  # of what is left nothing was lost, and it is said once
+    again = Service(store)
+    again.admin = token
+    report = {"v": 1, "id": gone["id"], "value": 1}
+    for made in (False, True):
+        assert again.call("POST", "/v1/experiments/trusted/reports", report).status_code == 404
+        if not made:
+            again.create(CENTRAL)
+    again.decide("trusted", shown=True)
+    again.stop()
+    Service(store).stop()  # its number's mark is the new one's
+
+
 def test_a_copy_without_its_mark_counts_everything_as_spent(tmp_path):
     """Moved to another machine: nobody knows what came after."""
     service = Service(tmp_path / "s.db")

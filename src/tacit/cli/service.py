@@ -277,7 +277,7 @@ def restore(
         raise ValueError(str(error)) from None
     for name, sentence in said.items():
         print(f"{name}: {sentence}")
-    print("restored; what was lost counts as spent" if said else "nothing was lost")
+    print("restored" if said else "restored; nothing was lost")
 
 
 @token.command("create")

@@ -20,6 +20,11 @@ from tacit.state import write_atomically
 
 __all__ = ["back_up", "restore"]
 
+_GONE = (
+    "made after the copy, and gone with all that was decided, learned and spent in it; its devices' reports "
+    "are refused, and one of the same name begins anew."
+)
+
 
 def back_up(store: str | os.PathLike[str], file: str | os.PathLike[str]) -> None:
     """Copy a SQLite store, in use or not, to a file that only its owner can read.
@@ -47,7 +52,7 @@ def restore(
     *,
     beside: str | os.PathLike[str] | None = None,
 ) -> dict[str, str]:
-    """Go on from an old copy; return for each experiment what is now said about it.
+    """Go on from an old copy; return for each experiment that lost something what is now said about it.
 
     Parameters
     ----------
@@ -61,38 +66,49 @@ def restore(
     """
     from tacit.service.server import open_service
 
+    gone = list[str]()
     if file is not None:
         require("restore", "file", "only with a SQLite store", not is_database(store), str(file))
-        _put_in_place(Path(file), Path(store))
+        gone = _put_in_place(Path(file), Path(store))
     opened = open_service(store, restored=True, beside=beside)
     try:
         kept = opened.host.store
         left = [name for name in kept.names() if kept.lost(name) is not None]
         require("restore", "experiments", "of stopped processes only", not left, left)
-        return {
+        said = {
             name: hosted.sentence()
             for name, hosted in opened.host.experiments.items()
             if hosted.core.debts
         }
+        return said | dict.fromkeys(gone, _GONE)
     finally:
         opened.host.store.close()
 
 
-def _put_in_place(file: Path, store: Path) -> None:
+def _put_in_place(file: Path, store: Path) -> list[str]:
+    """Replace a store by a copy; return the experiments that only the store had."""
     if not file.is_file():
         raise ValueError(f"{file}: expected a copy of a store, found none")
-    with contextlib.closing(
-        sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
-    ) as copy:
-        try:
-            copy.execute("SELECT count(*) FROM experiments").fetchone()
-        except sqlite3.DatabaseError as error:
-            raise ValueError(f"{file}: not a copy of a store ({error})") from None
+    try:
+        kept = _names(file)
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{file}: not a copy of a store ({error})") from None
     # Whoever uses the store keeps it: then this is refused.
     lock = lock_of(store)
     try:
+        gone = list[str]()
+        # A store that is missing, or damaged, says nothing.
+        with contextlib.suppress(sqlite3.DatabaseError):
+            gone = [name for name in _names(store) if name not in kept]
         for suffix in ("-wal", "-shm"):
             Path(f"{store}{suffix}").unlink(missing_ok=True)
         write_atomically(store, lambda place: shutil.copyfile(file, place), mode=0o600)
     finally:
         os.close(lock)
+    return gone
+
+
+def _names(store: Path) -> list[str]:
+    reader = sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)
+    with contextlib.closing(reader):
+        return [name for (name,) in reader.execute("SELECT name FROM experiments ORDER BY id")]
