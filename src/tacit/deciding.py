@@ -145,7 +145,7 @@ class Decider(ABC):
         """Return whether nothing more can be taken in about whom a decision is for."""
         return False
 
-    def told(self, tape: Tape, n: int, record: Any) -> list[float]:
+    def released(self, tape: Tape, n: int, record: Any) -> list[float]:
         """Return what the latest call released with `n` draws of noise."""
         log = tape.log
         require(self.policy, "released values", f"at most {log.size}", n <= log.size, n)

@@ -76,8 +76,8 @@ def test_no_name_in_a_table_is_a_formula(tmp_path):
 
 def test_numbers_in_a_table_stay_numbers(tmp_path):
     made = {"kind": "decision", "id": "a", "at": 1.0, "option": "red", "probability": 0.5}
-    told = {"kind": "report", "id": "a", "at": 2.0, "value": -0.25}
-    write(tmp_path / "x.csv", [json.dumps(made), json.dumps(told)])
+    sent = {"kind": "report", "id": "a", "at": 2.0, "value": -0.25}
+    write(tmp_path / "x.csv", [json.dumps(made), json.dumps(sent)])
     with (tmp_path / "x.csv").open(newline="") as file:
         (row,) = csv.DictReader(file)
     assert (row["at"], row["probability"], row["report"]) == ("1.0", "0.5", "-0.25")

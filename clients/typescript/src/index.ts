@@ -67,7 +67,7 @@ interface Owed {
   /** Milliseconds since 1970. */
   due: number;
   /** Whether the server knows that it was shown. */
-  told?: boolean;
+  confirmed?: boolean;
   /** The report, once it is fixed. */
   value?: Value;
 }
@@ -146,16 +146,16 @@ export function createClient(options: ClientOptions): Client {
     const due = reportAt! * 1000;
     await store.update<Owed>(prefix + id, () => ({ instructions, due }));
     schedule(due);
-    void tell(id).catch(() => undefined);
+    void announce(id).catch(() => undefined);
     return true;
   }
 
   /** Let the server know that a decision was shown; false if it wants no report. */
-  async function tell(id: string): Promise<boolean> {
+  async function announce(id: string): Promise<boolean> {
     const answer = await post(`/decisions/${id}/shown`, {});
     if (unsure(answer)) throw new Error();
     const wanted = answer.ok && Number.isFinite((await answer.json()).report_at);
-    await store.update<Owed>(prefix + id, (owed) => owed && (wanted ? { ...owed, told: true } : undefined));
+    await store.update<Owed>(prefix + id, (owed) => owed && (wanted ? { ...owed, confirmed: true } : undefined));
     return wanted;
   }
 
@@ -173,7 +173,7 @@ export function createClient(options: ClientOptions): Client {
 
   async function send(id: string): Promise<void> {
     const owed = await fix(id);
-    if (!owed || !(owed.told || (await tell(id)))) return;
+    if (!owed || !(owed.confirmed || (await announce(id)))) return;
     const answer = await post("/reports", { v: 1, id, value: owed.value }, true);
     if (unsure(answer)) throw new Error();
     held.delete(id);

@@ -163,12 +163,12 @@ def show_one(name: Name, url: Url = _URL, secret: Secret = None, as_json: Json =
 
     Example: `tacit experiment show --help`
     """
-    facts = _ask(url, secret, "GET", _path(name))
+    described = _ask(url, secret, "GET", _path(name))
     numbers = _ask(url, secret, "GET", f"{_path(name)}/statistics")
     if as_json:
-        print(json.dumps({**facts, "statistics": numbers}))
+        print(json.dumps({**described, "statistics": numbers}))
         return
-    print(facts["sentence"])
+    print(described["sentence"])
     print()
     columns = ("option", "decided", "learned", "estimate", "low", "high")
     rows = [

@@ -146,7 +146,7 @@ class Flows:
         if not self._outbox.owe(self._place, reporter, decision.report_at):
             return False
         del self._asked[decision.id]
-        yield from self._tell(decision.id)
+        yield from self._announce(decision.id)
         return True
 
     def reward(self, decision: Decision, value: float) -> None:
@@ -164,7 +164,7 @@ class Flows:
             report = self._outbox.fix(self._place, owed.id)
             if report is None:
                 continue
-            if not owed.told and not (yield from self._tell(owed.id)):
+            if not owed.confirmed and not (yield from self._announce(owed.id)):
                 again += [self.clock() + _RETRY] if self._owes(owed.id) else []
                 continue
             answer = yield Ask("/reports", report)
@@ -174,12 +174,12 @@ class Flows:
                 self._outbox.forget(self._place, owed.id)
         return min(again, default=None)
 
-    def _tell(self, id: str) -> Flow[bool]:
+    def _announce(self, id: str) -> Flow[bool]:
         answer = yield Ask(f"/decisions/{id}/shown", {})
         # No time means no report: the person's budget was used up in the meantime, or the mode changed.
         wanted = answer.ok and answer.body["report_at"] is not None
         if wanted:
-            self._outbox.told(self._place, id)
+            self._outbox.confirm(self._place, id)
         elif not answer.unsure:
             self._outbox.forget(self._place, id)
         return wanted

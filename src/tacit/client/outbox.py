@@ -30,6 +30,7 @@ CREATE TABLE IF NOT EXISTS owed (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS spent (one INTEGER PRIMARY KEY CHECK (one = 1), budget TEXT NOT NULL);
 """
+"""In files ``told`` is what is called confirmed here."""
 
 
 class Owed(NamedTuple):
@@ -38,7 +39,7 @@ class Owed(NamedTuple):
     id: str
     due: float
     """Seconds since 1970."""
-    told: bool
+    confirmed: bool
     """Whether the service knows that the decision was shown."""
 
 
@@ -112,7 +113,7 @@ class Outbox:
 
         return self._together(work)
 
-    def told(self, place: str, id: str) -> None:
+    def confirm(self, place: str, id: str) -> None:
         """Note that the service knows that the decision was shown."""
         with self._turn():
             self._run("UPDATE owed SET told = 1 WHERE place = ? AND id = ?", place, id)
@@ -128,7 +129,7 @@ class Outbox:
             rows = self._database.execute(
                 "SELECT id, due, told FROM owed WHERE place = ? ORDER BY due", (place,)
             ).fetchall()
-        return [Owed(id, due, bool(told)) for id, due, told in rows]
+        return [Owed(id, due, bool(confirmed)) for id, due, confirmed in rows]
 
     @property
     def spent(self) -> float:

@@ -96,17 +96,17 @@ def _wanted(context: dict[str, Any], *, shown: bool, id: str | None = None) -> D
 
 
 def _flag(hosted: Any, decision: Any, names: Any) -> dict[str, Any]:
-    told = answer(hosted, decision, names)
-    metadata: dict[str, Any] = {"id": told.id, "probability": told.probability}
-    if told.instructions is not None:
-        metadata["report_at"] = told.report_at
+    answered = answer(hosted, decision, names)
+    metadata: dict[str, Any] = {"id": answered.id, "probability": answered.probability}
+    if answered.instructions is not None:
+        metadata["report_at"] = answered.report_at
         # OpenFeature's metadata holds words, numbers and truth values only.
-        metadata["instructions"] = msgspec.json.encode(told.instructions).decode()
+        metadata["instructions"] = msgspec.json.encode(answered.instructions).decode()
     return {
         "key": hosted.name,
-        "value": told.option,
-        "variant": told.option,
-        "reason": "SPLIT" if told.reason == "learn" else told.reason.upper(),
+        "value": answered.option,
+        "variant": answered.option,
+        "reason": "SPLIT" if answered.reason == "learn" else answered.reason.upper(),
         "metadata": metadata,
     }
 

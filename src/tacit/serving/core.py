@@ -604,8 +604,8 @@ class Core:
             value = decision.value
             if value is None:
                 self._count_silent(decision)
-                told = self.instructions(decision) or {}
-                value = self.decider.checked(decision.option, decision.record, told["default"])
+                asked = self.instructions(decision) or {}
+                value = self.decider.checked(decision.option, decision.record, asked["default"])
             released, state = self._learn(decision, value)
             self._close(decision, "answered" if decision.value is not None else "silent")
         else:
@@ -720,7 +720,7 @@ class Core:
         n = self._reads[1]
         if n == 0:
             return [], None
-        values = self.decider.told(self.tape, n, decision.record)
+        values = self.decider.released(self.tape, n, decision.record)
         self.releases += len(values)
         return values, self.decider.pack_release(decision.record) if self._logs else None
 

@@ -87,11 +87,11 @@ class Decision:
     def device(self) -> Reporter:
         """The device's half, where it runs in this process."""
         if self._device is None:
-            told = self.instructions
+            asked = self.instructions
             rule = "used only where reason is empty: nothing is asked here"
-            require("Decision", "device", rule, told is not None, self.reason)
+            require("Decision", "device", rule, asked is not None, self.reason)
             self._device = Reporter(
-                told or {}, id=self.id, max_epsilon=None, report_at=self.report_at
+                asked or {}, id=self.id, max_epsilon=None, report_at=self.report_at
             )
         return self._device
 

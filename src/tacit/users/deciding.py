@@ -236,7 +236,7 @@ class UsersDecider(ContextsDecider):
             int(self._state.steps[self._stream(record)]) >= self.policy.rule.channel.stream.capacity
         )
 
-    def told(self, tape: Tape, n: int, record: Any) -> list[float]:
+    def released(self, tape: Tape, n: int, record: Any) -> list[float]:
         """Return the sum of a person's stream, or of the only one."""
         values: list[float] = self._state.sums[self._stream(record)].tolist()
         return values

@@ -83,7 +83,7 @@ class VisitsDecider(ContextsDecider):
         """Add a visit to its person's open batch, which may thereby be full."""
         self.policy.update(self._state, tape, int(record[0]), record[1], value)
 
-    def told(self, tape: Tape, n: int, record: Any) -> list[float]:
+    def released(self, tape: Tape, n: int, record: Any) -> list[float]:
         """Return the moments that were released."""
         values: list[float] = self.latest.ravel().tolist()
         return values
