@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Repetitions and tests use the cores; threads inside small matrix products only get in their way.
 export OPENBLAS_NUM_THREADS = 1
+# Tests start many processes; without it each would translate the package anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: run demo test slow soak lint docs bench clean
 

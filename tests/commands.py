@@ -1,20 +1,28 @@
-"""The command line in processes of its own that need not import it anew.
+"""The command line, and Python itself, in processes of their own that need not import everything anew.
 
 A server, one for each process that runs tests, has imported what commands need; for each command it forks.
-The command is then a process like any other: its own folder, its own standard streams, its own exit code.
+The command is then a process like any other: its own folder, environment, standard streams, process id and
+exit code, and signals find it. What a process reads only while it imports, the directory of numba's cache
+say, or does at its very beginning, asks for ``afresh``.
 """
 
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
+import select
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from functools import cache
 from pathlib import Path
+from subprocess import PIPE, TimeoutExpired
 
 _SERVER = "import commands; commands.serve()"
 _IMPORTED = (
@@ -37,52 +45,153 @@ _IMPORTED = (
     "tacit.simulation.exact_audits",
     "typer.rich_utils",
 )
+_SERVED = {
+    "name": "any",
+    "policy": {"name": "klucb-cf", "epsilon": 1.0},
+    "options": ["red", "green", "blue"],
+    "reward": {"kind": "binary", "report_after": 3600},
+}
 
 
 def tacit(*words, cwd):
     """Run a command to its end; return what ``subprocess.run`` does."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = Path(folder) / "out", Path(folder) / "err"
-        told = {
+        with out.open("w") as stdout, err.open("w") as stderr:
+            code = start(*words, cwd=cwd, stdout=stdout, stderr=stderr).wait()
+        return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())
+
+
+def start(*words, **how):
+    """Start a command; return what ``subprocess.Popen`` does."""
+    return Started("tacit", words, **how)
+
+
+def start_python(*words, **how):
+    """Start ``python -c CODE ...`` or ``python FILE ...``; return what ``subprocess.Popen`` does."""
+    return Started("python", words, **how)
+
+
+def start_afresh(*words, **how):
+    """Start a command that imports everything itself."""
+    return subprocess.Popen([sys.executable, "-m", "tacit", *map(str, words)], text=True, **how)
+
+
+class Started:
+    """A process that the server forked: the part of ``subprocess.Popen`` that tests use."""
+
+    def __init__(
+        self, what, words, cwd=None, stdout=None, stderr=None, env=None, start_new_session=False
+    ):
+        self.args, self.returncode = words, None
+        self.stdout, out = _stream(stdout, 1)
+        self.stderr, err = _stream(stderr, 2)
+        ended, told = os.pipe()
+        request = {
+            "what": what,
             "words": [str(word) for word in words],
-            "cwd": str(cwd),
-            "out": str(out),
-            "err": str(err),
+            "cwd": str(cwd or Path.cwd()),
+            "env": dict(os.environ if env is None else env),
+            "session": start_new_session,
         }
         server = _server()
-        server.stdin.write(json.dumps(told) + "\n")
-        server.stdin.flush()
-        code = int(server.stdout.readline())
-        return subprocess.CompletedProcess(words, code, out.read_text(), err.read_text())
+        socket.send_fds(server, [b"\n"], [out, err, told])
+        server.sendall(json.dumps(request).encode() + b"\n")
+        os.close(told)
+        for theirs, given in ((out, stdout), (err, stderr)):
+            if given == PIPE:
+                os.close(theirs)
+        self._ended = os.fdopen(ended)
+        self.pid = int(self._ended.readline())
+
+    def poll(self):
+        with contextlib.suppress(TimeoutExpired):
+            self.wait(0)
+        return self.returncode
+
+    def wait(self, timeout=None):
+        if self.returncode is None:
+            if not select.select([self._ended], [], [], timeout)[0]:
+                raise TimeoutExpired(self.args, timeout)
+            with self._ended:
+                self.returncode = int(self._ended.read())
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, timeout=None):
+        """Return what it writes, once it and whoever shares its streams has ended."""
+        said = ["", ""]
+
+        def read(number, stream):
+            with stream:
+                said[number] = stream.read()
+
+        streams = [each for each in (self.stdout, self.stderr) if each is not None]
+        readers = [
+            threading.Thread(target=read, args=each, daemon=True) for each in enumerate(streams)
+        ]
+        for each in readers:
+            each.start()
+        for each in readers:
+            each.join(timeout)
+            if each.is_alive():
+                raise TimeoutExpired(self.args, timeout)
+        self.wait(timeout)
+        return tuple(said)
+
+
+def _stream(given, number):
+    """Return what this process reads, and the file that the other one writes to."""
+    if given == PIPE:
+        read, write = os.pipe()
+        return os.fdopen(read), write
+    return None, number if given is None else given.fileno()
 
 
 @cache
 def _server():
     here = str(Path(__file__).parent)
     path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
-    server = subprocess.Popen(
-        [sys.executable, "-c", _SERVER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": path},
-    )
-    atexit.register(server.stdin.close)
-    return server
+    mine, theirs = socket.socketpair()
+    with theirs:
+        server = subprocess.Popen(
+            [sys.executable, "-c", _SERVER],
+            stdin=theirs,
+            stdout=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1"},
+        )
+
+    def end():
+        mine.close()
+        server.wait()
+
+    atexit.register(end)
+    return mine
 
 
 def serve():
-    """Answer each line of the standard input, a command, with its exit code."""
-    import tacit.cli
-
+    """Start what each line of the standard input, a socket, asks for; its streams come before it."""
     get_ready()
-    for line in sys.stdin:
-        told = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            _become(told, tacit.cli.main)
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)
+    wire = socket.socket(fileno=0)
+    lines = wire.makefile()
+    while True:
+        news, streams, _, _ = socket.recv_fds(wire, 1, 3)
+        if not news:
+            return
+        told = json.loads(lines.readline())
+        if told["what"] == "tacit" and told["words"][:1] == ["serve"]:
+            get_ready_to_serve()
+        if os.fork() == 0:
+            _look_after(told, *streams)
+        for each in streams:
+            os.close(each)
+        _bury()
 
 
 def get_ready():
@@ -105,21 +214,79 @@ def get_ready():
     gc.freeze()  # what a child's collector does not look at, the child need not copy
 
 
-def _become(told, main):
-    for number, file in enumerate((os.devnull, told["out"], told["err"])):
-        os.dup2(os.open(file, os.O_RDWR | os.O_CREAT), number)
+@cache
+def get_ready_to_serve():
+    """Load the kernels of the experiment that most services of the tests have."""
+    import gc
+
+    import msgspec
+
+    from tacit.service.messages import ExperimentRequest
+    from tacit.service.rehearsal import rehearse
+
+    rehearse(msgspec.convert(_SERVED, ExperimentRequest))
+    gc.freeze()
+
+
+def _bury():
+    """Let go of those that looked after commands that have ended."""
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _look_after(told, out, err, ended):
+    """Start a command, say its process id and, at its end, its exit code."""
+    child = os.fork()
+    if child == 0:
+        os.close(ended)
+        _become(told, out, err)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.close(out)
+    os.close(err)
+    os.write(ended, f"{child}\n".encode())
+    _, status = os.waitpid(child, 0)
+    os.write(ended, str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _become(told, out, err):
+    for number, file in enumerate((os.open(os.devnull, os.O_RDWR), out, err)):
+        os.dup2(file, number)
+        os.close(file)
+    if told["session"]:
+        os.setsid()
+    os.environ.clear()
+    os.environ.update(told["env"])
     os.chdir(told["cwd"])
-    sys.argv = ["tacit", *told["words"]]
-    sys.path[0] = told["cwd"]
     code = 0
     try:
-        main()
+        _run(told["what"], told["words"], told["cwd"])
     except SystemExit as end:
         code = end.code or 0
     except BaseException:
         traceback.print_exc()
         code = 1
+    threading._shutdown()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _run(what, words, cwd):
+    import runpy
+
+    import tacit.cli
+
+    sys.path[0] = cwd
+    if what == "tacit":
+        sys.argv = ["tacit", *words]
+        tacit.cli.main()
+    elif words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
+        exec(compile(words[1], "<string>", "exec"), vars(sys.modules["__main__"]))
+    else:
+        sys.argv = words
+        sys.path[0] = str(Path(words[0]).parent)
+        runpy.run_path(words[0], run_name="__main__")

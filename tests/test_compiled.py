@@ -38,35 +38,25 @@ def outer(x):
 """
 
 MAIN = """
-from caller import outer
-value = outer(1)
-stats = outer.stats
-print(value, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+import below, caller, made
+for outer in (caller.outer, below.outer, made.four, made.same):
+    value, stats = outer(1), outer.stats
+    print(value, sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+print(made.exchanged)
 """
 
+BELOW = """
+from tacit.compiled import kernel
+from callee import inner
 
-def run(folder: Path, code: str, **environment: str) -> list[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.split()
+@kernel
+def outer(x):
+    return 2 * between(x)
 
-
-@compiled_only
-def test_the_cache_follows_what_a_kernel_calls(tmp_path):
-    (tmp_path / "callee.py").write_text(CALLEE.format(constant=1))
-    (tmp_path / "caller.py").write_text(CALLER)
-    assert run(tmp_path, MAIN) == ["4", "0", "1"]
-    assert run(tmp_path, MAIN) == ["4", "1", "0"]
-    (tmp_path / "callee.py").write_text(CALLEE.format(constant=10))
-    assert run(tmp_path, MAIN) == ["22", "0", "1"]
-
+@kernel
+def between(x):
+    return inner(x)
+"""
 
 MAKER = """
 from tacit.compiled import kernel
@@ -88,44 +78,60 @@ def negative(x):
     return -x
 
 four, same = twice(twice(inner)), twice(negative)
-print(four(1), same(1), interpreted(four, {inner: lambda x: x + 0.5})(1))
-for made in (four, same):
-    print(sum(made.stats.cache_hits.values()), sum(made.stats.cache_misses.values()))
+exchanged = interpreted(four, {inner: lambda x: x + 0.5})(1)
 """
 
 
+def run(folder: Path, code: str, **environment: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory):
+    """What three processes print, one after the other; before the last, `inner` is changed."""
+    folder = tmp_path_factory.mktemp("kernels")
+    files = {"caller": CALLER, "below": BELOW, "maker": MAKER, "made": MADE}
+    for name, text in files.items():
+        (folder / f"{name}.py").write_text(text)
+    (folder / "callee.py").write_text(CALLEE.format(constant=1))
+    found = [run(folder, MAIN), run(folder, MAIN)]
+    (folder / "callee.py").write_text(CALLEE.format(constant=10))
+    return [*found, run(folder, MAIN)]
+
+
+HITS = [["0", "1"], ["1", "0"], ["0", "1"]]
+
+
 @compiled_only
-def test_kernels_made_of_kernels_are_cached_by_what_they_are_made_of(tmp_path):
-    (tmp_path / "maker.py").write_text(MAKER)
-    (tmp_path / "made.py").write_text(MADE)
-    (tmp_path / "callee.py").write_text(CALLEE.format(constant=1))
-    assert run(tmp_path, "import made") == ["5", "1", "3.0", "0", "1", "0", "1"]
-    assert run(tmp_path, "import made") == ["5", "1", "3.0", "1", "0", "1", "0"]
-    (tmp_path / "callee.py").write_text(CALLEE.format(constant=10))
-    assert run(tmp_path, "import made") == ["41", "1", "3.0", "0", "1", "1", "0"]
-
-
-BELOW = """
-from tacit.compiled import kernel
-from callee import inner
-
-@kernel
-def outer(x):
-    return 2 * between(x)
-
-@kernel
-def between(x):
-    return inner(x)
-"""
+def test_the_cache_follows_what_a_kernel_calls(printed):
+    assert [words[:1] for words in printed] == [["4"], ["4"], ["22"]]
+    assert [words[1:3] for words in printed] == HITS
 
 
 @compiled_only
-def test_the_cache_follows_what_is_defined_below_its_caller(tmp_path):
-    (tmp_path / "caller.py").write_text(BELOW)
-    for constant, hits in ((1, 0), (1, 1), (10, 0)):
-        if not hits:
-            (tmp_path / "callee.py").write_text(CALLEE.format(constant=constant))
-        assert run(tmp_path, MAIN) == [f"{2 * (1 + constant)}", f"{hits}", f"{1 - hits}"]
+def test_the_cache_follows_what_is_defined_below_its_caller(printed):
+    assert [words[3:4] for words in printed] == [["4"], ["4"], ["22"]]
+    assert [words[4:6] for words in printed] == HITS
+
+
+@compiled_only
+def test_kernels_made_of_kernels_are_cached_by_what_they_are_made_of(printed):
+    assert [words[6] for words in printed] == ["5", "5", "41"]
+    assert [words[7:9] for words in printed] == HITS
+    assert [words[9:] for words in printed] == [
+        ["1", "0", "1", "3.0"],
+        ["1", "1", "0", "3.0"],
+        ["1", "1", "0", "3.0"],
+    ]
 
 
 SHAPES = """

@@ -184,6 +184,7 @@ tacit.arms.__all__.append("PrivateGreedy")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
 def test_the_new_policy_passes_the_battery(tmp_path):
     (code,) = [
@@ -202,7 +203,7 @@ def test_the_new_policy_passes_the_battery(tmp_path):
             "-p",
             "no:cacheprovider",
             "-p",
-            "no:xdist",
+            "no:xdist.plugin",
             "tests/battery",
             "-k",
             "private-greedy and not compiled_equals_interpreted",

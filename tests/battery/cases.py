@@ -47,7 +47,7 @@ LIKE = {
     "learned-kernel": "colin",
     "restarting-linucb": "linucb",
 }
-"""Policies, and the one of the same family that stands for them where `tiered` is used."""
+"""Policies, and the one of the same family that stands for them in the quick tier."""
 FAINT = 30.0  # the largest epsilon of a mechanism, where a bit is flipped once in 10^13
 
 

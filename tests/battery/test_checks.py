@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from battery.cases import cases
+from battery.cases import cases, tiered
 from commands import tacit
 from tacit.arms import KLUCBCF, UCB1, Bernoulli
 from tacit.battery import CHECKS, NotApplicableError, Subject, check_policy
@@ -28,7 +28,7 @@ OF_NOISE = "noise is drawn where privacy is claimed"
 
 
 @pytest.mark.parametrize("name", [name for name in CHECKS if name not in CLOSER])
-@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", tiered(cases()))
 def test_every_policy_passes(case, name):
     environment, policy = case.easy()
     subject = Subject(policy=policy, environment=environment, horizon=case.rounds)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tacit
-from battery.cases import Case, arrays, assert_same, cases, play
+from battery.cases import Case, arrays, assert_same, cases, play, tiered
 from tacit.arms import KLUCBCF, Bernoulli
 from tacit.privacy import audit
 from tacit.simulation.audits import PolicyRun
@@ -125,7 +125,7 @@ def outputs(policy, environment, rounds, log, seen):
     return look
 
 
-@every_case
+@pytest.mark.parametrize("case", tiered(cases()))
 def test_the_audit_refutes_only_the_twin_with_half_the_noise(case):
     environment = case.setting.easy(case.kind)
     for left, right, policy, half_noise, rounds, log, seen, runs in case.setting.audited(case):

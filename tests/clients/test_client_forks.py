@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import threading
@@ -11,7 +12,7 @@ import httpx
 import pytest
 
 from tacit import forks
-from tacit.client import Client, Outbox
+from tacit.client import AsyncClient, Client, Outbox
 from tacit.device import Reporter, instructions
 
 pytestmark = [
@@ -129,3 +130,12 @@ def test_a_client_is_its_parents_though_its_thread_is_sending():
     over.set()
     client.close()
     assert client.outbox.owed(PLACE) == []
+
+
+def test_an_async_client_is_its_parents_too():
+    client = AsyncClient("https://decide.test", "news", token="t", max_epsilon=1.0, outbox=owing())
+    for use in (client.flush, client.decide):
+        assert "opened before a fork" in (child(lambda use=use: asyncio.run(use())) or "")
+    assert child(lambda: asyncio.run(client.close())) == "None"
+    assert [each.id for each in client.outbox.owed(PLACE)] == ["a"]
+    asyncio.run(client.close())

@@ -5,16 +5,15 @@ from __future__ import annotations
 import random
 import signal
 import socket
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 
+from commands import tacit
 from service.conftest import LOCAL
-from service.processes import NEWS, Clients, Process, Waiting
+from service.processes import NEWS, UNENCRYPTED, Clients, Process, Waiting
 from tacit import compiled
 
 MANY = {**LOCAL, "max_open": 1_000_000}
@@ -30,15 +29,20 @@ class Cluster:
         self.first = self.serve()
         self.headers = {"authorization": f"Bearer {self.first.token}"}
 
-    def serve(self) -> Process:
-        started = Process(self.folder, self.address, "--beside", str(self.folder / "outside"))
+    def serve(self, afresh=False) -> Process:
+        where = ("--beside", str(self.folder / "outside"))
+        started = Process(self.folder, self.address, *where, afresh=afresh)
         self.processes.append(started)
         return started
 
     def call(self, process, method, path, body=None, **headers):
-        url = process.url + path
         return httpx.request(
-            method, url, json=body, headers={**self.headers, **headers}, timeout=120
+            method,
+            process.url + path,
+            json=body,
+            headers={**self.headers, **headers},
+            timeout=120,
+            verify=UNENCRYPTED,
         )
 
     def run(self, statement):
@@ -100,7 +104,9 @@ def test_whoever_is_asked_passes_it_on(cluster):
     # One session for the pages of all processes.
     session = httpx.post(f"{one.url}/login", data={"token": one.token}).cookies["tacit_session"]
     for each in (one, two):
-        with httpx.Client(base_url=each.url, cookies={"tacit_session": session}) as browser:
+        with httpx.Client(
+            base_url=each.url, verify=UNENCRYPTED, cookies={"tacit_session": session}
+        ) as browser:
             assert "another process" in browser.get("/").text
             for name in ("news", "other"):
                 assert "What is protected" in browser.get(f"/experiments/{name}").text
@@ -114,8 +120,8 @@ def test_whoever_is_asked_passes_it_on(cluster):
         until(lambda: "Sign in" in browser.get("/").text, 5)
         assert browser.get("/experiments/news").status_code == 303
 
-    command = [sys.executable, "-m", "tacit", "token", "create", "--store", cluster.address, "shop"]
-    made = subprocess.run(command, capture_output=True, text=True, check=True)
+    made = tacit("token", "create", "--store", cluster.address, "shop", cwd=cluster.folder)
+    assert made.returncode == 0, made.stderr
     shop = f"Bearer {made.stdout.strip()}"
     until(lambda: call(two, "GET", NEWS, authorization=shop).status_code == 200)
     assert call(two, "PATCH", NEWS, {"mode": "off"}, authorization=shop).status_code == 403
@@ -167,11 +173,8 @@ def test_half_a_request_is_none(cluster):
 
 
 def test_another_key_of_pseudonyms_is_refused(cluster, tmp_path):
-    command = [sys.executable, "-m", "tacit", "serve", "--store", cluster.address, "--port", "0"]
-    elsewhere = str(tmp_path / "elsewhere")
-    refused = subprocess.run(
-        [*command, "--beside", elsewhere], capture_output=True, text=True, check=False, timeout=60
-    )
+    place = ["--store", cluster.address, "--beside", tmp_path / "elsewhere"]
+    refused = tacit("serve", *place, "--port", "0", cwd=tmp_path)
     assert refused.returncode == 2
     assert "key of pseudonyms" in refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1
@@ -210,7 +213,7 @@ def test_an_heir_that_must_compile_first_goes_on_with_the_rest(cluster, monkeypa
     plain = {"name": "news", "policy": {"name": "ucb1"}, "options": ["red", "green"]}
     assert cluster.call(cluster.first, "POST", "/v1/experiments", plain).status_code == 201
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    heir = cluster.serve()
+    heir = cluster.serve(afresh=True)
     before = cluster.call(heir, "POST", f"{NEWS}/decisions", {"id": "a"}).json()
     cluster.first.kill()
     others = Waiting(heir.url, cluster.headers, "GET", "/healthz")
@@ -292,19 +295,11 @@ def test_an_old_dump_is_refused_until_it_is_called_one(cluster, tmp_path):
     process.kill(signal.SIGTERM)
     cluster.server.put_back(cluster.schema, tmp_path / "dump.sql")
     place = ["--store", cluster.address, "--beside", str(tmp_path / "outside")]
-    tacit = [sys.executable, "-m", "tacit"]
-    refused = subprocess.run(
-        [*tacit, "serve", *place, "--port", "0"],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    refused = tacit("serve", *place, "--port", "0", cwd=tmp_path)
     assert refused.returncode == 2
     assert "old copy" in refused.stderr
-    said = subprocess.run(
-        [*tacit, "service", "restore", *place], capture_output=True, text=True, check=True
-    )
+    said = tacit("service", "restore", *place, cwd=tmp_path)
+    assert said.returncode == 0
     assert "old copy was restored" in said.stdout
     process = cluster.serve()
     # What the lost history may have spent is spent: nothing is left of 3.

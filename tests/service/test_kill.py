@@ -5,20 +5,18 @@ from __future__ import annotations
 import random
 import resource
 import signal
-import subprocess
-import sys
 import time
 
 import httpx
 import pytest
 
+from commands import tacit
 from service.conftest import LOCAL, Service
-from service.processes import Clients, Nursery, Process, create
+from service.processes import UNENCRYPTED, Clients, Process, create
 
 
 def kills(folder, times):
-    process = Nursery(folder)
-    process.start()
+    process = Process(folder)
     clients = Clients(process.token)
     wanted = {**LOCAL, "max_open": 1_000_000}
     made = create(process.url, wanted, clients.headers)
@@ -29,15 +27,15 @@ def kills(folder, times):
         clients.until_more(random.Random(i).randint(5, 25))
         assert process.kill() == -signal.SIGKILL
         clients.stop()
-        process.start()
+        process = Process(folder)
     assert len(clients.reported) >= 5 * times
     clients.check(process.url)
     assert process.kill(signal.SIGTERM) == 0
-    process.close()
 
 
-def test_kill_9_under_load(tmp_path):
-    kills(tmp_path, 20)
+@pytest.mark.parametrize("times", [5, pytest.param(20, marks=pytest.mark.slow)])
+def test_kill_9_under_load(tmp_path, times):
+    kills(tmp_path, times)
 
 
 @pytest.mark.soak
@@ -46,8 +44,7 @@ def test_kill_9_under_load_for_long(tmp_path):
 
 
 def test_a_graceful_end_under_load_finishes_what_was_accepted(tmp_path):
-    process = Nursery(tmp_path)
-    process.start()
+    process = Process(tmp_path)
     clients = Clients(process.token, count=8)
     made = create(process.url, LOCAL, clients.headers)
     assert made.status_code == 201
@@ -60,10 +57,9 @@ def test_a_graceful_end_under_load_finishes_what_was_accepted(tmp_path):
         # Five seconds, and as much again for a machine that does other things.
         assert time.monotonic() - begun < 10
         clients.stop()
-        process.start()
+        process = Process(tmp_path)
     clients.check(process.url)
     assert process.kill(signal.SIGTERM) == 0
-    process.close()
 
 
 def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
@@ -103,9 +99,8 @@ def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
 
 
 def test_a_second_server_on_one_store_is_refused_clearly(tmp_path):
-    process = Process(tmp_path)
-    command = [sys.executable, "-m", "tacit", "serve", "--store", str(tmp_path / "s.db")]
-    second = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    process = Process(tmp_path, afresh=True)
+    second = tacit("serve", "--store", tmp_path / "s.db", cwd=tmp_path)
     assert second.returncode == 2
     assert "in use by process" in second.stderr
     assert len(second.stderr.strip().splitlines()) == 1
@@ -117,37 +112,31 @@ def test_a_second_server_on_one_store_is_refused_clearly(tmp_path):
 def test_an_old_copy_is_refused_until_it_is_called_one(tmp_path):
     process = Process(tmp_path)
     headers = {"authorization": f"Bearer {process.token}"}
-    budget = {**LOCAL, "budget": {"ever": 3.0}}
-    create(process.url, budget, headers)
-    path = f"{process.url}/v1/experiments/news/decisions"
     ask = {"person": "ann", "shown": True}
-    assert httpx.post(path, json=ask, headers=headers).json()["instructions"]
+
+    def call(method, path="", body=None):
+        url = f"{process.url}/v1/experiments/news{path}"
+        answer = httpx.request(method, url, json=body, headers=headers, verify=UNENCRYPTED)
+        return answer.json()
+
+    create(process.url, {**LOCAL, "budget": {"ever": 3.0}}, headers)
+    assert call("POST", "/decisions", ask)["instructions"]
     process.kill(signal.SIGTERM)
     copy = (tmp_path / "s.db").read_bytes()
     process = Process(tmp_path)
-    path = f"{process.url}/v1/experiments/news/decisions"
     for _ in range(2):
-        assert httpx.post(path, json=ask, headers=headers).json()["instructions"]
+        assert call("POST", "/decisions", ask)["instructions"]
     process.kill(signal.SIGTERM)
     (tmp_path / "s.db").write_bytes(copy)
-    command = [sys.executable, "-m", "tacit", "serve", "--store", str(tmp_path / "s.db"), "--port"]
-    refused = subprocess.run(
-        [*command, "0"], capture_output=True, text=True, check=False, timeout=60
-    )
+    refused = tacit("serve", "--store", tmp_path / "s.db", "--port", "0", cwd=tmp_path)
     assert refused.returncode == 2
     assert "old copy" in refused.stderr
     assert "tacit service restore" in refused.stderr
-    put_back = [sys.executable, "-m", "tacit", "service", "restore", "--store"]
-    done = subprocess.run(
-        [*put_back, str(tmp_path / "s.db")], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = tacit("service", "restore", "--store", tmp_path / "s.db", cwd=tmp_path)
+    assert done.returncode == 0
     assert "old copy was restored" in done.stdout
-    restored = subprocess.Popen([*command, "0"], stdout=subprocess.PIPE, text=True)
-    url = restored.stdout.readline().split()[1]
+    process = Process(tmp_path)
     # What the lost history may have spent is spent: nothing is left of 3.
-    answer = httpx.post(f"{url}/v1/experiments/news/decisions", json=ask, headers=headers).json()
-    assert answer["reason"] == "budget"
-    said = httpx.get(f"{url}/v1/experiments/news", headers=headers).json()["sentence"]
-    assert "old copy was restored" in said
-    restored.send_signal(signal.SIGTERM)
-    restored.wait(timeout=20)
+    assert call("POST", "/decisions", ask)["reason"] == "budget"
+    assert "old copy was restored" in call("GET")["sentence"]
+    process.kill(signal.SIGTERM)

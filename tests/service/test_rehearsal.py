@@ -133,7 +133,7 @@ def test_a_model_of_many_people_is_built_once_and_beside_the_loop(tmp_path, monk
 @pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")
 def test_nobody_waits_while_an_experiment_is_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))
-    process = Process(tmp_path)
+    process = Process(tmp_path, afresh=True)
     headers = {"authorization": f"Bearer {process.token}"}
     url = process.url
 
