@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -81,24 +82,30 @@ def test_exp3(environment, seed):
     )
 
 
-@every_world
+@cache
+def kl_ucb(world, seed):
+    pays, draw = reading(WORLDS[world], seed)
+    return oracle.sw_klucb_cf(WORLDS[world].n_arms, T, pays, draw)
+
+
+@pytest.mark.parametrize("world", WORLDS)
 @seeds
-def test_kl_ucb(environment, seed):
-    pays, draw = reading(environment, seed)
-    expected = oracle.sw_klucb_cf(environment.n_arms, T, pays, draw)
-    assert decisions(KLUCB(n_arms=environment.n_arms), environment, seed) == expected
+def test_kl_ucb(world, seed):
+    environment = WORLDS[world]
+    assert decisions(KLUCB(n_arms=environment.n_arms), environment, seed) == kl_ucb(world, seed)
 
 
-@every_world
+@pytest.mark.parametrize("world", WORLDS)
 @pytest.mark.parametrize("name", ["log", "own"])
-def test_kl_ucb_with_another_exploration_function(environment, name):
+def test_kl_ucb_with_another_exploration_function(world, name):
+    environment = WORLDS[world]
     pays, draw = reading(environment, 1)
     functions = {"log": "log", "own": lambda t: 0.5 * math.log(t) + 1.0}
     bonus = {"log": math.log, "own": functions["own"]}[name]
     policy = KLUCB(n_arms=environment.n_arms, exploration=functions[name])
     expected = oracle.sw_klucb_cf(environment.n_arms, T, pays, draw, bonus=bonus)
     assert decisions(policy, environment, 1) == expected
-    assert expected != oracle.sw_klucb_cf(environment.n_arms, T, pays, draw)
+    assert expected != kl_ucb(world, 1)
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, path
 from tacit.privacy import audit
 from tacit.privacy.block_sums import on_grid
+from tacit.simulation.audits import PolicyRun
 from tacit.tapes import NOISE, SUBSET, recorded_tape, secure_tape, seeded_tape
 
 K = 3
@@ -34,17 +35,11 @@ slow = pytest.mark.skipif(INTERPRETED, reason="thousands of runs need compiled k
 def outputs(policy, rounds):
     """Return what the audit runs: the noised means of the first phase and the decision after it."""
 
+    environment = Bernoulli(means=(0.5,) * K)
+    play = PolicyRun(policy=policy, environment=environment, horizon=rounds, released=K)
+
     def run(table, runs, seed):
-        words = np.random.default_rng(seed).integers(2**64, size=(runs, 2), dtype=np.uint64)
-        environment = Bernoulli(means=(0.5,) * K)
-        rows = np.empty((runs, K + 1))
-        for i in range(runs):
-            tape = seeded_tape(0, log=K)
-            tape.key[:2] = tape.key[4:6] = words[i]
-            trace = environment.trace(rounds, np.array([rounds]), record=True)
-            policy.play(policy.start(table), table, tape, trace, 0, rounds)
-            rows[i, :K], rows[i, K] = tape.log, trace.decisions[-1]
-        return rows
+        return play(table, runs, seed)[:, [*range(K), -1]]
 
     return run
 

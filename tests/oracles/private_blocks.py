@@ -23,12 +23,12 @@ def kl(p, q):
 def d_eps(x, y, epsilon):
     """inf over z of epsilon |z - x| + kl(z, y), by ternary search: the sum is convex in z.
 
-    A hundred steps leave 1e-17 of the interval, less than a float tells apart.
+    Sixty steps leave 3e-11 of the interval; of the sum, which is flat there, less than a float tells apart.
     """
     if y <= x:
         return 0.0
     low, high = x, y
-    for _ in range(100):
+    for _ in range(60):
         a, b = low + (high - low) / 3, high - (high - low) / 3
         if epsilon * (a - x) + kl(a, y) <= epsilon * (b - x) + kl(b, y):
             high = b
@@ -43,7 +43,7 @@ def largest_mean(x, bound, epsilon):
     if d_eps(x, 1.0, epsilon) <= bound:
         return 1.0
     low, high = x, 1.0
-    for _ in range(60):
+    for _ in range(50):
         middle = (low + high) / 2
         low, high = (middle, high) if d_eps(x, middle, epsilon) <= bound else (low, middle)
     return low

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.dp_imed import next_size, release
+from tacit.arms.dp_imed import Rule, next_size, release
 from tacit.arms.graph_environments import closed_rows
 from tacit.arms.growing_blocks import (
     FULL,
@@ -42,16 +42,6 @@ __all__ = ["DPTopTwo"]
 
 _GRID = 2.0**-20
 _STEPS = 48
-
-
-class Rule(NamedTuple):
-    """What the kernels need."""
-
-    epsilon: float
-    per_round: int
-    """0: one reward of a round is seen."""
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
