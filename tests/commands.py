@@ -38,6 +38,7 @@ _IMPORTED = (
     "rich.markdown",
     "scipy.special",
     "tacit.papers.runner",
+    "tacit.demo",
     "tacit.privacy.accounting",
     "tacit.report",
     "tacit.service",
@@ -192,7 +193,7 @@ def serve():
         if not news:
             return
         told = json.loads(lines.readline())
-        if told["what"] == "tacit" and told["words"][:1] == ["serve"]:
+        if told["what"] == "tacit" and told["words"][:1] in (["serve"], ["demo"]):
             get_ready_to_serve()
         if os.fork() == 0:
             _keep(told, *streams)

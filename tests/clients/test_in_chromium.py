@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from tiers import tiered
+
 BUNDLE = Path(__file__).parents[2] / "src/tacit/demo/pages/client.js"
 AFTER = 0.8
 PAGE = """<!doctype html><title>shop</title><script type="module">
@@ -120,7 +122,7 @@ def test_a_click_makes_no_difference_on_the_wire(shop, profile):
     assert max(late) < 5
 
 
-@pytest.mark.parametrize("how", ["closed", "crashed", "left by the click"])
+@pytest.mark.parametrize("how", tiered(["closed", "crashed", "left by the click"], "closed".__eq__))
 def test_a_tab_that_is_gone_sends_nothing_and_a_later_visit_does(shop, profile, how):
     page = opened(shop, profile)
     pair = both(page)
@@ -198,7 +200,7 @@ def test_a_clock_that_is_set_back_delays_both(shop, profile):
     answered_once(shop, pair)
 
 
-@pytest.mark.parametrize("clicked_first", [True, False])
+@pytest.mark.parametrize("clicked_first", tiered([True, False], bool))
 def test_a_clock_that_is_set_forward_hastens_both(shop, profile, clicked_first):
     page = opened(shop, profile, "slow", clock=True)
     pair = both(page, clicked_first)
@@ -211,7 +213,7 @@ def test_a_clock_that_is_set_forward_hastens_both(shop, profile, clicked_first):
     assert [len({sent.body for sent in shop.wire.reports(each["id"])}) for each in pair] == [1, 1]
 
 
-@pytest.mark.parametrize("refused", ["IndexedDB", "both"])
+@pytest.mark.parametrize("refused", tiered(["IndexedDB", "both"], "IndexedDB".__eq__))
 def test_storage_that_is_refused(shop, profile, refused):
     profile.add_init_script(NO_INDEXED_DB + (NO_LOCAL_STORAGE if refused == "both" else ""))
     page = opened(shop, profile)

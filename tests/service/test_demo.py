@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -14,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from commands import start, tacit
 from tacit.demo.browsers import chromium
 
 ROOT = Path(__file__).parents[2]
@@ -29,10 +29,9 @@ def left_behind():
     return {*map(str, folders), *re.findall(r"--user-data-dir=(\S+tacit-demo-\S+)", running)}
 
 
-def test_a_small_crowd_is_learned_from():
+def test_a_small_crowd_is_learned_from(tmp_path):
     before = left_behind()
-    command = [sys.executable, "-m", "tacit", "demo", "--visitors", "30", "--rate", "30"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    done = tacit("demo", "--visitors", "30", "--rate", "30", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^watch +http://127\.0\.0\.1:\d+/demo$", done.stdout, re.MULTILINE)
     assert "The service saw none of the clicks" in done.stdout
@@ -44,8 +43,7 @@ def test_a_small_crowd_is_learned_from():
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 def test_real_browsers_are_among_the_crowd_and_go_with_it():
     before = left_behind()
-    command = [sys.executable, "-m", "tacit", "demo", "--visitors", "100000", "--rate", "5"]
-    demo = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    demo = start("demo", "--visitors", "100000", "--rate", "5", stdout=subprocess.PIPE)
     try:
         for line in demo.stdout:
             if line.startswith("watch"):

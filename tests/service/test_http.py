@@ -16,6 +16,7 @@ from tacit.device import Channel
 from tacit.service.hosting import clock
 from tacit.serving.core import Core
 from tacit.serving.experiment import Experiment
+from tiers import tiered
 
 
 def test_from_experiment_to_learning(service):
@@ -38,6 +39,7 @@ def test_from_experiment_to_learning(service):
     assert all(row["low"] <= row["estimate"] <= row["high"] for row in estimates)
 
 
+@pytest.mark.parametrize("service", tiered(["sqlite", "postgres"], "sqlite".__eq__), indirect=True)
 def test_it_learns_which_option_is_best(service):
     service.create(LOCAL, policy={"name": "klucb-cf", "epsilon": 4.0})
     chosen = []

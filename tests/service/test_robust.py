@@ -52,10 +52,11 @@ def _token(secret):
     return [(b"authorization", f"Bearer {secret}".encode())]
 
 
-def test_random_bodies_never_make_a_fault(tmp_path, capsys):
-    answered = disorder(tmp_path, 0, 3000)
-    assert answered[200] > 300
-    assert answered[400] > 300
+@pytest.mark.parametrize("bodies", [1000, pytest.param(3000, marks=pytest.mark.slow)])
+def test_random_bodies_never_make_a_fault(tmp_path, capsys, bodies):
+    answered = disorder(tmp_path, 0, bodies)
+    assert answered[200] > bodies / 10
+    assert answered[400] > bodies / 10
     assert "fault" not in capsys.readouterr().err
 
 

@@ -99,7 +99,8 @@ def test_a_learner_that_began_anew_knows_what_it_knew(tmp_path):
     assert not any(name.encode() in files for name in NAMES)
 
 
-def test_neighbours_stay_as_far_apart_as_declared():
+@pytest.mark.parametrize("times", [2000, pytest.param(20_000, marks=pytest.mark.slow)])
+def test_neighbours_stay_as_far_apart_as_declared(times):
     """A sum past 2^20 rounds what it takes in otherwise than one below; whole steps do not."""
     policy = policy_of(n_users=1, epsilon=1.0, delta=1e-6)
     (mechanism,) = policy.mechanisms
@@ -111,7 +112,7 @@ def test_neighbours_stay_as_far_apart_as_declared():
             state = policy.open()
             state.counts[0] = 2**20, 2**21, 21  # a batch that is half full
             state.opened[0, 0] = 2.0**20 - 0.5
-            for x in [first, *[little] * 20_000]:
+            for x in [first, *[little] * times]:
                 policy.update(state, tape, 0, x, 1.0)
             kept.append(state.opened[0].copy())
         apart[name] = math.dist(*kept)

@@ -304,7 +304,7 @@ const STEPS = ["decide", "decide", "shown", "shown", "shown", "click", "click", 
   "wait", "wait long", "clock"] as const;
 
 test("any order of events: at most one report, its bytes fixed, never before its time", async () => {
-  await fc.assert(fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 12, maxLength: 40, size: "max" }), async (steps) => {
+  const property = fc.asyncProperty(fc.array(fc.constantFrom(...STEPS), { minLength: 12, maxLength: 40, size: "max" }), async (steps) => {
     mock.timers.reset();
     mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_800_000_000_000 });
     service = new FakeService();
@@ -343,7 +343,9 @@ test("any order of events: at most one report, its bytes fixed, never before its
       assert.equal(new Set(reports.map((each) => each.body)).size, owed ? 1 : 0);
       for (const { at } of reports) assert.ok(at + skew >= decision.reportAt! * 1000);
     }
-  }), { numRuns: 60 });
+  });
+  // Where chance clicked seldom, more orders are tried.
+  for (let i = 0; i < 5 && clicked <= 20; i++) await fc.assert(property, { numRuns: 60 });
   assert.ok(clicked > 20, "too few clicks to say anything");
 });
 
