@@ -86,7 +86,7 @@ class Started:
         self.args, self.returncode = words, None
         self.stdout, out = _stream(stdout, 1)
         self.stderr, err = _stream(stderr, 2)
-        ended, told = os.pipe()
+        self._keeper, theirs = socket.socketpair()
         request = {
             "what": what,
             "words": [str(word) for word in words],
@@ -95,14 +95,13 @@ class Started:
             "session": start_new_session,
         }
         server = _server()
-        socket.send_fds(server, [b"\n"], [out, err, told])
+        with theirs:
+            socket.send_fds(server, [b"\n"], [out, err, theirs.fileno()])
         server.sendall(json.dumps(request).encode() + b"\n")
-        os.close(told)
-        for theirs, given in ((out, stdout), (err, stderr)):
+        for file, given in ((out, stdout), (err, stderr)):
             if given == PIPE:
-                os.close(theirs)
-        self._ended = os.fdopen(ended)
-        self.pid = int(self._ended.readline())
+                os.close(file)
+        self.pid = _hear(self._keeper)
 
     def poll(self):
         with contextlib.suppress(TimeoutExpired):
@@ -111,10 +110,12 @@ class Started:
 
     def wait(self, timeout=None):
         if self.returncode is None:
-            if not select.select([self._ended], [], [], timeout)[0]:
+            if not select.select([self._keeper], [], [], timeout)[0]:
                 raise TimeoutExpired(self.args, timeout)
-            with self._ended:
-                self.returncode = int(self._ended.read())
+            with self._keeper:
+                self.returncode = _hear(self._keeper)
+                self._keeper.shutdown(socket.SHUT_WR)
+                self._keeper.recv(1)  # the end: its number may be another's from now on
         return self.returncode
 
     def send_signal(self, number):
@@ -132,9 +133,10 @@ class Started:
             with stream:
                 said[number] = stream.read()
 
-        streams = [each for each in (self.stdout, self.stderr) if each is not None]
         readers = [
-            threading.Thread(target=read, args=each, daemon=True) for each in enumerate(streams)
+            threading.Thread(target=read, args=(number, stream), daemon=True)
+            for number, stream in enumerate((self.stdout, self.stderr))
+            if stream is not None and not stream.closed
         ]
         for each in readers:
             each.start()
@@ -144,6 +146,11 @@ class Started:
                 raise TimeoutExpired(self.args, timeout)
         self.wait(timeout)
         return tuple(said)
+
+
+def _hear(keeper):
+    """Return a number that the keeper of a process tells."""
+    return int.from_bytes(keeper.recv(8, socket.MSG_WAITALL), "big", signed=True)
 
 
 def _stream(given, number):
@@ -188,7 +195,7 @@ def serve():
         if told["what"] == "tacit" and told["words"][:1] == ["serve"]:
             get_ready_to_serve()
         if os.fork() == 0:
-            _look_after(told, *streams)
+            _keep(told, *streams)
         for each in streams:
             os.close(each)
         _bury()
@@ -229,24 +236,28 @@ def get_ready_to_serve():
 
 
 def _bury():
-    """Let go of those that looked after commands that have ended."""
+    """Let go of the keepers of processes that have ended."""
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
 
 
-def _look_after(told, out, err, ended):
-    """Start a command, say its process id and, at its end, its exit code."""
+def _keep(told, out, err, asker):
+    """Start a process and tell its number, then its exit code; let go of it when that is known."""
     child = os.fork()
     if child == 0:
-        os.close(ended)
+        os.close(asker)
         _become(told, out, err)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.close(out)
     os.close(err)
-    os.write(ended, f"{child}\n".encode())
-    _, status = os.waitpid(child, 0)
-    os.write(ended, str(os.waitstatus_to_exitcode(status)).encode())
+    with socket.socket(fileno=asker) as asking:
+        asking.sendall(child.to_bytes(8, "big"))
+        end = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
+        code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+        asking.sendall(code.to_bytes(8, "big", signed=True))
+        asking.recv(1)
+        os.waitpid(child, 0)
     os._exit(0)
 
 

@@ -38,7 +38,7 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    said = json.loads(done.stdout)
     names = sorted(path.name for path in (tmp_path / "results").iterdir())
     assert names == [
         "compare-regret.png",
@@ -46,8 +46,8 @@ def test_compare_writes_files_that_open_elsewhere(tmp_path):
         "compare-summary.csv",
         "compare.parquet",
     ]
-    assert sorted(told["files"]) == [f"results/{name}" for name in names]
-    assert told["summary"][1]["epsilon"] == pytest.approx(2.0)
+    assert sorted(said["files"]) == [f"results/{name}" for name in names]
+    assert said["summary"][1]["epsilon"] == pytest.approx(2.0)
     import pyarrow.parquet as pq
 
     table = pq.read_table(tmp_path / "results" / "compare.parquet")
@@ -126,30 +126,30 @@ def test_guarantee_in_words_numbers_and_json(tmp_path):
     assert "does not hold" in plain.stdout
     assert "a user with 100 rewards" in plain.stdout
     assert (tmp_path / "curve.svg").read_text().startswith("<?xml")
-    told = json.loads(tacit(*words, "--json", cwd=tmp_path).stdout)
-    assert told["guarantee"]["unit"] == "reward"
-    last = told["curve"][-1]
+    said = json.loads(tacit(*words, "--json", cwd=tmp_path).stdout)
+    assert said["guarantee"]["unit"] == "reward"
+    last = said["curve"][-1]
     assert last["rounds"] == 100
     assert last["epsilon"] == pytest.approx(83.5, abs=0.1)
 
 
 def test_what_one_person_loses_and_what_a_mechanism_does(tmp_path):
     words = ["guarantee", "sw-klucb-cf:epsilon=1", "--rewards", "50", "--horizon", f"{10**15}"]
-    told = tacit(*words, cwd=tmp_path).stdout
+    said = tacit(*words, cwd=tmp_path).stdout
     assert "One person with 50 rewards loses epsilon 50, which hides nothing; or epsilon 47.65" in (
-        told
+        said
     )
-    assert "Not protected: " in told
+    assert "Not protected: " in said
     person = json.loads(tacit(*words, "--json", cwd=tmp_path).stdout)["person"]
     assert [each["unit"] for each in person] == ["user", "user"]
-    told = tacit("guarantee", "laplace:epsilon=1", cwd=tmp_path).stdout
-    assert "epsilon = 1" in told
+    said = tacit("guarantee", "laplace:epsilon=1", cwd=tmp_path).stdout
+    assert "epsilon = 1" in said
     listed = json.loads(tacit("mechanisms", "--json", cwd=tmp_path).stdout)
     laplace = next(row for row in listed if row["name"] == "laplace")
     assert (laplace["variance at epsilon 1"], laplace["secure"]) == (2.0, "yes")
-    told = tacit("guarantee", "uniform", cwd=tmp_path).stdout
-    assert "No record is used" in told
-    assert "epsilon 0 a user" not in told
+    said = tacit("guarantee", "uniform", cwd=tmp_path).stdout
+    assert "No record is used" in said
+    assert "epsilon 0 a user" not in said
 
 
 def test_audit_refutes_with_exit_1(tmp_path):
@@ -175,8 +175,8 @@ def test_an_audit_that_saw_nothing_exits_with_3(tmp_path):
 
 def test_an_audit_can_be_of_secure_noise_and_has_an_end(tmp_path):
     words = ["audit", "laplace:epsilon=1", "--runs", "20000", "--secure", "--json"]
-    told = tacit(*words, cwd=tmp_path)
-    assert json.loads(told.stdout)["verdict"] == "not refuted", told.stdout
+    said = tacit(*words, cwd=tmp_path)
+    assert json.loads(said.stdout)["verdict"] == "not refuted", said.stdout
     refused = tacit("audit", "l2-ball:epsilon=1,dimension=3", "--secure", cwd=tmp_path)
     assert refused.returncode == 2
     assert "no exact sampler" in refused.stderr
@@ -195,9 +195,9 @@ def test_policies_and_environments_list_everything(tmp_path):
 
 
 def test_a_policy_or_environment_tells_its_parameters(tmp_path):
-    told = tacit("policies", "klucb-cf", cwd=tmp_path).stdout
-    assert "Number of arms K." in told
-    assert "epsilon" in told
+    said = tacit("policies", "klucb-cf", cwd=tmp_path).stdout
+    assert "Number of arms K." in said
+    assert "epsilon" in said
     schema = json.loads(tacit("environments", "bernoulli", "--json", cwd=tmp_path).stdout)
     assert schema["required"] == ["means"]
     wrong = tacit("policies", "klucb-cg", cwd=tmp_path)

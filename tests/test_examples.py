@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
+from subprocess import PIPE
 
 import pytest
 
+from commands import start_python
 from tacit.compiled import INTERPRETED
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -35,11 +35,10 @@ def printed(tmp_path_factory):
 
 def run(name, folder):
     script = EXAMPLES / f"{name}.py"
-    done = subprocess.run(
-        [sys.executable, str(script)], cwd=folder, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    started = start_python(script, cwd=folder, stdout=PIPE, stderr=PIPE)
+    out, err = started.communicate()
+    assert started.returncode == 0, err
+    return out
 
 
 @pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")

@@ -65,7 +65,7 @@ def test_one_step_at_a_time_equals_play(case):
     assert tape.reads.tolist() == whole.tape.reads.tolist()
 
 
-def told(case, policy, decision, value):
+def report_of(case, policy, decision, value):
     """Return the report of a reward: by the device's half where the policy is local."""
     if decision.instructions["trust"] == "local":
         return decision.device.report(value)
@@ -88,8 +88,8 @@ def test_a_learner_equals_play(case):
             value = int(whole.tape.log[t])
         elif learner.trust == "shuffler":
             arm, rule = whole.trace.decisions[t], policy.rule
-            told = learner._core.decider.state.blocks[arm]
-            keep = rule.keeps[min(told, len(rule.keeps) - 1)]
+            block = learner._core.decider.state.blocks[arm]
+            keep = rule.keeps[min(block, len(rule.keeps) - 1)]
             value = flipped_bit(whole.tape, t, arm, NOISE, value, keep)
         learner.learn({"v": 1, "id": decision.id, "value": value})
         draws = learner.counts["releases"]
@@ -142,7 +142,7 @@ def test_only_eligible_arms_are_chosen(case):
         decision = learner.decide(eligible=eligible)
         assert int(decision.option) in eligible
         assert 0.0 < decision.probability <= 1.0
-        learner.learn(told(case, policy, decision, reward(table, t, int(decision.option))))
+        learner.learn(report_of(case, policy, decision, reward(table, t, int(decision.option))))
     for bad_set in ([], [3], [-1], ["x"], [0.5]):
         with pytest.raises(ValueError, match="expected"):
             learner.decide(eligible=bad_set)
@@ -163,7 +163,7 @@ def test_probabilities_are_the_frequencies(case, explore):
         for _ in range(rewards):
             decision = learner.decide()
             reward = float(rng.random() < 0.3 + 0.2 * int(decision.option))
-            learner.learn(told(case, policy, decision, reward))
+            learner.learn(report_of(case, policy, decision, reward))
         decider, rounds = learner._core.decider, learner.rounds
         kept, stated, counts, n = decider.pack(), {}, Counter(), 400
         for i in range(n):
@@ -202,7 +202,7 @@ def test_it_still_learns_when_rewards_come_late_and_in_batches(case):
         decision = learner.decide()
         arm = int(decision.option)
         regret += max(environment.means) - environment.means[arm]
-        waiting.append(told(case, policy, decision, reward(table, t, arm)))
+        waiting.append(report_of(case, policy, decision, reward(table, t, arm)))
         if t % 10 == 9:
             learner.learn(waiting[::-1])
             waiting = []
@@ -219,7 +219,7 @@ def test_without_a_seed_noise_is_secure(case):
         assert learner.numerics == "secure"
         for _ in range(20):
             decision = learner.decide()
-            learner.learn(told(case, policy, decision, 1.0))
+            learner.learn(report_of(case, policy, decision, 1.0))
 
 
 @every_case
@@ -231,7 +231,7 @@ def test_a_stored_learner_is_the_fold_of_its_log(case, tmp_path):
             made = learner.decide_many([{}] * 64)
             learner.learn_many(
                 [
-                    told(
+                    report_of(
                         case,
                         policy,
                         d,
@@ -282,8 +282,8 @@ def serve(policy, table, state, tape, first, last):
         user = users.arrive(table, t, shown)
         slots.append(policy.select(state, user, table.features[shown]))
         chosen = shown[slots[-1]]
-        told = users.reward(table, t, user, slots[-1], chosen)
-        policy.update(state, tape, user, table.features[chosen], told)
+        value = users.reward(table, t, user, slots[-1], chosen)
+        policy.update(state, tape, user, table.features[chosen], value)
     return slots
 
 

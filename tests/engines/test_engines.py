@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
+from commands import start_python
 from engines import working
 from tacit.engines import (
     ARRAYS,
@@ -24,8 +24,14 @@ from tacit.engines import (
     run_jobs,
 )
 
-ENGINES = [Here(), Processes(1), Processes(2)]
-every_engine = pytest.mark.parametrize("engine", ENGINES, ids=["here", "one", "two"])
+every_engine = pytest.mark.parametrize(
+    "engine",
+    [
+        pytest.param(Here(), id="here"),
+        pytest.param(Processes(1), id="one", marks=pytest.mark.slow),
+        pytest.param(Processes(2), id="two"),
+    ],
+)
 TESTS = Path(__file__).parents[1]
 
 
@@ -130,6 +136,7 @@ DRIVER = """
 import sys
 from tacit.signals import stop_once, stopped
 from tacit.engines import JSON, Processes, Store, run_jobs, Here
+from commands import start_python
 from engines import working
 
 if __name__ == "__main__":
@@ -152,12 +159,11 @@ def driver(tmp_path):
     started = []
 
     def start(engine, new_session=True):
-        process = subprocess.Popen(
-            [sys.executable, str(tmp_path / "driver.py"), str(tmp_path), engine],
+        process = start_python(
+            *(tmp_path / "driver.py", tmp_path, engine),
             env={**os.environ, "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
             start_new_session=new_session,
         )
         started.append(process)
@@ -199,7 +205,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ne
 
 @needs_proc
 @pytest.mark.parametrize("engine", ["here", "processes"])
-@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_ctrl_c_stops_within_two_seconds_and_keeps_what_was_finished(
     engine, times, driver, tmp_path
 ):
@@ -232,7 +238,7 @@ def test_a_late_ctrl_c_ends_a_process_that_hangs(tmp_path):
         "try:\n    print('ready', flush=True); time.sleep(60)\n"
         "except KeyboardInterrupt:\n    print('hanging', flush=True); time.sleep(60)\n"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    process = start_python("-c", code, stdout=subprocess.PIPE)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)

@@ -20,13 +20,6 @@ from tacit.simulation import Study, run_study
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'tacit[ray]'")
 
 TESTS = Path(__file__).parents[1]
-STUDY = Study(
-    name="small",
-    environment={"name": "riser"},
-    policies=({"name": "ucb1"}, {"name": "klucb-cf"}),
-    horizon=300,
-    repetitions=20,
-)
 
 
 @pytest.fixture(scope="module")
@@ -35,21 +28,31 @@ def cluster():
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     import ray
 
-    paths = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
-    ray.init(
-        address="local",  # whatever else runs on this machine
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": paths}},
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(TESTS), *filter(None, sys.path)]))
+        ray.init(
+            address="local",  # whatever else runs on this machine
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+        )
     yield Cluster()
     ray.shutdown()
 
 
-def test_a_study_has_the_same_bytes(cluster, tmp_path):
-    here = run_study(STUDY, tmp_path / "here", engine="here").path.read_bytes()
-    there = run_study(STUDY, tmp_path / "there", engine=cluster).path.read_bytes()
+@pytest.mark.parametrize(
+    "policies", [["klucb-cf"], pytest.param(["ucb1", "klucb-cf"], marks=pytest.mark.slow)]
+)
+def test_a_study_has_the_same_bytes(cluster, tmp_path, policies):
+    study = Study(
+        name="small",
+        environment={"name": "riser"},
+        policies=tuple({"name": each} for each in policies),
+        horizon=300,
+        repetitions=20,
+    )
+    here = run_study(study, tmp_path / "here", engine="here").path.read_bytes()
+    there = run_study(study, tmp_path / "there", engine=cluster).path.read_bytes()
     assert here == there
 
 
@@ -144,7 +147,7 @@ def test_ctrl_c_stops_within_two_seconds_and_keeps_what_was_finished(driver, tmp
 
 
 @needs_proc
-@pytest.mark.parametrize("processes", [2, 6])
+@pytest.mark.parametrize("processes", [pytest.param(2, marks=pytest.mark.slow), 6])
 def test_ctrl_c_is_heard_while_the_cluster_starts(driver, processes):
     wait_for(lambda: len(session(driver.pid)) >= processes, 120)
     begun = time.monotonic()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import commands
+from engines.test_engines import needs_proc, wait_for
 from tacit.compiled import INTERPRETED
 from tacit.simulation import Study, run_study
 
@@ -27,27 +30,31 @@ name = "klucb"
 
 
 def start(folder, *words):
-    return subprocess.Popen(
-        [sys.executable, "-m", "tacit", *words],
+    return commands.start(
+        *words,
         cwd=folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
         start_new_session=True,
     )
+
+
+def worked(leader, seconds):
+    """Return whether the processes of a session have used so many seconds of the processor."""
+    used = 0
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = place.read_text().rpartition(")")[2].split()
+            if int(fields[3]) == leader:
+                used += sum(map(int, fields[11:13]))
+    return used >= seconds * os.sysconf("SC_CLK_TCK")
 
 
 def finished(folder):
     return [p for p in folder.glob("results/.long-*/*.npz") if not p.name.startswith(".")]
 
 
-def wait_for(holds, seconds=120):
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.02)
-
-
+@needs_proc
 @pytest.mark.parametrize(
     ("engine", "horizon"), [("processes", 200_000), ("here", 200_000), ("here", 10**12)]
 )
@@ -56,10 +63,10 @@ def test_a_stopped_run_says_so_keeps_its_parts_and_ends(tmp_path, engine, horizo
     (tmp_path / "long.toml").write_text(text)
     process = start(tmp_path, "run", "long.toml", "--engine", engine)
     if horizon < 10**12:
-        wait_for(lambda: len(finished(tmp_path)) >= 2)
+        wait_for(lambda: len(finished(tmp_path)) >= 2, 120)
     else:  # one repetition would take hours: it stops in the middle of a kernel's rounds
-        wait_for((tmp_path / "results" / ".long.lock").exists)
-        time.sleep(3)
+        wait_for((tmp_path / "results" / ".long.lock").exists, 120)
+        wait_for(lambda: worked(process.pid, 1.5), 120)
     begun = time.monotonic()
     for _ in range(2):
         os.killpg(process.pid, signal.SIGINT)
@@ -77,10 +84,10 @@ def test_a_stopped_run_says_so_keeps_its_parts_and_ends(tmp_path, engine, horizo
 
 
 def test_a_second_run_into_the_folder_is_refused_and_the_first_goes_on(tmp_path):
-    text = STUDY.format(horizon=50_000, repetitions=20)
+    text = STUDY.format(horizon=50_000, repetitions=8)
     (tmp_path / "long.toml").write_text(text)
     first = start(tmp_path, "run", "long.toml", "--workers", "1")
-    wait_for(lambda: len(finished(tmp_path)) >= 1)
+    wait_for(lambda: len(finished(tmp_path)) >= 1, 120)
     first.send_signal(signal.SIGSTOP)
     second = start(tmp_path, "run", "long.toml", "--workers", "1")
     out, complaint = second.communicate(timeout=60)
@@ -92,7 +99,7 @@ def test_a_second_run_into_the_folder_is_refused_and_the_first_goes_on(tmp_path)
     first.send_signal(signal.SIGCONT)
     _, complaint = first.communicate(timeout=120)
     assert first.returncode == 0, complaint
-    whole = run_study(Study.from_toml(tmp_path / "long.toml"), tmp_path / "alone", workers=2)
+    whole = run_study(Study.from_toml(tmp_path / "long.toml"), tmp_path / "alone", engine="here")
     assert whole.path.read_bytes() == (tmp_path / "results" / "long.parquet").read_bytes()
 
 
@@ -108,12 +115,13 @@ name = "diffusion"
 """
 
 
-@pytest.mark.parametrize("engine", ["processes", "here"])
+@needs_proc
+@pytest.mark.parametrize("engine", [pytest.param("processes", marks=pytest.mark.slow), "here"])
 def test_a_population_in_pieces_stops_too(tmp_path, engine):
     (tmp_path / "crowded.toml").write_text(POPULATION)
     process = start(tmp_path, "run", "crowded.toml", "--engine", engine, "--pieces", "3")
-    wait_for((tmp_path / "results" / ".crowded.lock").exists)
-    time.sleep(4)
+    wait_for((tmp_path / "results" / ".crowded.lock").exists, 120)
+    wait_for(lambda: worked(process.pid, 3 if engine == "processes" else 1.5), 120)
     begun = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     out, complaint = process.communicate(timeout=30)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
+import signal
 import socket
 import subprocess
-import sys
 import time
 
 import httpx
 import pytest
 
+from commands import start_python
 from tacit.service.server import _Patience
 
 SERVER = """
@@ -24,15 +24,10 @@ serve(opened, port=0, patience=1.5, ready=lambda url: print(url, opened.first_to
 
 @pytest.fixture
 def server(tmp_path):
-    process = subprocess.Popen(
-        [sys.executable, "-c", SERVER, str(tmp_path / "s.db")],
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-    )
-    assert process.stdout is not None
-    yield process.stdout.readline().split()
-    process.terminate()
+    process = start_python("-c", SERVER, tmp_path / "s.db", stdout=subprocess.PIPE)
+    with process.stdout as said:
+        yield said.readline().split()
+    process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=20) == 0
 
 

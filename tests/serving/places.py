@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -157,8 +156,3 @@ class Disk:
         except StoreError:
             self.store = self.place.open(self._kind, restored=True)
         return self.store.lost("x")
-
-
-def environment() -> dict[str, str]:
-    """For processes of their own: one thread is enough."""
-    return {**os.environ, "OPENBLAS_NUM_THREADS": "1"}

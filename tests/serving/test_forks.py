@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 import time
 import weakref
@@ -15,6 +14,7 @@ import weakref
 import pytest
 
 import tacit
+from commands import start_python
 from tacit import forks
 from tacit.arms import DPSE, KLUCBCF
 from tacit.serving.sqlite import SQLiteStore
@@ -196,14 +196,10 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_a_child_that_outlives_its_parent_keeps_nobody_out(place):
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", PARENT, place.address, str(place.beside)],
-        stdout=subprocess.PIPE,
-        check=False,
-    )
-    heir = int(done.stdout)
+    parent = start_python("-c", PARENT, place.address, place.beside, stdout=subprocess.PIPE)
+    heir = int(parent.communicate(timeout=60)[0])
     try:
-        assert done.returncode == -signal.SIGKILL
+        assert parent.returncode == -signal.SIGKILL
         os.kill(heir, 0)
         with taken_over(place) as learner:
             assert learner.counts["decided"] == 1

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -14,7 +13,7 @@ import time
 import pytest
 
 import tacit
-from serving.places import environment
+from commands import start_python
 from tacit.arms import DPSE, KLUCBCF
 from tacit.serving import StoreError
 
@@ -45,12 +44,7 @@ def some(learner, n=10, value=1.0):
 def test_a_killed_process_loses_nothing_that_it_answered(place):
     known = {"decided": set(), "learned": set()}
     for _ in range(3):
-        worker = subprocess.Popen(
-            [sys.executable, "-c", LOAD, place.address, str(place.beside)],
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment(),
-        )
+        worker = start_python("-c", LOAD, place.address, place.beside, stdout=subprocess.PIPE)
         for _ in range(40):
             word, *ids = worker.stdout.readline().split()
             known[word].update(ids)
@@ -264,21 +258,9 @@ def test_a_fork_is_refused(place):
         learner.decide()
     print("parent", flush=True)
     """
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-W",
-            "ignore",
-            "-c",
-            textwrap.dedent(program),
-            place.address,
-            str(place.beside),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == ["refused", "refused", "refused", "parent"]
+    words = "-c", textwrap.dedent(program), place.address, place.beside
+    said, _ = start_python(*words, stdout=subprocess.PIPE).communicate(timeout=60)
+    assert said.split() == ["refused", "refused", "refused", "parent"]
 
 
 def test_threads_that_wait_for_the_disk_share_a_commit(place, monkeypatch):

@@ -178,7 +178,7 @@ class PostgresStore(SQLStore):
         except psycopg.errors.InsufficientPrivilege:
             system = 0
         digest = hashlib.blake2b(f"{system} {database}".encode(), digest_size=7).digest()
-        self.home = int.from_bytes(digest, "big")
+        self.identity = int.from_bytes(digest, "big")
 
     def _drop(self) -> None:
         """Give up the connection, and with it whatever this process owned."""

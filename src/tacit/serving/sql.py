@@ -83,7 +83,7 @@ class SQLStore(Store):
         Accept a database that is behind its marks, or has none: it is an old copy.
     """
 
-    home = 0
+    identity = 0
     """Which database this is, where a copy of it can be told from it; part of every mark."""
 
     def __init__(self, place: str, beside: Path, *, restored: bool) -> None:
@@ -388,7 +388,7 @@ class SQLStore(Store):
 
     def _mark(self, row: Sequence[int]) -> Mark:
         lineage, seq, charged, at = row
-        return Mark(lineage ^ self.home, seq, charged, at)
+        return Mark(lineage ^ self.identity, seq, charged, at)
 
     def _write_mark(self, experiment: str, row: Sequence[int], *, durable: bool) -> None:
         self._marks.write(self._id(experiment), experiment, self._mark(row), durable=durable)
