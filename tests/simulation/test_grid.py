@@ -2,13 +2,13 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from commands import start
 from tacit.simulation import Study, read, run_study
 
 STUDY = """
@@ -56,8 +56,8 @@ def test_workers_do_not_change_a_byte(tmp_path):
 def test_killed_run_continues_to_the_same_bytes(tmp_path, study):
     whole = run_study(Study.from_toml(study), tmp_path / "whole", workers=1).path.read_bytes()
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "tacit", "run", str(study), "--out", str(out)]
-    process = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL)
+    with Path(os.devnull).open("w") as nowhere:
+        process = start("run", study, "--out", out, start_new_session=True, stdout=nowhere)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and len(finished(out)) < 3:
         time.sleep(0.01)
