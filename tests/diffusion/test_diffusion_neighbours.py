@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from tacit.compiled import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion, SpyPrivateDiffusion
 from tacit.diffusion.tables import loss_at, signal_at, truth_at
 from tacit.simulation.audits import audit_policy
+from tiers import tiered
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of runs need compiled kernels")
 ENVIRONMENT = ChangingTruth(n_states=4, dominance=0.7)
@@ -64,6 +67,10 @@ def test_an_unknown_unit_is_refused():
         ENVIRONMENT.neighbours("reel", T)
 
 
+every_length = pytest.mark.parametrize("runs", tiered((8_000, 20_000), lambda runs: runs == 8_000))
+
+
+@cache
 def found(policy, claim, unit, rounds, runs=20_000):
     pairs = ENVIRONMENT.neighbours(unit, rounds, limit=6)
     return audit_policy(
@@ -81,21 +88,23 @@ def found(policy, claim, unit, rounds, runs=20_000):
 
 
 @slow
-def test_a_loss_in_a_block_is_protected_and_half_the_noise_is_noticed():
+@every_length
+def test_a_loss_in_a_block_is_protected_and_half_the_noise_is_noticed(runs):
     policy = OutsiderPrivateDiffusion(n_states=M, epsilon=1.0, block=4)
-    assert not found(policy, 1.0, "loss", 4).refuted
+    assert not found(policy, 1.0, "loss", 4, runs).refuted
     cheat = OutsiderPrivateDiffusion(n_states=M, epsilon=2.0, block=4)
-    assert found(cheat, 1.0, "loss", 4).refuted
+    assert found(cheat, 1.0, "loss", 4, runs).refuted
 
 
 @slow
 @pytest.mark.parametrize(
     "cheat", [{"epsilon": 2.0}, {"signal_epsilon": 2.0}], ids=["loss", "signal"]
 )
-def test_a_message_is_protected_and_half_of_either_noise_is_noticed(cheat):
+@every_length
+def test_a_message_is_protected_and_half_of_either_noise_is_noticed(cheat, runs):
     settings = {"n_states": M, "epsilon": 1.0, "signal_epsilon": 1.0, "block": 1}
-    assert not found(SpyPrivateDiffusion(**settings), 2.0, "message", 1).refuted
-    assert found(SpyPrivateDiffusion(**(settings | cheat)), 2.0, "message", 1).refuted
+    assert not found(SpyPrivateDiffusion(**settings), 2.0, "message", 1, runs).refuted
+    assert found(SpyPrivateDiffusion(**(settings | cheat)), 2.0, "message", 1, runs).refuted
 
 
 @slow

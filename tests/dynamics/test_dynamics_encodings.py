@@ -15,6 +15,7 @@ from tacit.dynamics.engines.moments import crowd_of, new_crowd
 from tacit.dynamics.tuning import encoder
 from tacit.privacy.mechanisms.subset_selection import SubsetSelection
 from tacit.simulation.audits import audit_policy
+from tiers import tiered
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of runs need compiled kernels")
 SIZES = [(2, 1), (4, 1), (4, 2), (6, 2), (6, 3), (7, 5)]
@@ -164,7 +165,7 @@ def finals(chosen, qualities, horizon, repetitions, seed=5):
 
 
 @slow
-@pytest.mark.parametrize("smoothed", [False, True])
+@pytest.mark.parametrize("smoothed", tiered((False, True), lambda smoothed: smoothed))
 def test_a_crowd_that_sends_subsets_learns_as_its_members_do(smoothed):
     settings = {"n_options": 5, "tokens": 3000, "smoothed": smoothed, "beta": 0.85}
     regret = {

@@ -16,6 +16,7 @@ from tacit.registry import build_named, policy_named
 from tacit.serving.peers import DynamicsPeer
 from tacit.simulation.audits import audit_policy
 from tacit.tapes import seeded_tape
+from tiers import tiered
 
 LEVELS = (4.0, 0.5)
 M = 3
@@ -97,14 +98,15 @@ def test_two_equal_levels_are_as_good_as_one(engine):
     assert abs(one.mean() - two.mean()) < 5 * error
 
 
-def test_a_level_for_each_agent_and_pieces():
+@pytest.mark.parametrize("how", tiered(("here", "processes"), lambda how: how == "here"))
+def test_a_level_for_each_agent_and_pieces(how):
     levels = tuple(np.linspace(0.5, 3.0, 40))
     place = SocialOptions(qualities=(0.9, 0.5, 0.1), network=complete(40))
     for engine in ("mixed", "endpoints"):
         policy = dynamics(engine, epsilon=levels)
         whole, split = (
             tacit.simulate(policy, place, horizon=4, seed=3, **pieces)
-            for pieces in ({}, {"pieces": 3})
+            for pieces in ({}, {"pieces": 3, "engine": how})
         )
         np.testing.assert_array_equal(whole.measures["regret"], split.measures["regret"])
     assert policy.guarantee(4, agent=0).epsilon == pytest.approx(4 * 0.5)

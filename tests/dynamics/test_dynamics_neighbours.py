@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -10,6 +12,7 @@ from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
 from tacit.networks import complete
 from tacit.simulation.audits import audit_policy
 from tacit.tapes import seeded_tape
+from tiers import tiered
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of runs need compiled kernels")
 ENVIRONMENT = SocialOptions(qualities=(0.8, 0.5, 0.2), network=complete(5))
@@ -104,8 +107,13 @@ def found(chosen, claim, unit, rounds):
 
 
 @slow
-@pytest.mark.parametrize("engine", ["tokens", "mixed"])
-@pytest.mark.parametrize("encoding", ["plain", "optimised"])
+@pytest.mark.parametrize(
+    ("engine", "encoding"),
+    tiered(
+        itertools.product(("tokens", "mixed"), ("plain", "optimised")),
+        {("tokens", "plain"), ("mixed", "optimised")}.__contains__,
+    ),
+)
 def test_a_whole_history_is_protected_and_half_the_noise_is_noticed(engine, encoding):
     chosen = policy(engine=engine, encoding=encoding, walk_length=2)
     claim = chosen.guarantee(2).epsilon

@@ -15,6 +15,7 @@ from tacit.dynamics.tables import first_adoptions, first_counts, signal
 from tacit.networks import erdos_renyi
 from tacit.registry import build_named, environment_named
 from tacit.tapes import seeded_tape
+from tiers import tiered
 
 ENGINES = ("tokens", "endpoints", "mixed", "crowd")
 NETWORK = erdos_renyi(60, 0.2, seed=3)
@@ -124,12 +125,13 @@ def test_a_crowd_follows_what_changes_and_forgets_how_it_began():
         assert trace.measures[299, 1] > 0.6
 
 
-def test_pieces_have_the_same_bits():
+@pytest.mark.parametrize("how", tiered(("here", "processes"), lambda how: how == "here"))
+def test_pieces_have_the_same_bits(how):
     place = SocialOptions(qualities=TURNED, n_agents=90, popularity=SHARES)
     policy = dynamics("mixed", n_agents=90)
     whole, split = (
         tacit.simulate(policy, place, horizon=10, seed=3, **pieces)
-        for pieces in ({}, {"pieces": 3})
+        for pieces in ({}, {"pieces": 3, "engine": how})
     )
     np.testing.assert_array_equal(whole.measures["regret"], split.measures["regret"])
 

@@ -14,6 +14,7 @@ from tacit.papers.p001 import figures as paper001
 from tacit.papers.p001 import privacy as paper001_privacy
 from tacit.papers.p001 import theorem_5_2 as paper001_map
 from tacit.papers.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED
+from tiers import tiered
 
 STUDIES = {study.name: study for study in PAPER.studies}
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
@@ -218,15 +219,16 @@ def test_messages_by_enumeration():
 
 
 @slow
-def test_audits_of_messages():
+@pytest.mark.parametrize("many", tiered((6_000, 20_000), lambda many: many == 6_000))
+def test_audits_of_messages(many):
     def refuted(key, runs):
         variant, left, right, epsilon, delta = paper001_privacy._AUDITS[key]
         found = paper001_privacy.audited_message(variant, left, right, epsilon, delta, runs)
         return found["verdict"] == "refuted"
 
     assert refuted("silence", 2_000)
-    assert refuted("speech, half", 20_000)
-    assert not refuted("speech", 20_000)
+    assert refuted("speech, half", many)
+    assert not refuted("speech", many)
 
 
 def mean_field(n_agents, beta, qualities, *, runs, rounds, mu=6.7e-5, epsilon=1.0):

@@ -200,7 +200,9 @@ def test_a_device_sends_what_the_channel_sends(make: Any, epsilon: float, value:
     n = 200 if INTERPRETED else 40_000
     told = spread_over(channel, secure_tape(), value, n)
     symbols = np.rint((told - channel.numbers[0]) / channel.numbers[1]).astype(int)
-    np.testing.assert_array_equal(told, [debiased(channel, float(s)) for s in symbols])
+    sent, places = np.unique(symbols, return_inverse=True)
+    values = np.array([debiased(channel, float(s)) for s in sent])
+    np.testing.assert_array_equal(told, values[places])
     assert p_value(symbols, law) > FALSE_ALARM
     if epsilon >= 1 and not INTERPRETED:
         other = probabilities(asked, 0.5)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import tacit
 from simulation import own_things
 from tacit.arms import UCB1, Bernoulli, RewardFunction, from_river
+from tacit.cli import app
 from tacit.compiled import INTERPRETED
 from tacit.registry import build_named, environment_named, policy_named
 from tacit.simulation import Study, run_study
@@ -201,19 +201,13 @@ def test_plain_things_travel_to_other_processes():
 
 
 @pytest.mark.skipif(INTERPRETED, reason="seconds when compiled")
-def test_the_command_line_runs_plain_things_in_processes(tmp_path):
+def test_the_command_line_runs_plain_things_in_processes(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(TESTS))
     words = ["compare", "simulation.own_things:Greedy", "ucb1", "--environment"]
     words += ["simulation.own_things:tide:n_arms=2", "--horizon", "100", "--repetitions", "9"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tacit", *words, "--engine", "processes", "--workers", "2"],
-        cwd=tmp_path,
-        env={**__import__("os").environ, "PYTHONPATH": str(TESTS)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Greedy" in done.stdout
+    done = CliRunner().invoke(app, [*words, "--engine", "processes", "--workers", "2"])
+    assert done.exit_code == 0, done.output
+    assert "Greedy" in done.output
 
 
 class OneArm:

@@ -26,6 +26,7 @@ from tacit.engines.crews import made
 from tacit.networks import barabasi_albert, watts_strogatz
 from tacit.pieces import bounds_of
 from tacit.simulation import Study, run_study
+from tiers import tiered
 
 NETWORK = barabasi_albert(61, 2, seed=3)
 GROUPS = [k * 7 % 3 for k in range(61)]
@@ -92,18 +93,29 @@ def play(policy, environment, **settings):
 @pytest.mark.parametrize("truth", TRUTHS)
 @pytest.mark.parametrize("tracker", TRACKERS)
 def test_agents_who_track_a_truth_have_the_bits_of_one_process(tracker, truth):
-    policy, environment = TRACKERS[tracker], TRUTHS[truth]
-    whole = play(policy, environment)
-    for pieces in (1, 2, 7, 61):
-        assert play(policy, environment, pieces=pieces, engine=Here()) == whole
+    assert_same_bits(TRACKERS[tracker], TRUTHS[truth], 1, 2, 7)
 
 
 @pytest.mark.parametrize("name", COPIERS)
 def test_agents_who_copy_have_the_bits_of_one_process(name):
-    policy = copier(name)
-    whole = play(policy, SOCIETY)
-    for pieces in (1, 2, 7, 61):
-        assert play(policy, SOCIETY, pieces=pieces, engine=Here()) == whole
+    assert_same_bits(copier(name), SOCIETY, 1, 2, 7)
+
+
+@pytest.mark.parametrize("truth", TRUTHS)
+@pytest.mark.parametrize("tracker", tiered(TRACKERS, lambda tracker: tracker == "spies"))
+def test_each_agent_may_be_a_piece(tracker, truth):
+    assert_same_bits(TRACKERS[tracker], TRUTHS[truth], 61)
+
+
+@pytest.mark.parametrize("name", tiered(COPIERS, lambda name: name == "endpoints late"))
+def test_each_who_copies_may_be_a_piece(name):
+    assert_same_bits(copier(name), SOCIETY, 61)
+
+
+def assert_same_bits(policy, environment, *sizes):
+    whole = play(policy, environment)
+    for pieces in sizes:
+        assert play(policy, environment, pieces=pieces, engine=Here()) == whole
 
 
 @pytest.mark.parametrize("name", ["moments", "moments late", "dealt"])

@@ -13,7 +13,6 @@ from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.engines import Cluster
 from tacit.networks import barabasi_albert, watts_strogatz
-from tiers import tiered
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'tacit[ray]'")
 
@@ -74,7 +73,8 @@ def play(name, **settings):
     ]
 
 
-@pytest.mark.parametrize("name", tiered(RUNS, lambda name: name == "diffusion"))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", RUNS)
 def test_actors_have_the_bits_of_one_process(name, machines):
     assert play(name, pieces=3, engine=Cluster()) == play(name)
 
