@@ -192,11 +192,11 @@ def serve():
         news, streams, _, _ = socket.recv_fds(wire, 1, 3)
         if not news:
             return
-        told = json.loads(lines.readline())
-        if told["what"] == "tacit" and told["words"][:1] in (["serve"], ["demo"]):
+        wanted = json.loads(lines.readline())
+        if wanted["what"] == "tacit" and wanted["words"][:1] in (["serve"], ["demo"]):
             get_ready_to_serve()
         if os.fork() == 0:
-            _keep(told, *streams)
+            _keep(wanted, *streams)
         for each in streams:
             os.close(each)
         _bury()
@@ -243,12 +243,12 @@ def _bury():
             pass
 
 
-def _keep(told, out, err, asker):
+def _keep(wanted, out, err, asker):
     """Start a process and tell its number, then its exit code; let go of it when that is known."""
     child = os.fork()
     if child == 0:
         os.close(asker)
-        _become(told, out, err)
+        _become(wanted, out, err)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.close(out)
     os.close(err)
@@ -262,18 +262,18 @@ def _keep(told, out, err, asker):
     os._exit(0)
 
 
-def _become(told, out, err):
+def _become(wanted, out, err):
     for number, file in enumerate((os.open(os.devnull, os.O_RDWR), out, err)):
         os.dup2(file, number)
         os.close(file)
-    if told["session"]:
+    if wanted["session"]:
         os.setsid()
     os.environ.clear()
-    os.environ.update(told["env"])
-    os.chdir(told["cwd"])
+    os.environ.update(wanted["env"])
+    os.chdir(wanted["cwd"])
     code = 0
     try:
-        _run(told["what"], told["words"], told["cwd"])
+        _run(wanted["what"], wanted["words"], wanted["cwd"])
     except SystemExit as end:
         code = end.code or 0
     except BaseException:

@@ -86,7 +86,12 @@ def run(folder: Path, code: str, **environment: str) -> list[str]:
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
-        env={**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), **environment},
+        env={
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(folder / "cache"),
+            "PYTHONDONTWRITEBYTECODE": "1",  # Python takes files of one second and size for the same
+            **environment,
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -104,8 +104,8 @@ def answered_once(shop, pair, sent_once=True):
         assert re.fullmatch(rb'\{"v":1,"id":"[0-9a-f]{32}","value":[01]\}', body)
         assert min(sent.at for sent in reports) >= each["reportAt"]
         assert len(reports) == 1 or not sent_once
-        told = shop.wire.posts(f"/decisions/{each['id']}/shown")
-        assert {sent.body for sent in told} == {b"{}"}
+        shown = shop.wire.posts(f"/decisions/{each['id']}/shown")
+        assert {sent.body for sent in shown} == {b"{}"}
         again = shop.ask("POST", "/v1/experiments/news/reports", json.loads(body))
         assert again["status"] == "repeated"
 
@@ -124,15 +124,17 @@ def test_a_click_makes_no_difference_on_the_wire(shop, profile):
 
 @pytest.mark.parametrize("how", tiered(["closed", "crashed", "left by the click"], "closed".__eq__))
 def test_a_tab_that_is_gone_sends_nothing_and_a_later_visit_does(shop, profile, how):
-    page = opened(shop, profile)
-    pair = both(page)
-    if how == "closed":
-        page.close()
-    elif how == "crashed":
-        with page.expect_event("crash"):
-            _crash(page)
-    else:
-        page.goto(f"{shop.origin}/empty.html")
+    pair = [{"reportAt": 0.0}]
+    while pair[0]["reportAt"] < time.time():  # a busy machine may take longer than that
+        page = opened(shop, profile)
+        pair = both(page)
+        if how == "closed":
+            page.close()
+        elif how == "crashed":
+            with page.expect_event("crash"):
+                _crash(page)
+        else:
+            page.goto(f"{shop.origin}/empty.html")
     past(pair)
     assert not any(shop.wire.reports(each["id"]) for each in pair)
     opened(shop, profile)

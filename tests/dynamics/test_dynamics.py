@@ -94,7 +94,7 @@ slow = pytest.mark.skipif(INTERPRETED, reason="thousands of runs need compiled k
 # Each comparison looks at 72 means; five standard errors give a false alarm rate below 5e-5.
 FIVE = 5.0
 # Nearly all of the error is that of the 400 runs of the oracle.
-RUNS = 1500
+RUNS = 3000
 
 CASES = {
     "corrected": ({}, {}),
@@ -114,7 +114,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def told():
+def expected():
     table = environment().table(0, 0, ROUNDS)
     return {
         name: features(by_the_oracle(table, runs=400, **slow)) for name, (_, slow) in CASES.items()
@@ -124,21 +124,21 @@ def told():
 @slow
 @pytest.mark.parametrize("engine", ["tokens", "endpoints"])
 @pytest.mark.parametrize("name", CASES)
-def test_networked_engines_agree_with_the_oracle(engine, name, told):
+def test_networked_engines_agree_with_the_oracle(engine, name, expected):
     fast, _ = CASES[name]
     table = environment().table(0, 0, ROUNDS)
     mine = features(played(policy(engine, **fast), table, runs=RUNS))
-    assert largest_z(mine, told[name]) < FIVE
+    assert largest_z(mine, expected[name]) < FIVE
 
 
 @slow
 @pytest.mark.parametrize(
     "wrong", [{"walk_length": 1}, {"epsilon": 4.0}, {"beta": 0.7}, {"tokens": 1}]
 )
-def test_the_comparison_notices_a_wrong_setting(wrong, told):
+def test_the_comparison_notices_a_wrong_setting(wrong, expected):
     table = environment().table(0, 0, ROUNDS)
     mine = features(played(policy("endpoints", **wrong), table, runs=RUNS))
-    assert largest_z(mine, told["corrected"]) > FIVE
+    assert largest_z(mine, expected["corrected"]) > FIVE
 
 
 def population(engine, runs, *, tokens, rounds=2, network=None, n_agents=40, **changes):

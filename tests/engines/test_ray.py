@@ -163,7 +163,7 @@ def test_kill_9_of_the_driver_leaves_no_process(driver, tmp_path):
     wait_for(lambda: len(kept(tmp_path)) == 2, 120)
     assert len(session(driver.pid)) > 3
     driver.kill()
-    wait_for(lambda: not session(driver.pid), 10)
+    wait_for(lambda: not session(driver.pid), 30)
     assert kept(tmp_path) == ["0.json", "1.json"]
 
 

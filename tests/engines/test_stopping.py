@@ -84,7 +84,7 @@ def test_a_stopped_run_says_so_keeps_its_parts_and_ends(tmp_path, engine, horizo
 
 
 def test_a_second_run_into_the_folder_is_refused_and_the_first_goes_on(tmp_path):
-    text = STUDY.format(horizon=50_000, repetitions=8)
+    text = STUDY.format(horizon=200_000, repetitions=20)
     (tmp_path / "long.toml").write_text(text)
     first = start(tmp_path, "run", "long.toml", "--workers", "1")
     wait_for(lambda: len(finished(tmp_path)) >= 1, 120)

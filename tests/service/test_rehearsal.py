@@ -130,6 +130,7 @@ def test_a_model_of_many_people_is_built_once_and_beside_the_loop(tmp_path, monk
     service.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")
 def test_nobody_waits_while_an_experiment_is_compiled(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "cache"))

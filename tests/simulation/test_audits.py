@@ -228,7 +228,7 @@ def test_where_nothing_is_released_the_audit_says_so():
     short = audit_policy(gap, ENVIRONMENT, horizon=20, runs=1_000)
     assert short.result.verdict == "nothing was released"
     assert "was not put to the test" in short.sentence()
-    found = audit_policy(gap, ENVIRONMENT, runs=300)
+    found = audit_policy(gap, ENVIRONMENT, runs=1_000)
     assert found.result.verdict == "not refuted", found.sentence()
     nothing = audit_policy(Uniform(n_arms=2), ENVIRONMENT, horizon=5, runs=1_000)
     assert nothing.result.verdict == "nothing was released"

@@ -128,7 +128,8 @@ class Cluster(Engine):
         except BaseException:
             with deaf():
                 for each in under_way:
-                    ray.cancel(each, force=True)
+                    # Forced, one that ends in this moment would have Ray abort this very process.
+                    ray.cancel(each)
             raise
 
 
