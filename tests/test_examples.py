@@ -11,6 +11,7 @@ import pytest
 
 from commands import start_python
 from tacit.compiled import INTERPRETED
+from tiers import tiered
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SHOWN = {
@@ -42,7 +43,7 @@ def run(name, folder):
 
 
 @pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
-@pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.parametrize("name", tiered(SHOWN, ("compare", "recommender").__contains__))
 def test_an_example_prints_what_it_promises(name, printed):
     for pattern in SHOWN[name]:
         assert re.search(pattern, printed(name)), printed(name)

@@ -10,6 +10,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,6 +174,20 @@ def cases() -> list[Case]:
 def tiered(cases: list[Case]) -> list[Any]:
     """Return the cases as parameters, those slow for which a relative stands in the quick tier."""
     return tiers.tiered(cases, lambda case: case.kind.name not in LIKE, lambda case: case.name)
+
+
+@cache
+def _first_private() -> set[str]:
+    found: dict[str, str] = {}
+    for case in cases():
+        if {"epsilon", "privacy"} & case.parameters.keys():
+            found.setdefault(case.kind.name, case.name)
+    return {name for kind, name in found.items() if kind not in LIKE}
+
+
+def first_private(case: Case) -> bool:
+    """Return whether a case is the first of its policy with privacy, and no relative stands for it."""
+    return case.name in _first_private()
 
 
 def environments() -> list[type[Environment]]:

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 import tacit
-from battery.cases import Case, arrays, assert_same, cases, play, tiered
+from battery.cases import Case, arrays, assert_same, cases, first_private, play
 from tacit.arms import KLUCBCF, Bernoulli
 from tacit.privacy import audit
 from tacit.simulation.audits import PolicyRun
 from tacit.tapes import secure_tape
 from tacit.users import CoLin
+from tiers import tiered
 
 every_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 
@@ -125,7 +126,7 @@ def outputs(policy, environment, rounds, log, seen):
     return look
 
 
-@pytest.mark.parametrize("case", tiered(cases()))
+@pytest.mark.parametrize("case", tiered(cases(), first_private, lambda case: case.name))
 def test_the_audit_refutes_only_the_twin_with_half_the_noise(case):
     environment = case.setting.easy(case.kind)
     for left, right, policy, half_noise, rounds, log, seen, runs in case.setting.audited(case):

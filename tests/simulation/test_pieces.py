@@ -91,7 +91,7 @@ def play(policy, environment, **settings):
 
 
 @pytest.mark.parametrize("truth", TRUTHS)
-@pytest.mark.parametrize("tracker", TRACKERS)
+@pytest.mark.parametrize("tracker", tiered(TRACKERS, ("outsiders", "spies").__contains__))
 def test_agents_who_track_a_truth_have_the_bits_of_one_process(tracker, truth):
     assert_same_bits(TRACKERS[tracker], TRUTHS[truth], 1, 2, 7)
 
