@@ -15,9 +15,9 @@ run: $(VENV)/.installed
 demo: $(VENV)/.service
 	$(BIN)/tacit demo
 
-# Four processes for two cores: some tests wait for servers, browsers and signals.
+# Three processes for two cores: some tests wait for servers, browsers and signals.
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow -n 3 --dist loadfile --no-loadscope-reorder

@@ -35,7 +35,7 @@ def commands_of(group, words=()):
 
 
 COMPILING = "tacit: compiling for the first use; the next one starts at once\n"
-SLOW = ("check", "reproduce", "audit", "run")
+SLOW = ("check", "reproduce", "audit", "run", "compare", "demo")
 COMMANDS = commands_of(typer.main.get_command(app))
 
 

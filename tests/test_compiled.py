@@ -164,6 +164,7 @@ def test_a_cache_that_names_a_lost_type_counts_as_empty(tmp_path):
         assert run(tmp_path, code) == ["3.0"]
 
 
+@pytest.mark.slow
 @compiled_only
 def test_kernels_and_the_loop_of_an_audit_are_cached_for_the_next_process():
     code = (

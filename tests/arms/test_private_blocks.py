@@ -106,7 +106,7 @@ def test_its_slope_is_the_derivative_and_bounds_it_from_below(x, y, epsilon):
 
 @every_graph
 @every_rule
-@pytest.mark.parametrize("unit", ["reward", "round"])
+@pytest.mark.parametrize("unit", ["reward", pytest.param("round", marks=pytest.mark.slow)])
 @every_length
 def test_the_kernel_is_its_definition(graph, rule, unit, rounds):
     rewards = data(rounds)

@@ -40,6 +40,7 @@ def test_a_small_crowd_is_learned_from(tmp_path):
     assert left_behind() <= before
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 def test_real_browsers_are_among_the_crowd_and_go_with_it():
     before = left_behind()

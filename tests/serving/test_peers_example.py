@@ -18,7 +18,10 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "peers.py"
 @pytest.mark.skipif(INTERPRETED, reason="many processes need compiled kernels")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the example forks")
 @pytest.mark.parametrize("peers", [8, pytest.param(20, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("more", [[], ["--restart"]], ids=["killed", "back"])
+@pytest.mark.parametrize(
+    "more",
+    [pytest.param([], id="killed", marks=pytest.mark.slow), pytest.param(["--restart"], id="back")],
+)
 def test_many_processes_of_which_one_is_killed(more, peers):
     words = EXAMPLE, "--rounds", "150", "--peers", peers, *more
     example = start_python(*words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -79,6 +79,7 @@ def test_actors_have_the_bits_of_one_process(name, machines):
     assert play(name, pieces=3, engine=Cluster()) == play(name)
 
 
+@pytest.mark.slow
 def test_a_machine_that_is_lost_in_the_middle_changes_nothing(machines, tmp_path):
     told = []
 
