@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 import threading
 import weakref
 
 import httpx
 import pytest
 
+from forked import child
 from tacit import forks
 from tacit.client import AsyncClient, Client, Outbox
 from tacit.device import Reporter, instructions
@@ -20,25 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning"),
 ]
 PLACE = "https://decide.test/v1/experiments/news"
-
-
-def child(work, patience=10):
-    """Run something in a fork; return what it said, or None if it did not end in time."""
-    read, write = os.pipe()
-    number = os.fork()
-    if number == 0:
-        signal.alarm(patience)
-        try:
-            said = str(work())
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(write, said.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        said = pipe.read().decode()
-    code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
-    return said if code == 0 else None
 
 
 def owing(path=None):

@@ -15,6 +15,7 @@ import pytest
 
 import tacit
 from commands import start_python
+from forked import child
 from tacit import forks
 from tacit.arms import DPSE, KLUCBCF
 from tacit.serving.sqlite import SQLiteStore
@@ -26,25 +27,6 @@ pytestmark = [
 ]
 POLICY = KLUCBCF(n_arms=3, epsilon=1.0)
 CENTRAL = DPSE(n_arms=2, epsilon=1.0, horizon=1000)
-
-
-def child(work, patience=30):
-    """Run something in a fork; return what it wrote, or None if it did not end in time."""
-    read, write = os.pipe()
-    number = os.fork()
-    if number == 0:
-        signal.alarm(patience)
-        try:
-            said = str(work())
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        os.write(write, said.encode())
-        os._exit(0)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        said = pipe.read().decode()
-    code = os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
-    return said if code == 0 else None
 
 
 def held_while_forking(store, patience):
