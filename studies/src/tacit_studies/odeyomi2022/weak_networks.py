@@ -1,0 +1,275 @@
+"""Paper 000, Section VIII: weakly connected networks, made and real, which the paper leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit_studies.odeyomi2022.real_networks import network
+from tacit_studies.odeyomi2022.settings import ALGORITHM_3, HORIZON, built, corrected
+from tacit_studies.reproduction import (
+    OWN,
+    Figure,
+    Findings,
+    Job,
+    Reproduction,
+    Row,
+    Series,
+    Summary,
+    as_expected,
+    summarise,
+    verdict_of,
+)
+
+__all__ = ["WEAK", "WEAK_REAL", "by_part"]
+
+_POLICIES = {"Algorithm 3, no privacy": ALGORITHM_3, "1 corrected, epsilon = 1": corrected(1, 1.0)}
+_DOMINANCE = 0.8
+_UNIFORM = HORIZON * (_DOMINANCE - 0.2)
+_CASES = {
+    "alone": "five who hear only each other",
+    "both ways": "twenty, all links both ways",
+    "one truth": "two fives heard by ten, one truth",
+    "three truths": "two fives heard by ten, a truth each",
+}
+_PARTS = {"sending": slice(0, 10), "receiving": slice(10, 20)}
+
+
+def _environment(name: str) -> Any:
+    """Return agents 0 to 4 and 5 to 9, who hear only each other, and ten who hear one of each and a third."""
+    from tacit.diffusion import ChangingTruth
+    from tacit.networks import Graph
+
+    fives = [(a, b) for low in (0, 5) for a in range(low, low + 5) for b in range(low, low + 5)]
+    arcs = [pair for pair in fives if pair[0] != pair[1]]
+    if name == "alone":
+        inside = [pair for pair in arcs if max(pair) < 5]
+        graph = Graph.from_edges(inside, directed=True)
+        return ChangingTruth(dominance=_DOMINANCE, network=graph)
+    for i in range(10):
+        arcs += [(i % 5, 10 + i), (5 + i % 5, 10 + i), (10 + (i + 1) % 10, 10 + i)]
+    graph = Graph.from_edges(arcs, directed=True)
+    if name == "both ways":
+        return ChangingTruth(dominance=_DOMINANCE, network=graph.undirected())
+    settings: dict[str, Any] = {"network": graph, "connectivity": "weak", "dominance": _DOMINANCE}
+    if name == "three truths":
+        settings |= {"groups": [0] * 5 + [1] * 5 + [2] * 10, "dominant": (0, 2, 4)}
+    return ChangingTruth(**settings)
+
+
+def by_part(name: str, policy: Mapping[str, Any], repetitions: int) -> dict[str, Any]:
+    """Return every run's mean regret of the first five agents, of those who send and who receive."""
+    named, believed = _losses(_environment(name), policy, HORIZON, repetitions)
+    found: dict[str, Any] = {"first five": believed[:, :5].mean(axis=1).tolist()}
+    for part, rows in _PARTS.items():
+        if name != "alone":
+            found[part] = believed[:, rows].mean(axis=1).tolist()
+            found[f"{part}, named"] = named[:, rows].mean(axis=1).tolist()
+    return found
+
+
+def on_epinions(policy: Mapping[str, Any], horizon: int, repetitions: int) -> dict[str, Any]:
+    """Return every run's mean regret of those who hear nobody but their part, and of all others."""
+    from tacit.diffusion import ChangingTruth
+
+    environment = ChangingTruth(
+        dominance=_DOMINANCE, network=network("Epinions"), connectivity="weak"
+    )
+    sending, _ = environment.combination.subnetworks()
+    sends = np.zeros(environment.n_agents, np.bool_)
+    sends[np.concatenate(sending)] = True
+    _, believed = _losses(environment, policy, horizon, repetitions)
+    return {
+        "agents": environment.n_agents,
+        "senders": int(sends.sum()),
+        "parts": len(sending),
+        "sending": believed[:, sends].mean(axis=1).tolist(),
+        "receiving": believed[:, ~sends].mean(axis=1).tolist(),
+    }
+
+
+def _losses(
+    environment: Any, policy: Mapping[str, Any], horizon: int, repetitions: int
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the regret of what each agent named and believed, a row for each run."""
+    from tacit.simulation import play
+
+    chosen = built(policy, environment, horizon)
+    named, believed = [], []
+    for repetition in range(repetitions):
+        table = environment.table(7, repetition, horizon)
+        trace = play(
+            chosen, environment, horizon=horizon, table=table, seed=7, repetition=repetition
+        ).trace
+        least = trace.state_loss.min(axis=1)[table.loss_row]
+        named.append(trace.choice_loss - least)
+        believed.append(trace.belief_loss - least)
+    return np.array(named), np.array(believed)
+
+
+def _jobs(quick: bool) -> list[Job]:
+    n = 20 if quick else 200
+    return [
+        Job(f"{name}/{label}", by_part, {"name": name, "policy": policy, "repetitions": n})
+        for name in _CASES
+        for label, policy in _POLICIES.items()
+    ]
+
+
+def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+    def of(name: str, label: str, part: str) -> Summary:
+        return summarise(outcomes[f"{name}/{label}"][part])
+
+    same = [
+        outcomes[f"one truth/{label}"]["first five"] == outcomes[f"alone/{label}"]["first five"]
+        for label in _POLICIES
+    ]
+    near = [
+        of("one truth", label, "receiving").mean < 1.25 * of("both ways", label, "receiving").mean
+        for label in _POLICIES
+    ]
+    own = [of("three truths", label, "receiving").high < _UNIFORM / 2 for label in _POLICIES]
+    label = "1 corrected, epsilon = 1"
+    rows = [
+        Row(
+            f"{name}: {words}, {part}",
+            "",
+            f"{of(case, name, part).text()} believed, {of(case, name, f'{part}, named').text()} named",
+        )
+        for name in _POLICIES
+        for case, words in _CASES.items()
+        if case != "alone"
+        for part in _PARTS
+    ]
+    rows.append(
+        Row(
+            "senders lose what they lose alone, to the last bit",
+            "",
+            "yes" if all(same) else "no",
+            "yes",
+            agrees=all(same),
+        )
+    )
+    return Findings(
+        verdict=OWN,
+        because=as_expected(verdict_of([all(same), all(near), all(own)]))
+        + (
+            "those who send learn "
+            + ("exactly as" if all(same) else "not as")
+            + f" they do alone. Those who only receive lose {of('one truth', label, 'receiving').mean:.0f} "
+            f"of {HORIZON} rounds with the corrected Algorithm 1 at epsilon = 1, against "
+            f"{of('both ways', label, 'receiving').mean:.0f} where links go both ways. Where those they hear "
+            f"live by other truths, their beliefs lose {of('three truths', label, 'receiving').mean:.0f}, "
+            "since everyone learns from its own losses alone, but the states that they name lose "
+            f"{of('three truths', label, 'receiving, named').mean:.0f}: they go on repeating what they hear. "
+            f"A belief that never changes loses {_UNIFORM:.0f}."
+        ),
+        agreement=(
+            "Expected: senders as alone, bit for bit; receivers within a quarter of what they lose where "
+            "links go both ways; with other truths around them, beliefs below half of one that never changes."
+        ),
+        rows=rows,
+        figures=[
+            Figure(
+                "Those who only receive",
+                "",
+                f"regret at T = {HORIZON} (rounds lost)",
+                [
+                    Series.of(
+                        f"{name}, {measure or 'believed'}",
+                        [0.0, 1.0, 2.0],
+                        [
+                            of(case, name, f"receiving, {measure}" if measure else "receiving")
+                            for case in ("both ways", "one truth", "three truths")
+                        ],
+                    )
+                    for name in _POLICIES
+                    for measure in ("", "named")
+                ],
+                kind="bar",
+                ticks=["links both ways", "one way, one truth", "one way, other truths"],
+                caption="Ten agents who hear one of each of two groups and one of themselves.",
+            )
+        ],
+    )
+
+
+WEAK = Reproduction(
+    name="odeyomi2022-weak-networks",
+    paper="odeyomi2022",
+    title="Section VIII: weakly connected networks",
+    question="What becomes of those who hear others but are never heard?",
+    claim="The work can be extended to weakly connected agents: the paper says so and leaves it to be tried.",
+    jobs=_jobs,
+    judge=_judge,
+    own=True,
+)
+
+
+def _real_jobs(quick: bool) -> list[Job]:
+    horizon, n = (50, 1) if quick else (HORIZON, 2)
+    return [
+        Job(label, on_epinions, {"policy": policy, "horizon": horizon, "repetitions": n})
+        for label, policy in _POLICIES.items()
+    ]
+
+
+def _judge_real(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+    horizon = 50 if quick else HORIZON
+    uniform = horizon * (_DOMINANCE - 0.2)
+    first = outcomes[next(iter(_POLICIES))]
+    mean = {
+        (label, part): float(np.mean(outcomes[label][part]))
+        for label in _POLICIES
+        for part in ("sending", "receiving")
+    }
+    learns = all(value < uniform / 2 for value in mean.values())
+    near = all(mean[label, "receiving"] < 1.25 * mean[label, "sending"] for label in _POLICIES)
+    said = "; ".join(
+        f"{label}: {mean[label, 'sending']:.1f} and {mean[label, 'receiving']:.1f}"
+        for label in _POLICIES
+    )
+    return Findings(
+        verdict=OWN,
+        because=as_expected(verdict_of([learns or quick, near]))
+        + (
+            f"of {first['agents']:,} people, {first['senders']:,} in {first['parts']:,} parts trust nobody "
+            f"outside their part. Rounds of {horizon} that they and all others lose: {said}. A belief that "
+            f"never changes loses {uniform:.0f}."
+        ),
+        agreement="Expected: below half of a belief that never changes, receivers near senders (a quarter).",
+        rows=[
+            Row(f"{label}, {part}", "", f"{mean[label, part]:.1f}")
+            for label in _POLICIES
+            for part in ("sending", "receiving")
+        ],
+        figures=[
+            Figure(
+                "Who trusts whom, on Epinions",
+                "",
+                f"regret at T = {horizon} (rounds lost)",
+                [
+                    Series(part, [0.0, 1.0], [mean[label, part] for label in _POLICIES])
+                    for part in ("sending", "receiving")
+                ],
+                kind="bar",
+                ticks=list(_POLICIES),
+                caption="An agent listens to those it trusts, and to itself.",
+            )
+        ],
+    )
+
+
+WEAK_REAL = Reproduction(
+    name="odeyomi2022-weak-real-networks",
+    paper="odeyomi2022",
+    title="Section VIII: a real network, weakly connected",
+    question="Do tens of thousands of people learn who listen only to those they trust?",
+    claim="On a real network of trust those who hear only their own part learn like those who hear others.",
+    jobs=_real_jobs,
+    judge=_judge_real,
+    needs=("graphs",),
+    own=True,
+)

@@ -1,0 +1,373 @@
+"""What a reproduction is: jobs to run, and how the verdict is decided from what they return.
+
+A study is declarative: the paper's claim in words, the jobs for its quick and its full size, and a
+function that turns their outcomes into rows, figures and a verdict. Who runs the jobs, where and in which
+order, is not its business, so the numbers cannot depend on it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tacit.engines import JSON
+
+__all__ = [
+    "Figure",
+    "Findings",
+    "Job",
+    "Panel",
+    "Quantile",
+    "Reproduction",
+    "Row",
+    "Series",
+    "Summary",
+    "Verdict",
+    "as_expected",
+    "estimate_quantile",
+    "number_of",
+    "summarise",
+    "verdict_of",
+]
+
+Verdict = str
+REPRODUCED, PARTLY, NOT_REPRODUCED, UNDECIDED, OWN = (
+    "reproduced",
+    "partly",
+    "not reproduced",
+    "cannot be decided",
+    "own finding",
+)
+
+
+_NUMBERS = {
+    "odeyomi2022": "000",
+    "tao2022": "001",
+    "lu2022": "002",
+    "gajane2023": "003",
+    "wang2020": "004",
+}
+"""What the papers were called before version 0.3."""
+
+
+def number_of(name: str) -> str:
+    """Return what a paper or a study was called before version 0.3, which the command line still takes.
+
+    Examples
+    --------
+    >>> number_of("gajane2023"), number_of("lu2022-table-1"), number_of("trade-off")
+    ('003', '002-table-1', 'trade-off')
+    """
+    paper, dash, rest = name.partition("-")
+    return _NUMBERS.get(paper, paper) + dash + rest
+
+
+def as_expected(verdict: Verdict) -> str:
+    """Begin the sentence of an own finding: whether what we expected was seen.
+
+    Examples
+    --------
+    >>> as_expected(verdict_of([True, False]))
+    'Partly as expected: '
+    """
+    words = {
+        REPRODUCED: "As expected",
+        PARTLY: "Partly as expected",
+        NOT_REPRODUCED: "Not as expected",
+        UNDECIDED: "Too close to call",
+    }
+    return f"{words[verdict]}: "
+
+
+def verdict_of(checks: Iterable[bool]) -> Verdict:
+    """Return reproduced if every check holds, partly if some do."""
+    held = list(checks)
+    return REPRODUCED if all(held) else PARTLY if any(held) else NOT_REPRODUCED
+
+
+@dataclass(frozen=True)
+class Job:
+    """One piece of work: a module-level function and plain arguments; returns JSON-able values."""
+
+    key: str
+    function: Callable[..., Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Mean, 95% interval and standard error of repetitions."""
+
+    mean: float
+    low: float
+    high: float
+    error: float
+    n: int
+
+    def text(self) -> str:
+        """Return the mean and its standard error, to two digits of the error.
+
+        Examples
+        --------
+        >>> summarise([12590.0, 12610.0, 12620.0]).text()
+        '12,606.7 ± 8.8'
+        """
+        return format_estimate(self.mean, self.error)
+
+
+def format_estimate(value: float, error: float) -> str:
+    """Return a number and its standard error, to two digits of the error.
+
+    Examples
+    --------
+    >>> format_estimate(3e6, 0.0), format_estimate(0.04512, 0.00021)
+    ('3,000,000 ± 0', '0.04512 ± 0.00021')
+    """
+    if not error > 1e-9 * abs(value):
+        known = "(one run)" if math.isnan(error) else "± 0"
+        return f"{value:,.6g} {known}" if abs(value) < 1e6 else f"{value:,.0f} {known}"
+    places = max(0, 1 - math.floor(math.log10(error)))
+    return f"{value:,.{places}f} ± {error:,.{places}f}"
+
+
+def summarise(values: Sequence[float]) -> Summary:
+    """Summarise independent repetitions."""
+    from tacit.simulation import band_of
+
+    array = np.asarray(values, float)
+    band = band_of(array[:, None])
+    error = float(array.std(ddof=1) / math.sqrt(len(array))) if len(array) > 1 else math.nan
+    return Summary(float(band.mean[0]), float(band.low[0]), float(band.high[0]), error, len(array))
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """A quantile of repetitions and its 95% interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def text(self) -> str:
+        """Return the quantile and its interval."""
+        return f"{format_short(self.value)} ({format_short(self.low)} to {format_short(self.high)})"
+
+
+def format_short(value: float) -> str:
+    """Write a number to three digits, or whole.
+
+    Examples
+    --------
+    >>> format_short(1451.2), format_short(78.24), format_short(0.04512)
+    ('1,451', '78.2', '0.0451')
+    """
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+_BEYOND, _Z = 20, 1.96
+
+
+def estimate_quantile(values: Sequence[float], share: float) -> Quantile:
+    """Return a quantile of independent repetitions, if at least 20 of them lie beyond it.
+
+    The interval goes from one run to another, in the order of their values: those between which the number
+    of runs below the true quantile lies in 95% of all cases. It assumes no distribution.
+
+    Examples
+    --------
+    >>> estimate_quantile(range(1, 402), 0.5).text()
+    '201 (180 to 221)'
+    >>> estimate_quantile(range(20), 0.9)
+    Traceback (most recent call last):
+    ValueError: a 90% quantile cannot be printed, because only 2 of 20 runs lie beyond it; play 200 instead
+    """
+    ordered = np.sort(np.asarray(values, float))
+    n, rest = len(ordered), min(share, 1.0 - share)
+    needed = math.ceil(round(_BEYOND / rest, 6))
+    if n < needed:
+        raise ValueError(
+            f"a {100 * share:g}% quantile cannot be printed, because only {rest * n:.0f} of {n} runs "
+            f"lie beyond it; play {needed} instead"
+        )
+    spread = _Z * math.sqrt(n * share * (1.0 - share))
+    low, high = math.floor(n * share - spread), math.ceil(n * share + spread)
+    value = float(np.quantile(ordered, share))
+    return Quantile(value, float(ordered[low - 1]), float(ordered[high - 1]))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One number of the paper beside ours."""
+
+    label: str
+    paper: str
+    """What the paper prints, or an empty string."""
+    measured: str
+    expected: str = ""
+    """What an independent calculation expects, or an empty string."""
+    agrees: bool | None = None
+    """Whether measured and paper (or expected) agree; None where that is not the question."""
+    within: str = ""
+    """How far apart they may be to agree, where the numbers alone do not show it."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A curve or a set of bars, with a band where there is one."""
+
+    label: str
+    x: list[float]
+    y: list[float]
+    low: list[float] = field(default_factory=list)
+    high: list[float] = field(default_factory=list)
+    dashed: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        x: Sequence[float],
+        found: Sequence[Summary] | Sequence[Quantile],
+        *,
+        dashed: bool = False,
+    ) -> Series:
+        """Return the means or quantiles of repetitions, with their intervals as a band."""
+        y = [each.value if isinstance(each, Quantile) else each.mean for each in found]
+        low, high = [each.low for each in found], [each.high for each in found]
+        return cls(label, [float(v) for v in x], y, low, high, dashed)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A map: a positive value at every point of a grid, and a curve drawn over it."""
+
+    label: str
+    x: list[float]
+    y: list[float]
+    values: list[list[float]]
+    """``values[i][k]`` at ``x[i]`` and ``y[k]``."""
+    curve: Series
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The data of a figure; the report draws it, on paper and on screen."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: list[Series]
+    x_log: bool = False
+    y_log: bool = False
+    kind: str = "line"
+    """``line``, ``points`` (markers joined by lines), ``bar`` (x are positions of `ticks`) or ``map``."""
+    ticks: list[str] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)
+    """Of a map, in place of series; they share one logarithmic scale of colours."""
+    value_label: str = ""
+    """What the colours of a map say."""
+    caption: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What was found."""
+
+    verdict: Verdict
+    because: str
+    """One or two sentences with the numbers that decided."""
+    rows: list[Row] = field(default_factory=list)
+    figures: list[Figure] = field(default_factory=list)
+    agreement: str = ""
+    """What it means that a row agrees; needed as soon as one says so, or says that it does not."""
+    privacy: str = ""
+    """The privacy finding, if the study has one."""
+
+    def __post_init__(self) -> None:
+        marked = [row.label for row in self.rows if row.agrees is not None]
+        if marked and not self.agreement:
+            raise ValueError(
+                f"Findings: expected agreement to say what it means that {marked[0]!r} agrees"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        data: dict[str, Any] = JSON.decode(JSON.encode(self))
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Findings:
+        """Return the findings that `to_dict` wrote."""
+        figures = [
+            Figure(
+                **{
+                    **figure,
+                    "series": [_series(each) for each in figure["series"]],
+                    "panels": [_panel(each) for each in figure.get("panels", [])],
+                }
+            )
+            for figure in data["figures"]
+        ]
+        rows = [Row(**row) for row in data["rows"]]
+        agreement = data.get("agreement", "As the version that measured it decided.")
+        return cls(**{**data, "rows": rows, "figures": figures, "agreement": agreement})
+
+
+def _read(values: Sequence[Any]) -> list[float]:
+    # Infinity is a word in JSON; version 0.1 wrote None for what is no number.
+    return [math.nan if value is None else float(value) for value in values]
+
+
+def _series(data: Mapping[str, Any]) -> Series:
+    numbers = {name: _read(data[name]) for name in ("x", "y", "low", "high")}
+    return Series(**{**data, **numbers})
+
+
+def _panel(data: Mapping[str, Any]) -> Panel:
+    grid = {
+        "x": _read(data["x"]),
+        "y": _read(data["y"]),
+        "values": list(map(_read, data["values"])),
+    }
+    return Panel(**{**data, **grid, "curve": _series(data["curve"])})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reproduction:
+    """A table, a figure or a claim of a paper, to be measured again.
+
+    Parameters
+    ----------
+    name : str
+        Such as ``lu2022-table-1``: the paper's name, then what it is.
+    paper : str
+        The paper's name; of a study that belongs to no paper, nothing.
+    title : str
+    question : str
+        What is asked, in words for a reader who knows none of it.
+    claim : str
+        What the paper reports; of a study of our own, what we expected.
+    jobs : callable
+        ``jobs(quick)`` returns the jobs of the quick or of the full size.
+    judge : callable
+        ``judge(outcomes, quick)`` turns a mapping of job key to outcome into findings.
+    needs : tuple of str
+        Folders of data sets it cannot run without.
+    own : bool
+        Whether the question is ours and no paper answers it. Such a study has no verdict on a paper: it is
+        an own finding, and is not counted among those of the papers.
+    """
+
+    name: str
+    paper: str
+    title: str
+    question: str
+    claim: str
+    jobs: Callable[[bool], Sequence[Job]]
+    judge: Callable[[Mapping[str, Any], bool], Findings]
+    needs: tuple[str, ...] = ()
+    own: bool = False
