@@ -6,7 +6,6 @@ A job is a function of its arguments and nothing else. `run_jobs` does those who
 
 from tacit.engines.base import Engine, Here
 from tacit.engines.cluster import Cluster
-from tacit.engines.crews import Crew, LostError
 from tacit.engines.jobs import engine_named, run_jobs
 from tacit.engines.processes import Processes
 from tacit.engines.store import ARRAYS, JSON, Codec, Store, code_stamp, only_run
@@ -16,10 +15,8 @@ __all__ = [
     "JSON",
     "Cluster",
     "Codec",
-    "Crew",
     "Engine",
     "Here",
-    "LostError",
     "Processes",
     "Store",
     "code_stamp",

@@ -6,9 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tacit.engines.crews import Crew, CrewHere
-from tacit.pieces import Maker
-
 __all__ = ["Engine", "Finished", "Here"]
 
 Finished = Callable[[int, Any], None]
@@ -45,10 +42,6 @@ class Engine(ABC):
             The first that a job raises; jobs under way are given up.
         """
 
-    @abstractmethod
-    def crew(self, makers: Sequence[Maker]) -> Crew:
-        """Return one actor for each piece of a population."""
-
 
 class Here(Engine):
     """The process that asks, one job after the other."""
@@ -62,7 +55,3 @@ class Here(Engine):
         """Call `function` for every job, in order."""
         for i, job in enumerate(jobs):
             finished(i, function(*job))
-
-    def crew(self, makers: Sequence[Maker]) -> Crew:
-        """Return pieces in this process."""
-        return CrewHere(makers)

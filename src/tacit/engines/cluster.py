@@ -16,7 +16,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,14 +23,11 @@ from typing import Any
 
 from tacit.checks import require
 from tacit.engines.base import Engine, Finished
-from tacit.engines.crews import Crew, LostError, made
-from tacit.pieces import Maker, Piece
+from tacit.errors import first_line
 from tacit.signals import deaf
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "Stay", "load_ray", "module_paths"]
 
-#: Seconds that a cluster may take to bring a lost actor back.
-_COMING_BACK = 120.0
 #: What Ray ends in order: these two know of the others.
 _DRAINED = ("raylet", "gcs_server")
 _CHILD_SUBREAPER = 36
@@ -74,29 +70,23 @@ class Cluster(Engine):
         """Call `function` for every job, in the order of `jobs`, two for each core under way."""
         if not jobs:
             return
-        ray = _ray(starts=self.address is None)
-        stay = self._join(ray)
+        ray, stay = self.join()
         try:
             self._run(ray, function, jobs, finished)
         finally:
             stay.end()
 
-    def crew(self, makers: Sequence[Maker]) -> Crew:
-        """Return actors of the cluster, spread over its machines."""
-        ray = _ray(starts=self.address is None)
-        stay = self._join(ray)
-        try:
-            return _ActorCrew(ray, makers, stay)
-        except BaseException:
-            stay.end()
-            raise
+    def join(self) -> tuple[Any, Stay]:
+        """Return Ray in the cluster, and what ends this stay there."""
+        ray = load_ray(starts=self.address is None)
+        return ray, self._join(ray)
 
-    def _join(self, ray: Any) -> _Stay:
+    def _join(self, ray: Any) -> Stay:
         try:
-            return _Stay(ray, self.address, self.workers)
-        except (OSError, RuntimeError, ray.exceptions.RayError) as error:
+            return Stay(ray, self.address, self.workers)
+        except Exception as error:  # Ray raises plain ones where a node does not start
             raise ValueError(
-                f"no Ray cluster at {self.address or 'this machine'}: {_first_line(error)}"
+                f"no Ray cluster at {self.address or 'this machine'}: {first_line(error)}"
             ) from None
 
     def _run(
@@ -109,7 +99,7 @@ class Cluster(Engine):
         task = ray.remote(_do).options(
             num_cpus=1,
             max_retries=-1,
-            runtime_env={"env_vars": {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _paths()}},
+            runtime_env={"env_vars": {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": module_paths()}},
         )
         shared = ray.put(function)
         waiting = iter(enumerate(jobs))
@@ -133,7 +123,7 @@ class Cluster(Engine):
             raise
 
 
-class _Stay:
+class Stay:
     """Being in a cluster: begun here, unless this process was in one already, and then ended here.
 
     Ray keeps Ctrl-C from the processes that it starts, and on Linux they end with this one, however it
@@ -196,137 +186,7 @@ def _sweeper_of(folder: str) -> subprocess.Popen[bytes]:
         )
 
 
-class _ActorCrew(Crew):
-    """Pieces as actors; what they send each other goes from actor to actor."""
-
-    def __init__(self, ray: Any, makers: Sequence[Maker], stay: _Stay) -> None:
-        self._ray, self._stay = ray, stay
-        actor = ray.remote(_Actor).options(
-            num_cpus=0,
-            max_restarts=-1,
-            scheduling_strategy="SPREAD",
-            runtime_env={"env_vars": {"OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": _paths()}},
-        )
-        self._actors = [actor.remote(maker) for maker in makers]
-        self._mail: list[dict[int, Any]] = [{} for _ in makers]
-        try:
-            self.mend()
-        except BaseException:
-            self._end()
-            raise
-
-    def step(
-        self, t: int, news: Any, *, save: Sequence[str] | None, load: Sequence[str] | None
-    ) -> tuple[list[Any], list[Any]]:
-        """Let every piece do step t."""
-        shared = self._ray.put(news)
-        answers = self._get(
-            [
-                actor.step.remote(t, shared, *_files(i, save, load), self._mail[i])
-                for i, actor in enumerate(self._actors)
-            ]
-        )
-        self._mail = [
-            {i: mail[j] for i, (_, _, mail) in enumerate(answers) if j in mail}
-            for j in range(len(answers))
-        ]
-        return [each[0] for each in answers], [each[1] for each in answers]
-
-    def fold(self, method: str, value: Any) -> Any:
-        """Call a method of every piece on what the one before it returned."""
-        for actor in self._actors:
-            value = actor.call.remote(method, value)
-        return self._get(value)
-
-    def ask(self, method: str) -> list[Any]:
-        """Call a method of every piece."""
-        asked: list[Any] = self._get([actor.call.remote(method) for actor in self._actors])
-        return asked
-
-    def mend(self) -> None:
-        """Wait until Ray has brought the lost actors back, and let all pieces begin again."""
-        self._mail = [{} for _ in self._actors]
-        deadline = time.monotonic() + _COMING_BACK
-        left = list(self._actors)
-        while left:
-            asked = {actor: actor.reset.remote() for actor in left}
-            left = []
-            for actor, answer in asked.items():
-                try:
-                    self._get(answer)
-                except LostError:
-                    if time.monotonic() > deadline:
-                        raise
-                    left.append(actor)
-            if left:
-                time.sleep(0.2)
-
-    def close(self) -> None:
-        """End the actors."""
-        self._mail = []
-        with deaf():
-            self._end()
-            self._stay.end()
-
-    def _end(self) -> None:
-        for actor in self._actors:
-            self._ray.kill(actor)
-
-    def _get(self, answers: Any) -> Any:
-        exceptions = self._ray.exceptions
-        try:
-            return self._ray.get(answers)
-        except exceptions.RayError as error:
-            cause = error.cause if isinstance(error, exceptions.RayTaskError) else error
-            for each in answers if isinstance(answers, list) else ():
-                with suppress(Exception):  # the others have no news, but Ray would say so
-                    self._ray.get(each)
-        if isinstance(cause, exceptions.RayError):
-            raise LostError(_first_line(cause))
-        raise cause
-
-
-class _Actor:
-    """One piece, where Ray put it; made when it is first asked to be as it was made."""
-
-    def __init__(self, maker: Maker) -> None:
-        self._maker = maker
-        self._piece: Piece | None = None
-
-    def reset(self) -> None:
-        """Be as it was made."""
-        if self._piece is None:
-            self._piece = made(self._maker)
-        else:
-            self._piece.reset()
-
-    def step(
-        self, t: int, news: Any, save: str | None, load: str | None, mail: dict[int, Any]
-    ) -> tuple[Any, Any, dict[int, Any]]:
-        """Do step t; return what is for the middle, and where what is for others can be had."""
-        ray = _ray()
-        came = dict(zip(mail, ray.get(list(mail.values())), strict=True))
-        piece = self._piece
-        assert piece is not None
-        letters = [came.get(i) for i in range(piece.n_pieces)]
-        answer = piece.step(t, news, letters, save=save, load=load)
-        sent = {j: ray.put(each) for j, each in enumerate(answer.mail) if each is not None}
-        return answer.finished, answer.begun, sent
-
-    def call(self, method: str, *words: Any) -> Any:
-        """Return what a method of the piece returns."""
-        return getattr(self._piece, method)(*words)
-
-
-def _files(i: int, *files: Sequence[str] | None) -> list[str | None]:
-    return [None if each is None else each[i] for each in files]
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
-
-
-def _ray(*, starts: bool = False) -> Any:
+def load_ray(*, starts: bool = False) -> Any:
     """Return Ray, told before it is imported that it reports nothing and, if it starts, asks for a token."""
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -393,6 +253,6 @@ def _outcome(ray: Any, done: Any) -> Any:
         raise
 
 
-def _paths() -> str:
+def module_paths() -> str:
     """Return where modules are found here: a cluster on this machine finds the same."""
     return os.pathsep.join(path for path in sys.path if path)

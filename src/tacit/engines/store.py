@@ -14,9 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tacit import jsonable
+from tacit.arrays import read_npz, write_npz
 from tacit.state import write_atomically
 
 try:
@@ -27,7 +26,7 @@ except ImportError:  # not on this system: two runs into one folder are then not
 __all__ = ["ARRAYS", "JSON", "Codec", "Store", "code_stamp", "file_stamp", "only_run"]
 
 #: Folders of the package that decide no outcome.
-_APART = ("cli", "report", "service", "client", "serving", "device")
+_APART = ("cli", "service", "client", "serving", "device", "simulation/plots")
 
 
 class Codec(NamedTuple):
@@ -40,13 +39,12 @@ class Codec(NamedTuple):
 
 def _from_arrays(arrays: Any) -> bytes:
     buffer = io.BytesIO()
-    np.savez(buffer, **arrays)
+    write_npz(buffer, arrays)
     return buffer.getvalue()
 
 
 def _to_arrays(data: bytes) -> dict[str, Any]:
-    with np.load(io.BytesIO(data), allow_pickle=False) as arrays:
-        return dict(arrays)
+    return read_npz(io.BytesIO(data))
 
 
 def _from_json(outcome: Any) -> bytes:
@@ -113,10 +111,12 @@ def code_stamp(modules: tuple[str, ...] = ()) -> str:
     Parameters
     ----------
     modules : tuple of str
-        Modules outside the package that take part, such as that of a policy of one's own.
+        Modules outside the package that take part, such as that of a policy of one's own; of a
+        package, everything in it.
     """
     package = Path(__file__).parents[1]
-    files = [f for f in package.rglob("*.py") if f.relative_to(package).parts[0] not in _APART]
+    apart = [package / folder for folder in _APART]
+    files = [f for f in package.rglob("*.py") if not any(map(f.is_relative_to, apart))]
     digest = hashlib.sha256()
     for file in [*sorted(files), *_sources(modules)]:
         digest.update(file_stamp(file).encode())
@@ -132,7 +132,11 @@ def file_stamp(file: Path) -> str:
 def _sources(modules: Iterable[str]) -> Iterator[Path]:
     for name in sorted(set(modules)):
         found = importlib.util.find_spec(name) if name != "__main__" else None
-        if found is not None and found.origin and Path(found.origin).is_file():
+        if found is None:
+            continue
+        for folder in found.submodule_search_locations or ():
+            yield from sorted(Path(folder).rglob("*.py"))
+        if not found.submodule_search_locations and found.origin and Path(found.origin).is_file():
             yield Path(found.origin)
 
 

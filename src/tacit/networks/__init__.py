@@ -44,7 +44,7 @@ from tacit.networks.independent import (
 )
 from tacit.networks.laplacian import adjacency, column_normalised, laplacian, sparse_laplacian
 from tacit.networks.partition import group_graph, normalised_cut, partition
-from tacit.networks.pieces import Network
+from tacit.networks.rows import Network
 from tacit.networks.walks import Transition, Walk, metropolis_step
 
 __all__ = [

@@ -21,7 +21,7 @@ from tacit.checks import Count, NonNegative, Probability, Whole, check, require
 from tacit.compiled import kernel
 from tacit.generator import key_of, to_unit
 from tacit.networks.optional import load
-from tacit.networks.pieces import Network, Rows
+from tacit.networks.rows import Network, Rows
 from tacit.tapes import SEEDED
 from tacit.variates import binomial, block
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import secrets
 import zlib
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from tacit.networks.conversion import from_networkx, to_networkx
 from tacit.networks.graph import Graph
 from tacit.networks.optional import load
+from tacit.state import write_atomically
 
 __all__ = ["read_edges", "read_graphml", "write_edges", "write_graphml"]
 
@@ -125,7 +125,8 @@ def write_edges(graph: Graph, path: str | os.PathLike[str]) -> None:
             raise ValueError(f"write_edges: expected labels without {separator!r}, got {name!r}")
     rows = zip(*columns, strict=True)
     text = "".join(separator.join(map(str, row)) + "\n" for row in rows).encode()
-    _write_whole(target, gzip.compress(text, mtime=0) if target.suffix == ".gz" else text)
+    data = gzip.compress(text, mtime=0) if target.suffix == ".gz" else text
+    write_atomically(target, lambda file: file.write_bytes(data))
 
 
 def read_graphml(path: str | os.PathLike[str], *, weight: str | None = None) -> Graph:
@@ -141,7 +142,7 @@ def write_graphml(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Write a GraphML file that :func:`read_graphml` and other programs read."""
     networkx = load("networkx", needed_by="write_graphml")
     text = "\n".join(networkx.generate_graphml(to_networkx(graph)))
-    _write_whole(Path(path), text.encode())
+    write_atomically(Path(path), lambda file: file.write_text(text, "utf-8"))
 
 
 def _fields(
@@ -193,12 +194,3 @@ def _fields_slowly(
                     ) from None
         found.append([fields[column] for column in columns])
     return np.array(found)
-
-
-def _write_whole(target: Path, content: bytes) -> None:
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
-        beside.write_bytes(content)
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)

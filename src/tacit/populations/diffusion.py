@@ -10,19 +10,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.diffusion.policy import DiffusionPolicy
-from tacit.diffusion.tables import (
-    Table,
+from tacit.diffusion.table import Table
+from tacit.diffusion.trace import (
     Trace,
     add_distances,
     add_up,
     agree,
-    charge_updated,
     keep_beliefs,
     new_trace,
+    record_updated,
     write_measures,
 )
-from tacit.networks.pieces import Border
-from tacit.pieces import Arrays, Fold, Maker, Piece, Population, arrays_of
+from tacit.populations.partitions import (
+    Arrays,
+    Border,
+    Fold,
+    Maker,
+    Piece,
+    Population,
+    arrays_of,
+)
 from tacit.tapes import seeded_tape
 
 __all__ = ["DiffusionPiece", "DiffusionPopulation"]
@@ -75,7 +82,7 @@ class DiffusionPiece(Piece):
         self.border.incoming(mail, self.policy.messages(self.state))
         self._hear(*self._arguments, t)
         trace = self.trace
-        charge_updated(self.table, trace, t, self.state.mu)
+        record_updated(self.table, trace, t, self.state.mu)
         checkpoint = np.searchsorted(trace.checkpoints, t + 1)
         if checkpoint < trace.checkpoints.size and trace.checkpoints[checkpoint] == t + 1:
             trace.cursor[0] = checkpoint

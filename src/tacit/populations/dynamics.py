@@ -16,11 +16,19 @@ from tacit.dynamics.engines.crowd import perturb_counts
 from tacit.dynamics.engines.moments import crowd_of
 from tacit.dynamics.engines.tokens import deliver_all
 from tacit.dynamics.learning import LearningDynamics, leave, rows_of_ends
-from tacit.dynamics.tables import Table, Trace, note, piece_at, replace_adoptions, watch
+from tacit.dynamics.table import Table, piece_at, replace_adoptions
+from tacit.dynamics.trace import Trace, record, record_popularity
 from tacit.networks import Graph, Network
-from tacit.networks.pieces import Border
 from tacit.networks.walks import Ends, Walk, added_up, nonzero, times
-from tacit.pieces import Arrays, Fold, Maker, Piece, Population, arrays_of
+from tacit.populations.partitions import (
+    Arrays,
+    Border,
+    Fold,
+    Maker,
+    Piece,
+    Population,
+    arrays_of,
+)
 from tacit.tapes import seeded_tape
 from tacit.variates import source_of
 
@@ -209,7 +217,9 @@ class DynamicsPopulation(Population):
             return None
         rule, slot = self._policy.rule, t % self._pool.shape[0]
         now = piece_at(self._starts, t)
-        watch(self._qualities, now, self.trace, np.sum([counts for counts, _ in said], axis=0))
+        record_popularity(
+            self._qualities, now, self.trace, np.sum([counts for counts, _ in said], axis=0)
+        )
         sent = np.sum([each for _, each in said], axis=0)
         if rule.each:
             self._pool[slot] = sent
@@ -224,7 +234,7 @@ class DynamicsPopulation(Population):
             return
         counts, bits = np.sum(said, axis=0), bits_of(self._policy.rule, self._qualities.shape[1])
         now = piece_at(self._starts, t)
-        note(self._qualities, now, self.trace, t, counts, self._messages, bits)
+        record(self._qualities, now, self.trace, t, counts, self._messages, bits)
 
     def ended(self, recorded: Sequence[Any], draws: Sequence[int]) -> tuple[Trace, int]:
         """Return the trace, and the noise that was drawn there and here."""

@@ -1,15 +1,14 @@
-"""A network in pieces: the rows of some nodes, and what they need of others.
+"""Rows of a network: those of some nodes, made or cut out without the others.
 
-A piece has contiguous nodes, numbered from 0 here, and *ghosts*: nodes of other pieces that stand in its
-rows, numbered after its own, in order. Rows keep the order of the whole network, so that a sum over
-neighbours is rounded as it is there.
+Contiguous nodes are numbered from 0 here. Nodes elsewhere that stand in their rows are *ghosts*, numbered
+after them, in order. Rows keep the order of the whole network, so that a sum over neighbours is rounded as
+it is there.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.networks.graph import Graph
 
-__all__ = ["Border", "Network", "Rows", "localised", "rows_of", "uniform_columns"]
+__all__ = ["Network", "Rows", "localised", "rows_of", "uniform_columns"]
 
 
 class Rows(NamedTuple):
@@ -115,52 +114,3 @@ def localised(
     local = (numbers - first).astype(np.int32)
     local[outside] = (last - first + np.searchsorted(ghosts, numbers[outside])).astype(np.int32)
     return local, ghosts
-
-
-@dataclass
-class Border:
-    """Which of a piece's values others need, and which of theirs it needs.
-
-    Parameters
-    ----------
-    bounds : array of int, shape (pieces + 1,)
-    me : int
-        The number of this piece.
-    ghosts : array of int
-        The nodes of others that it needs, increasing.
-    """
-
-    bounds: NDArray[np.int64]
-    me: int
-    ghosts: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        self.cuts = np.searchsorted(self.ghosts, self.bounds)
-        self.wanted: list[NDArray[np.int64] | None] = [None] * (self.bounds.size - 1)
-
-    @property
-    def here(self) -> int:
-        """Number of nodes of this piece."""
-        return int(self.bounds[self.me + 1] - self.bounds[self.me])
-
-    def wants(self) -> list[NDArray[np.int64] | None]:
-        """Return which nodes are needed of every piece."""
-        return [
-            self.ghosts[a:b] if b > a else None
-            for a, b in zip(self.cuts[:-1], self.cuts[1:], strict=True)
-        ]
-
-    def learn(self, wants: Sequence[NDArray[np.int64] | None]) -> None:
-        """Take what every piece needs of this one."""
-        mine = self.bounds[self.me]
-        self.wanted = [None if each is None else each - mine for each in wants]
-
-    def outgoing(self, values: NDArray[Any]) -> list[NDArray[Any] | None]:
-        """Return the rows of `values` that every piece needs."""
-        return [None if each is None else values[each] for each in self.wanted]
-
-    def incoming(self, mail: Sequence[NDArray[Any] | None], values: NDArray[Any]) -> None:
-        """Write what came to the rows of the ghosts."""
-        for i, rows in enumerate(mail):
-            if rows is not None:
-                values[self.here + self.cuts[i] : self.here + self.cuts[i + 1]] = rows

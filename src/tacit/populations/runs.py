@@ -11,9 +11,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tacit.engines import Engine, LostError, code_stamp
-from tacit.pieces import Population, load_arrays, save_arrays
+from tacit.engines import Engine, code_stamp
 from tacit.policy import AnyEnvironment, AnyPolicy
+from tacit.populations.actors import LostError
+from tacit.populations.partitions import Population, load_arrays, save_arrays
+from tacit.populations.places import crew_on
 
 __all__ = ["Keeping", "play_in_pieces"]
 
@@ -117,7 +119,7 @@ def play_in_pieces(
     middle = population()
     makers = [middle.maker(i) for i in range(middle.bounds.size - 1)]
     furthest, losses, hurt = 0, 0, False
-    with closing(engine.crew(makers)) as crew:
+    with closing(crew_on(engine, makers)) as crew:
         del makers
         while True:
             try:

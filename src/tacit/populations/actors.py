@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
-from tacit.pieces import Answer, Maker, Piece
+from tacit.populations.partitions import Answer, Maker, Piece
 
 __all__ = ["Crew", "CrewHere", "Host", "LostError", "made"]
 

@@ -22,9 +22,9 @@ from tacit.diffusion import (
 )
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.engines import Here, Processes
-from tacit.engines.crews import made
 from tacit.networks import barabasi_albert, watts_strogatz
-from tacit.pieces import bounds_of
+from tacit.populations import bounds_of, population_of
+from tacit.populations.actors import made
 from tacit.simulation import Study, run_study
 from tiers import tiered
 
@@ -216,13 +216,15 @@ def test_a_process_that_is_killed_changes_nothing(kept, tmp_path):
     ids=["diffusion", "dealt", "endpoints"],
 )
 def test_a_step_that_is_asked_for_again_says_the_same_again(policy, environment):
-    population = environment.population(
+    population = population_of(
         policy,
+        environment,
         bounds_of(61, 2),
         seed=4,
         repetition=0,
         horizon=40,
         checkpoints=np.array([40]),
+        record=False,
     )
     pieces = [made(population.maker(i)) for i in range(2)]
     mail, news = [[None, None], [None, None]], None

@@ -11,17 +11,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import leaves, read_npz, write_npz
 from tacit.state import write_atomically
 
 __all__ = [
     "Answer",
     "Arrays",
+    "Border",
     "Fold",
     "Maker",
     "Piece",
@@ -160,13 +163,62 @@ class Population(Remembering):
         """Return the trace and the draws of noise, given what every piece recorded and drew."""
 
 
+@dataclass
+class Border:
+    """Which of a piece's values others need, and which of theirs it needs.
+
+    Parameters
+    ----------
+    bounds : array of int, shape (pieces + 1,)
+    me : int
+        The number of this piece.
+    ghosts : array of int
+        The nodes of others that it needs, increasing.
+    """
+
+    bounds: NDArray[np.int64]
+    me: int
+    ghosts: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        self.cuts = np.searchsorted(self.ghosts, self.bounds)
+        self.wanted: list[NDArray[np.int64] | None] = [None] * (self.bounds.size - 1)
+
+    @property
+    def here(self) -> int:
+        """Number of nodes of this piece."""
+        return int(self.bounds[self.me + 1] - self.bounds[self.me])
+
+    def wants(self) -> list[NDArray[np.int64] | None]:
+        """Return which nodes are needed of every piece."""
+        return [
+            self.ghosts[a:b] if b > a else None
+            for a, b in zip(self.cuts[:-1], self.cuts[1:], strict=True)
+        ]
+
+    def learn(self, wants: Sequence[NDArray[np.int64] | None]) -> None:
+        """Take what every piece needs of this one."""
+        mine = self.bounds[self.me]
+        self.wanted = [None if each is None else each - mine for each in wants]
+
+    def outgoing(self, values: NDArray[Any]) -> list[NDArray[Any] | None]:
+        """Return the rows of `values` that every piece needs."""
+        return [None if each is None else values[each] for each in self.wanted]
+
+    def incoming(self, mail: Sequence[NDArray[Any] | None], values: NDArray[Any]) -> None:
+        """Write what came to the rows of the ghosts."""
+        for i, rows in enumerate(mail):
+            if rows is not None:
+                values[self.here + self.cuts[i] : self.here + self.cuts[i + 1]] = rows
+
+
 def arrays_of(fixed: Container[str] = (), **parts: Any) -> Arrays:
     """Return the arrays of some ``NamedTuple`` by name, but for the `fixed` ones."""
     return {
-        f"{part}.{name}": array
-        for part, fields in parts.items()
-        for name, array in fields._asdict().items()
-        if name not in fixed
+        name: array
+        for part, tree in parts.items()
+        for name, array in leaves(tree, part)
+        if name.rpartition(".")[2] not in fixed
     }
 
 
@@ -183,15 +235,14 @@ def bounds_of(n_agents: int, n_pieces: int) -> NDArray[np.int64]:
 
 def save_arrays(path: str | Path, arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write arrays by name, whole or not at all."""
-    write_atomically(Path(path), lambda file: _savez(file, arrays), mode=0o600)
 
+    def write(file: Path) -> None:
+        with file.open("wb") as handle:
+            write_npz(handle, arrays)
 
-def _savez(file: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    with file.open("wb") as handle:
-        np.savez(handle, **cast(Any, arrays))
+    write_atomically(Path(path), write, mode=0o600)
 
 
 def load_arrays(path: str | Path) -> Arrays:
     """Return arrays by name."""
-    with np.load(path, allow_pickle=False) as kept:
-        return dict(kept)
+    return read_npz(path)
