@@ -23,6 +23,7 @@ from tacit.arms.klucb_cf import KLUCBCF
 from tacit.arms.lazy_dp_ts import LazyDPTS
 from tacit.arms.lipschitz import Lipschitz
 from tacit.arms.lower_bounds import asymptotic_regret
+from tacit.arms.neighbours import edit_rewards
 from tacit.arms.p_imed_cf import PIMEDCF
 from tacit.arms.python import PythonPolicy, RewardFunction, adopted, from_river
 from tacit.arms.recorded import Recorded
@@ -31,7 +32,6 @@ from tacit.arms.stationary import Bernoulli, Beta, Gaussian, TruncatedNormal
 from tacit.arms.sub_gaussian_ucb import SubGaussianUCB
 from tacit.arms.sw_klucb_cf import SWKLUCBCF
 from tacit.arms.sw_ucb import SWUCB
-from tacit.arms.tables import edit_rewards
 from tacit.arms.timed_klucb_cf import TimedKLUCBCF
 from tacit.arms.top_two_cf import TopTwoCF
 from tacit.arms.ts_n import TSN

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.elimination import PlainElimination
+from tacit.arms.policy import Kernels
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.compiled import kernel
 
 __all__ = ["AAE"]
@@ -33,6 +34,48 @@ class State(NamedTuple):
     """Shape (K,): their sums."""
     cursor: NDArray[np.int64]
     """Shape (1,): the next arm of this sweep."""
+
+
+@kernel
+def eliminate(rule: Any, state: Any) -> None:
+    """Drop arms whose mean is more than two confidence radii below the largest."""
+    K = state.active.size
+    n = np.int64(1) << 62
+    for a in range(K):
+        if state.active[a]:
+            n = min(n, state.counts[a])
+    if n == 0:
+        return
+    largest = 0.0
+    for a in range(K):
+        if state.active[a]:
+            largest = max(largest, state.sums[a] / state.counts[a])
+    alpha = math.sqrt(math.log(4.0 * K * n * n / rule.failure_prob) / n)
+    for a in range(K):
+        if state.active[a] and largest - state.sums[a] / state.counts[a] >= 2.0 * alpha:
+            state.active[a] = False
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return the next active arm of the sweep; judge the arms when a sweep is complete."""
+    for sweep in range(2):
+        for i in range(eligible.size):
+            a = eligible[i]
+            if state.active[a] and a >= state.cursor[0]:
+                state.cursor[0] = a + 1
+                return a
+        state.cursor[0] = 0
+        if sweep == 0:
+            eliminate(rule, state)
+    return eligible[0]
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take in a reward."""
+    state.counts[arm] += 1
+    state.sums[arm] += reward
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,53 +110,9 @@ class AAE(PlainElimination[State]):
     name: ClassVar[str] = "aae"
     summary: ClassVar[str] = "active arm elimination, no noise, no graph"
     paper: ClassVar[str] = "Even-Dar et al. 2006, Algorithm 3"
+    kernels: ClassVar[Kernels] = Kernels(select=select, learn=learn, run=rounds(select, learn))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(np.ones(K, np.bool_), np.zeros(K, np.int64), np.zeros(K), np.zeros(1, int))
-
-
-@kernel
-def eliminate(rule: Any, state: Any) -> None:
-    """Drop arms whose mean is more than two confidence radii below the largest."""
-    K = state.active.size
-    n = np.int64(1) << 62
-    for a in range(K):
-        if state.active[a]:
-            n = min(n, state.counts[a])
-    if n == 0:
-        return
-    largest = 0.0
-    for a in range(K):
-        if state.active[a]:
-            largest = max(largest, state.sums[a] / state.counts[a])
-    alpha = math.sqrt(math.log(4.0 * K * n * n / rule.failure_prob) / n)
-    for a in range(K):
-        if state.active[a] and largest - state.sums[a] / state.counts[a] >= 2.0 * alpha:
-            state.active[a] = False
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Return the next active arm of the sweep; judge the arms when a sweep is complete."""
-    for sweep in range(2):
-        for i in range(eligible.size):
-            a = eligible[i]
-            if state.active[a] and a >= state.cursor[0]:
-                state.cursor[0] = a + 1
-                return a
-        state.cursor[0] = 0
-        if sweep == 0:
-            eliminate(rule, state)
-    return eligible[0]
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in a reward."""
-    state.counts[arm] += 1
-    state.sums[arm] += reward
-
-
-AAE.act, AAE.learn, AAE.run = act, learn, rounds(act, learn)

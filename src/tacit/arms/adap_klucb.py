@@ -21,12 +21,14 @@ from tacit.arms.growing_blocks import (
     UNKNOWN,
     Blocks,
     deciding,
+    learn,
     release_full,
     stretches,
 )
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.kl import upper_root
-from tacit.arms.tables import Table
+from tacit.arms.policy import Kernels
+from tacit.arms.table import Table
 from tacit.checks import Positive
 from tacit.compiled import kernel
 
@@ -49,51 +51,6 @@ class State(NamedTuple):
     """Sums and counts are of the latest episode."""
     totals: NDArray[np.int64]
     """Shape (K,): N, rewards of all episodes."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AdaPKLUCB(BlockPolicy[State]):
-    """Play the arm of largest private index for an episode, which doubles from time to time.
-
-    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
-    over the whole run; the server is trusted.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float
-        Privacy of one reward.
-    exploration : float, default 3.1
-        alpha; the regret bound needs more than 3.
-
-    Examples
-    --------
-    >>> from tacit.arms import AdaPKLUCB
-    >>> AdaPKLUCB(n_arms=3, epsilon=0.5).guarantee(1000).epsilon
-    0.5
-
-    References
-    ----------
-    Azize, Basu. When privacy meets partial information: a refined analysis of differentially private
-    bandits. NeurIPS 2022.
-    """
-
-    name: ClassVar[str] = "adap-klucb"
-    summary: ClassVar[str] = "private KL-UCB in episodes that double and forget, a baseline"
-    paper: ClassVar[str] = "Azize and Basu 2022, Algorithm 1"
-
-    exploration: Positive = 3.1
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(float(self.epsilon), float(self.exploration), np.arange(self.n_arms))
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing."""
-        blocks = self._blocks(closed_rows(self.n_arms))
-        return State(blocks, np.zeros(self.n_arms, np.int64))
 
 
 @kernel
@@ -133,5 +90,52 @@ def release(rule: Any, state: Any, tape: Any, t: Any) -> None:
             blocks.due[a] = next_size(state.totals[a])
 
 
-AdaPKLUCB.act, AdaPKLUCB.next_size = deciding(release, choose), next_size
-AdaPKLUCB.run = stretches(AdaPKLUCB.act)
+select = deciding(release, choose)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdaPKLUCB(BlockPolicy[State]):
+    """Play the arm of largest private index for an episode, which doubles from time to time.
+
+    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
+    over the whole run; the server is trusted.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float
+        Privacy of one reward.
+    exploration : float, default 3.1
+        alpha; the regret bound needs more than 3.
+
+    Examples
+    --------
+    >>> from tacit.arms import AdaPKLUCB
+    >>> AdaPKLUCB(n_arms=3, epsilon=0.5).guarantee(1000).epsilon
+    0.5
+
+    References
+    ----------
+    Azize, Basu. When privacy meets partial information: a refined analysis of differentially private
+    bandits. NeurIPS 2022.
+    """
+
+    name: ClassVar[str] = "adap-klucb"
+    summary: ClassVar[str] = "private KL-UCB in episodes that double and forget, a baseline"
+    paper: ClassVar[str] = "Azize and Basu 2022, Algorithm 1"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=stretches(select), next_size=next_size
+    )
+
+    exploration: Positive = 3.1
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(float(self.epsilon), float(self.exploration), np.arange(self.n_arms))
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        blocks = self._blocks(closed_rows(self.n_arms))
+        return State(blocks, np.zeros(self.n_arms, np.int64))

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.elimination import PlainElimination
-from tacit.arms.tables import Table, observe, piece_of, reward, row_of
+from tacit.arms.policy import Kernels
+from tacit.arms.table import Table, piece_of, reward, row_of
+from tacit.arms.trace import observe
 from tacit.compiled import kernel
 from tacit.tapes import CHOICE, uniform
 
@@ -50,64 +52,6 @@ UNSEEN = 3
 """How many arms this sample has not yet observed."""
 FIRST = 4
 """The round the sample began in; rewards of earlier rounds are ignored."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class AlphaSample(PlainElimination[State]):
-    """Cover the active arms at random, again and again, and drop those that are clearly worse.
-
-    Guarantee: none; the decisions depend on every observed reward without noise.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    horizon : int
-        Number of rounds T, for the failure probability.
-    failure_prob : float, optional
-        Probability with which one confidence bound may fail; 1/T if not given.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> from tacit.arms import AlphaSample, Bernoulli, GraphFeedback
-    >>> environment = GraphFeedback(environment=Bernoulli(means=(0.9, 0.1, 0.2)), edge_prob=0.5)
-    >>> policy = AlphaSample(n_arms=3, horizon=10_000)
-    >>> bool(tacit.simulate(policy, environment, horizon=10_000).final("regret")[0] < 1000)
-    True
-
-    References
-    ----------
-    Cohen, Hazan, Koren. Online learning with feedback graphs without the graphs. ICML 2016.
-    """
-
-    name: ClassVar[str] = "alpha-sample"
-    summary: ClassVar[str] = "elimination on a feedback graph that is never shown, no noise"
-    paper: ClassVar[str] = "Cohen et al. 2016"
-    side_observations: ClassVar[bool] = True
-
-    def shown_with(self, arm: int) -> frozenset[int]:
-        """Return all arms: the graph is not known, so any reward may have been shown."""
-        return frozenset(range(self.n_arms))
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing."""
-        K = self.n_arms
-        return State(
-            np.ones(K, np.bool_), np.zeros(K, np.bool_), np.zeros(K), np.zeros(5, np.int64)
-        )
-
-    def retire(self, state: State, arm: int) -> None:
-        """Drop the arm; a sample no longer waits for it."""
-        super().retire(state, arm)
-        if state.unseen[arm]:
-            state.unseen[arm] = False
-            state.now[UNSEEN] -= 1
-            state.now[SAMPLES] += state.now[UNSEEN] == 0
-
-    def carry_over(self, state: State, larger: State) -> None:
-        """Keep which arms were dropped; a new arm needs phases of its own."""
-        larger.active[: self.n_arms] = state.active
 
 
 @kernel(inlined=False)
@@ -143,7 +87,7 @@ def next_sample(rule: Any, state: Any, t: Any) -> None:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return an arm drawn from those not yet observed in this sample."""
     if state.now[UNSEEN] == 0:
         next_sample(rule, state, t)
@@ -178,7 +122,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
     """Play rounds first to last - 1."""
     K = state.active.size
     for t in range(first, last):
-        arm = act(rule, state, tape, t, rule.all_arms)
+        arm = select(rule, state, tape, t, rule.all_arms)
         value = observe(table, trace, t, arm)
         graph = piece_of(table.graph_starts, t)
         low, high = row_of(table.indptr, K, graph, arm)
@@ -189,7 +133,7 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
 
 
 @kernel
-def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability of every arm in the draw of round t."""
     n = 0
     for i in range(eligible.size):
@@ -204,5 +148,62 @@ def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
             out[a] = 1.0 / n
 
 
-AlphaSample.chances = chances
-AlphaSample.act, AlphaSample.learn, AlphaSample.run = act, learn, run
+@dataclass(frozen=True, kw_only=True)
+class AlphaSample(PlainElimination[State]):
+    """Cover the active arms at random, again and again, and drop those that are clearly worse.
+
+    Guarantee: none; the decisions depend on every observed reward without noise.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    horizon : int
+        Number of rounds T, for the failure probability.
+    failure_prob : float, optional
+        Probability with which one confidence bound may fail; 1/T if not given.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import AlphaSample, Bernoulli, GraphFeedback
+    >>> environment = GraphFeedback(environment=Bernoulli(means=(0.9, 0.1, 0.2)), edge_prob=0.5)
+    >>> policy = AlphaSample(n_arms=3, horizon=10_000)
+    >>> bool(tacit.simulate(policy, environment, horizon=10_000).final("regret")[0] < 1000)
+    True
+
+    References
+    ----------
+    Cohen, Hazan, Koren. Online learning with feedback graphs without the graphs. ICML 2016.
+    """
+
+    name: ClassVar[str] = "alpha-sample"
+    summary: ClassVar[str] = "elimination on a feedback graph that is never shown, no noise"
+    paper: ClassVar[str] = "Cohen et al. 2016"
+    side_observations: ClassVar[bool] = True
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=run, probabilities=probabilities
+    )
+
+    def shown_with(self, arm: int) -> frozenset[int]:
+        """Return all arms: the graph is not known, so any reward may have been shown."""
+        return frozenset(range(self.n_arms))
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        K = self.n_arms
+        return State(
+            np.ones(K, np.bool_), np.zeros(K, np.bool_), np.zeros(K), np.zeros(5, np.int64)
+        )
+
+    def retire(self, state: State, arm: int) -> None:
+        """Drop the arm; a sample no longer waits for it."""
+        super().retire(state, arm)
+        if state.unseen[arm]:
+            state.unseen[arm] = False
+            state.now[UNSEEN] -= 1
+            state.now[SAMPLES] += state.now[UNSEEN] == 0
+
+    def carry_over(self, state: State, larger: State) -> None:
+        """Keep which arms were dropped; a new arm needs phases of its own."""
+        larger.active[: self.n_arms] = state.active

@@ -21,11 +21,23 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.arms.change_test import largest_odds
-from tacit.arms.glr_klucb_cf import GLRKLUCBCF, act, noted, restart
-from tacit.arms.rounds import corrupting, rounds
+from tacit.arms.glr_klucb_cf import GLRKLUCBCF, noted, restart, select
+from tacit.arms.lazy_argmax import probabilities
+from tacit.arms.policy import Kernels
+from tacit.arms.rounds import local_kernels
 from tacit.compiled import kernel
 
 __all__ = ["BOCPDKLUCBCF"]
+
+
+@kernel
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Take in feedback of round t; restart if a later beginning is more likely than the last."""
+    if noted(rule, state, t, arm, feedback):
+        n = state.counts[arm]
+        prior = -math.log(float(n)) - 0.5 * math.log(rule.horizon)
+        if prior + largest_odds(state.history, arm, n, state.sums[arm]) > 0.0:
+            restart(state, t)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,17 +47,12 @@ class BOCPDKLUCBCF(GLRKLUCBCF):
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
     run; without it none.
 
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms`, `epsilon` and `exploration`.
+
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     horizon : int
         Number of rounds T, for the prior odds of a change and the explored share.
-    epsilon : float, optional
-        Privacy of one reward, by the optimal randomized response. Without it rewards are observed
-        as they are.
-    exploration : "paper", "log" or function of t, default "paper"
-        f, as in :class:`~tacit.arms.KLUCB`.
 
     Examples
     --------
@@ -62,17 +69,6 @@ class BOCPDKLUCBCF(GLRKLUCBCF):
     name: ClassVar[str] = "bocpd-klucb-cf"
     summary: ClassVar[str] = "kl-UCB on locally private feedback, Bayesian change detection"
     paper: ClassVar[str] = "after Alami et al. 2020, for question 4 of 003"
-
-
-@kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
-    """Take in feedback of round t; restart if a later beginning is more likely than the last."""
-    if noted(rule, state, t, arm, feedback):
-        n = state.counts[arm]
-        prior = -math.log(float(n)) - 0.5 * math.log(rule.horizon)
-        if prior + largest_odds(state.history, arm, n, state.sums[arm]) > 0.0:
-            restart(state, t)
-
-
-BOCPDKLUCBCF.take, BOCPDKLUCBCF.learn = take, corrupting(take)
-BOCPDKLUCBCF.run = rounds(act, BOCPDKLUCBCF.learn)
+    kernels: ClassVar[Kernels] = local_kernels(
+        select, learn_from_report, probabilities=probabilities
+    )

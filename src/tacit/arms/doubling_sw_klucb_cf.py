@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from tacit.arms.corruption import Corruption, Feedback, check_privacy
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.klucb import first_untried
-from tacit.arms.klucb import take as count
-from tacit.arms.lazy_argmax import Lazy, chances, largest_index, only
+from tacit.arms.klucb import State, count, first_untried, new_state
+from tacit.arms.lazy_argmax import largest_index, only, probabilities
 from tacit.arms.local import LocalPolicy
-from tacit.arms.rounds import corrupting, rounds
-from tacit.arms.sw_klucb_cf import SWKLUCBCF, forget, new_state
-from tacit.arms.tables import Table
+from tacit.arms.policy import Kernels
+from tacit.arms.rounds import local_kernels
+from tacit.arms.sw_klucb_cf import SWKLUCBCF, forget
+from tacit.arms.table import Table
 from tacit.arms.window import Window, remembered
 from tacit.checks import Count, check, one_of
 from tacit.checks import Rule as CheckRule
@@ -52,106 +52,8 @@ class Rule(NamedTuple):
     """Shape (K,)."""
 
 
-class State(NamedTuple):
-    """What is learned in this epoch."""
-
-    counts: NDArray[np.int64]
-    """Shape (K,): N, feedback of each arm in the window."""
-    sums: NDArray[np.float64]
-    """Shape (K,): its sum."""
-    tried: NDArray[np.bool_]
-    """Shape (K,): whether an arm was pulled in this epoch."""
-    untried: NDArray[np.int64]
-    """Shape (1,): how many were not."""
-    window: Window
-    """What the last rounds gave; as long as the longest window."""
-    lazy: Lazy
-    """What is known of the indices."""
-    epoch: NDArray[np.int64]
-    """Shape (1,): the number of the epoch."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DoublingSWKLUCBCF(LocalPolicy[State]):
-    """Sliding-window kl-UCB on corrupted feedback, restarted with twice the horizon.
-
-    Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
-    run; none without `epsilon` and `corruption`.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    first_horizon : int, default 1000
-        The length of the first epoch.
-    n_segments : int, default 1
-        L, the number of stationary segments, for the windows.
-    epsilon : float, optional
-        Privacy of one reward, by the optimal randomized response. Without it and without
-        `corruption`, rewards are observed as they are.
-    corruption : Corruption, optional
-        Any randomized response, one for all arms or one for each, instead of `epsilon`.
-    window : "log" or "paper", default "log"
-        As in :class:`~tacit.arms.SWKLUCBCF`, for the length of an epoch.
-    exploration : "paper", "log" or function of t, default "paper"
-        f, as in :class:`~tacit.arms.KLUCB`.
-
-    Examples
-    --------
-    >>> from tacit.arms import DoublingSWKLUCBCF
-    >>> policy = DoublingSWKLUCBCF(n_arms=2, epsilon=1.0)
-    >>> policy.rule.starts[:4].tolist(), policy.rule.windows[:4].tolist()
-    ([0, 1000, 3000, 7000], [122, 181, 268, 395])
-
-    References
-    ----------
-    Gajane. Local Differential Privacy for Sequential Decision Making in a Changing Environment. 2023.
-    """
-
-    name: ClassVar[str] = "doubling-sw-klucb-cf"
-    summary: ClassVar[str] = "SW-KLUCB-CF for an unknown horizon, by the doubling trick"
-    paper: ClassVar[str] = "003 Alg. 1, horizon unknown"
-
-    n_arms: Count
-    first_horizon: _Horizon = 1000
-    n_segments: Count = 1
-    epsilon: Epsilon | None = None
-    corruption: Corruption | None = None
-    window: Annotated[str, one_of("log", "paper")] = "log"
-    exploration: ExplorationFunction = "paper"
-
-    def __post_init__(self) -> None:
-        check(self)
-        check_privacy(self, self.epsilon, self.corruption)
-        _ = self.rule
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        doublings = math.floor(math.log2(LONGEST / self.first_horizon))
-        lengths = [self.first_horizon * 2**i for i in range(doublings + 1)]
-        windows = [
-            SWKLUCBCF(
-                n_arms=self.n_arms, horizon=T, n_segments=self.n_segments, window=self.window
-            ).window_rounds
-            for T in lengths
-        ]
-        return Rule(
-            starts=np.cumsum([0, *lengths[:-1]]),
-            windows=np.array(windows),
-            exploration=exploration_of(self, self.exploration),
-            feedback=self.feedback,
-            all_arms=np.arange(self.n_arms),
-        )
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing."""
-        seen = new_state(self.n_arms, int(self.rule.windows[-1]))
-        return State(*seen, epoch=np.zeros(1, np.int64))
-
-
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Begin an epoch if it is time; then decide as SW-KLUCB-CF does, with time since its beginning."""
     while state.epoch[0] + 1 < rule.starts.size and t >= rule.starts[state.epoch[0] + 1]:
         _begin(state)
@@ -187,7 +89,7 @@ def _latest(window: Any, w: Any) -> Any:
 
 
 @kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window or the epoch."""
     s = t - rule.starts[state.epoch[0]]
     window = _latest(state.window, rule.windows[state.epoch[0]])
@@ -195,7 +97,76 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
         count(rule, state, t, arm, feedback)
 
 
-DoublingSWKLUCBCF.act, DoublingSWKLUCBCF.take = act, take
-DoublingSWKLUCBCF.learn = corrupting(take)
-DoublingSWKLUCBCF.run = rounds(act, DoublingSWKLUCBCF.learn)
-DoublingSWKLUCBCF.chances = chances
+@dataclass(frozen=True, kw_only=True)
+class DoublingSWKLUCBCF(LocalPolicy[State]):
+    """Sliding-window kl-UCB on corrupted feedback, restarted with twice the horizon.
+
+    Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
+    run; none without `epsilon` and `corruption`.
+
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms`, `epsilon`, `corruption` and `exploration`.
+
+    Parameters
+    ----------
+    first_horizon : int, default 1000
+        The length of the first epoch.
+    n_segments : int, default 1
+        L, the number of stationary segments, for the windows.
+    window : "log" or "published", default "log"
+        As in :class:`~tacit.arms.SWKLUCBCF`, for the length of an epoch.
+
+    Examples
+    --------
+    >>> from tacit.arms import DoublingSWKLUCBCF
+    >>> policy = DoublingSWKLUCBCF(n_arms=2, epsilon=1.0)
+    >>> policy.rule.starts[:4].tolist(), policy.rule.windows[:4].tolist()
+    ([0, 1000, 3000, 7000], [122, 181, 268, 395])
+
+    References
+    ----------
+    Gajane. Local Differential Privacy for Sequential Decision Making in a Changing Environment. 2023.
+    """
+
+    name: ClassVar[str] = "doubling-sw-klucb-cf"
+    summary: ClassVar[str] = "SW-KLUCB-CF for an unknown horizon, by the doubling trick"
+    paper: ClassVar[str] = "003 Alg. 1, horizon unknown"
+    kernels: ClassVar[Kernels] = local_kernels(
+        select, learn_from_report, probabilities=probabilities
+    )
+
+    n_arms: Count
+    first_horizon: _Horizon = 1000
+    n_segments: Count = 1
+    epsilon: Epsilon | None = None
+    corruption: Corruption | None = None
+    window: Annotated[str, one_of("log", "published", "paper")] = "log"
+    exploration: ExplorationFunction = "paper"
+
+    def __post_init__(self) -> None:
+        check(self)
+        check_privacy(self, self.epsilon, self.corruption)
+        _ = self.rule
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        doublings = math.floor(math.log2(LONGEST / self.first_horizon))
+        lengths = [self.first_horizon * 2**i for i in range(doublings + 1)]
+        windows = [
+            SWKLUCBCF(
+                n_arms=self.n_arms, horizon=T, n_segments=self.n_segments, window=self.window
+            ).window_rounds
+            for T in lengths
+        ]
+        return Rule(
+            starts=np.cumsum([0, *lengths[:-1]]),
+            windows=np.array(windows),
+            exploration=exploration_of(self, self.exploration),
+            feedback=self.feedback,
+            all_arms=np.arange(self.n_arms),
+        )
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        longest = int(self.rule.windows[-1])
+        return new_state(self.n_arms, longest)._replace(epoch=np.zeros(1, np.int64))

@@ -25,13 +25,16 @@ from tacit.arms.growing_blocks import (
     Blocks,
     best_showing,
     deciding,
+    learn,
     release_full,
+    serve,
     shows_most_unknown,
     stretches,
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
+from tacit.arms.policy import Kernels
 from tacit.arms.private_divergence import private_divergence
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPIMED"]
@@ -58,60 +61,6 @@ class State(NamedTuple):
     """Shape (K,): n d_eps(mean, best mean) + ln n; infinite before the first release."""
     best: NDArray[np.float64]
     """Shape (1,): the best mean that the evidence is about."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DPIMED(GraphBlockPolicy[State]):
-    """Pull what shows the arm with the least evidence of being worse, judged by noised block sums.
-
-    Guarantee: pure differential privacy with `epsilon` for one reward (one arm, one round), or with
-    ``unit="round"`` for all rewards of one round, over the whole run; the server is trusted. The
-    values are protected, not whether a reward arrives: rewards may be lost or late only
-    independently of their value.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float
-        Privacy of the protected unit.
-    unit : "reward" or "round", default "reward"
-        What is protected. A round multiplies the noise of a block by the largest number of rewards
-        that one of its rounds shows.
-    graph : Graph, optional
-        The feedback graph when the policy decides on its own; in a simulation the table has it.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> from tacit.arms import DPIMED, Bernoulli
-    >>> policy = DPIMED(n_arms=3, epsilon=0.5)
-    >>> result = tacit.simulate(policy, Bernoulli(means=(0.8, 0.5, 0.4)), horizon=10_000, repetitions=4)
-    >>> bool(result.final("regret").mean() < 200)
-    True
-    >>> policy.guarantee(10_000).epsilon
-    0.5
-
-    References
-    ----------
-    Azize, Wu, Honda, Orabona, Ito, Basu. Optimal regret of Bernoulli bandits under global
-    differential privacy. 2025.
-    """
-
-    name: ClassVar[str] = "dp-imed"
-    summary: ClassVar[str] = (
-        "private minimum empirical divergence, with or without a feedback graph"
-    )
-    paper: ClassVar[str] = "after Azize et al. 2025"
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
-        return State(self._start(table), np.full(self.n_arms, np.inf), np.full(1, -1.0))
 
 
 @kernel
@@ -172,5 +121,61 @@ def renew(rule: Any, state: Any, tape: Any, t: Any) -> None:
     weigh(rule, state)
 
 
-DPIMED.act, DPIMED.next_size = deciding(renew, choose), next_size
-DPIMED.run = stretches(DPIMED.act)
+select = deciding(renew, choose)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPIMED(GraphBlockPolicy[State]):
+    """Pull what shows the arm with the least evidence of being worse, judged by noised block sums.
+
+    Guarantee: pure differential privacy with `epsilon` for one reward (one arm, one round), or with
+    ``unit="round"`` for all rewards of one round, over the whole run; the server is trusted. The
+    values are protected, not whether a reward arrives: rewards may be lost or late only
+    independently of their value.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float
+        Privacy of the protected unit.
+    unit : "reward" or "round", default "reward"
+        What is protected. A round multiplies the noise of a block by the largest number of rewards
+        that one of its rounds shows.
+    graph : Graph, optional
+        The feedback graph when the policy decides on its own; in a simulation the table has it.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import DPIMED, Bernoulli
+    >>> policy = DPIMED(n_arms=3, epsilon=0.5)
+    >>> result = tacit.simulate(policy, Bernoulli(means=(0.8, 0.5, 0.4)), horizon=10_000, repetitions=4)
+    >>> bool(result.final("regret").mean() < 200)
+    True
+    >>> policy.guarantee(10_000).epsilon
+    0.5
+
+    References
+    ----------
+    Azize, Wu, Honda, Orabona, Ito, Basu. Optimal regret of Bernoulli bandits under global
+    differential privacy. 2025.
+    """
+
+    name: ClassVar[str] = "dp-imed"
+    summary: ClassVar[str] = (
+        "private minimum empirical divergence, with or without a feedback graph"
+    )
+    paper: ClassVar[str] = "after Azize et al. 2025"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=stretches(select), serve=serve, next_size=next_size
+    )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
+        return State(self._start(table), np.full(self.n_arms, np.inf), np.full(1, -1.0))

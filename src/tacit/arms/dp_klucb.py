@@ -26,12 +26,15 @@ from tacit.arms.growing_blocks import (
     Blocks,
     best_showing,
     deciding,
+    learn,
+    serve,
     shows_most_unknown,
     stretches,
 )
 from tacit.arms.growing_policy import GraphBlockPolicy
+from tacit.arms.policy import Kernels
 from tacit.arms.private_divergence import private_slope, private_upper_root
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPKLUCB"]
@@ -51,45 +54,6 @@ class State(NamedTuple):
     """Shape (K,): at most so much has it grown for each unit of ln t since."""
     target: NDArray[np.int64]
     """Shape (1,): the arm whose index was the largest, -1 at first."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DPKLUCB(GraphBlockPolicy[State]):
-    """Pull what shows the arm with the largest private upper confidence bound.
-
-    Guarantee: as for :class:`~tacit.arms.DPIMED`.
-
-    Parameters
-    ----------
-    n_arms, epsilon, unit, graph
-        As in :class:`~tacit.arms.DPIMED`.
-
-    Examples
-    --------
-    >>> from tacit.arms import DPKLUCB
-    >>> DPKLUCB(n_arms=3, epsilon=0.5, unit="round").guarantee(1000).unit
-    'round'
-
-    References
-    ----------
-    Azize, Wu, Honda, Orabona, Ito, Basu. Optimal regret of Bernoulli bandits under global
-    differential privacy. 2025.
-    """
-
-    name: ClassVar[str] = "dp-klucb"
-    summary: ClassVar[str] = "private KL upper confidence bounds, with or without a feedback graph"
-    paper: ClassVar[str] = "after Azize et al. 2025"
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
-        infinite = np.full(self.n_arms, np.inf)
-        zeros = np.zeros((2, self.n_arms))
-        return State(self._start(table), infinite, zeros[0], zeros[1], np.array([-1]))
 
 
 @kernel(inlined=False)
@@ -139,5 +103,46 @@ def renew(rule: Any, state: Any, tape: Any, t: Any) -> None:
             state.indices[a], state.growth[a] = math.inf, 0.0
 
 
-DPKLUCB.act, DPKLUCB.next_size = deciding(renew, choose), next_size
-DPKLUCB.run = stretches(DPKLUCB.act)
+select = deciding(renew, choose)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPKLUCB(GraphBlockPolicy[State]):
+    """Pull what shows the arm with the largest private upper confidence bound.
+
+    Guarantee: as for :class:`~tacit.arms.DPIMED`.
+
+    Parameters
+    ----------
+    n_arms, epsilon, unit, graph
+        As in :class:`~tacit.arms.DPIMED`.
+
+    Examples
+    --------
+    >>> from tacit.arms import DPKLUCB
+    >>> DPKLUCB(n_arms=3, epsilon=0.5, unit="round").guarantee(1000).unit
+    'round'
+
+    References
+    ----------
+    Azize, Wu, Honda, Orabona, Ito, Basu. Optimal regret of Bernoulli bandits under global
+    differential privacy. 2025.
+    """
+
+    name: ClassVar[str] = "dp-klucb"
+    summary: ClassVar[str] = "private KL upper confidence bounds, with or without a feedback graph"
+    paper: ClassVar[str] = "after Azize et al. 2025"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=stretches(select), serve=serve, next_size=next_size
+    )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
+        infinite = np.full(self.n_arms, np.inf)
+        zeros = np.zeros((2, self.n_arms))
+        return State(self._start(table), infinite, zeros[0], zeros[1], np.array([-1]))

@@ -33,9 +33,10 @@ from tacit.arms.growing_blocks import (
 )
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.identification import Identifying, Named, Seen, released_error
+from tacit.arms.policy import Kernels
 from tacit.arms.private_divergence import private_divergence
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPTopTwo"]
@@ -52,63 +53,6 @@ class State(NamedTuple):
     """Shape (K,): how many blocks each arm has released."""
     pair: NDArray[np.int64]
     """Shape (2,): leader and challenger among all arms."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DPTopTwo(BlockPolicy[State], Identifying):
-    """Pull the leader or its closest challenger, judged by noised block sums, to identify the best arm.
-
-    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
-    over the whole run, when it stops and what it names included; the server is trusted.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float
-        Privacy of one reward.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> from tacit.arms import Bernoulli, DPTopTwo
-    >>> found = tacit.identify(DPTopTwo(n_arms=2, epsilon=1.0), Bernoulli(means=(0.2, 0.8)))
-    >>> found.arms.tolist(), bool(found.rounds.max() < 500)
-    ([1], True)
-
-    References
-    ----------
-    Azize, Jourdan, Al Marjani, Basu. On the complexity of differentially private best-arm
-    identification with fixed confidence. 2023.
-    """
-
-    name: ClassVar[str] = "dp-top-two"
-    summary: ClassVar[str] = "which arm is best: leader and challenger, from noised block sums"
-    paper: ClassVar[str] = "after Azize et al. 2023"
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(float(self.epsilon), 0, np.arange(self.n_arms))
-
-    @property
-    def first_size(self) -> int:
-        """As many as make the noise half of what it can hide."""
-        return math.ceil(2.0 / self.epsilon)
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing."""
-        blocks = self._blocks(closed_rows(self.n_arms))
-        return State(blocks, np.zeros(self.n_arms, np.int64), np.zeros(2, np.int64))
-
-    def best_arm(self, state: State) -> Named:
-        """Return the leader, and how sure the released sums make it."""
-        blocks = state.blocks
-        if blocks.now[UNKNOWN] > 0:
-            return Named(0, 1.0)
-        rows = zip(blocks.sums, blocks.counts, state.releases, strict=True)
-        seen = tuple(Seen(float(total), int(n), int(k)) for total, n, k in rows)
-        return released_error(seen, self.epsilon, _GRID)
 
 
 @kernel(inlined=False)
@@ -150,7 +94,7 @@ def duel(rule: Any, blocks: Any, eligible: Any) -> Any:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full blocks; return an arm without a release, else the one of two seen less often."""
     blocks = state.blocks
     moves_on(blocks, t)
@@ -171,5 +115,61 @@ def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     return arm
 
 
-DPTopTwo.act, DPTopTwo.next_size = act, next_size
-DPTopTwo.run = rounds(act, learn)
+@dataclass(frozen=True, kw_only=True)
+class DPTopTwo(BlockPolicy[State], Identifying):
+    """Pull the leader or its closest challenger, judged by noised block sums, to identify the best arm.
+
+    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
+    over the whole run, when it stops and what it names included; the server is trusted.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float
+        Privacy of one reward.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import Bernoulli, DPTopTwo
+    >>> found = tacit.identify(DPTopTwo(n_arms=2, epsilon=1.0), Bernoulli(means=(0.2, 0.8)))
+    >>> found.arms.tolist(), bool(found.rounds.max() < 500)
+    ([1], True)
+
+    References
+    ----------
+    Azize, Jourdan, Al Marjani, Basu. On the complexity of differentially private best-arm
+    identification with fixed confidence. 2023.
+    """
+
+    name: ClassVar[str] = "dp-top-two"
+    summary: ClassVar[str] = "which arm is best: leader and challenger, from noised block sums"
+    paper: ClassVar[str] = "after Azize et al. 2023"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=rounds(select, learn), next_size=next_size
+    )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(float(self.epsilon), 0, np.arange(self.n_arms))
+
+    @property
+    def first_size(self) -> int:
+        """As many as make the noise half of what it can hide."""
+        return math.ceil(2.0 / self.epsilon)
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        blocks = self._blocks(closed_rows(self.n_arms))
+        return State(blocks, np.zeros(self.n_arms, np.int64), np.zeros(2, np.int64))
+
+    def best_arm(self, state: State) -> Named:
+        """Return the leader, and how sure the released sums make it."""
+        blocks = state.blocks
+        if blocks.now[UNKNOWN] > 0:
+            return Named(0, 1.0)
+        rows = zip(blocks.sums, blocks.counts, state.releases, strict=True)
+        seen = tuple(Seen(float(total), int(n), int(k)) for total, n, k in rows)
+        return released_error(seen, self.epsilon, _GRID)

@@ -36,9 +36,10 @@ from tacit.arms.growing_blocks import (
     take_in,
 )
 from tacit.arms.growing_policy import BlockPolicy
+from tacit.arms.policy import Kernels
 from tacit.arms.private_divergence import private_upper_root
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Positive, require
 from tacit.compiled import kernel
 
@@ -71,87 +72,6 @@ class State(NamedTuple):
     """Shape (K,): the leaf that each arm lies in."""
     bounds: NDArray[np.float64]
     """Shape (C,): the bound of each cell at the latest release; 0 for what is neither leaf nor halved."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DPZooming(BlockPolicy[State]):
-    """Learn finely where rewards are large, by noised sums of cells of arms on a line.
-
-    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
-    over the whole run; the server is trusted.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K, evenly spaced on the line from 0 to 1.
-    epsilon : float
-        Privacy of one reward.
-    lipschitz : float, default 1
-        By how much means may differ, times the distance of their arms.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> from tacit.arms import DPZooming, Lipschitz
-    >>> policy = DPZooming(n_arms=256, epsilon=1.0, lipschitz=2.0)
-    >>> result = tacit.simulate(policy, Lipschitz(n_arms=256), horizon=5000, repetitions=4)
-    >>> bool(result.final("regret").mean() < 600)
-    True
-    >>> policy.guarantee(5000).epsilon
-    1.0
-
-    References
-    ----------
-    Bubeck, Munos, Stoltz, Szepesvari. X-armed bandits. JMLR 2011.
-    Kleinberg, Slivkins, Upfal. Multi-armed bandits in metric spaces. STOC 2008.
-    """
-
-    name: ClassVar[str] = "dp-zooming"
-    summary: ClassVar[str] = "arms on a line with a smooth mean, private tree of cells"
-    paper: ClassVar[str] = "Tacit's own, for the future work of 002"
-
-    lipschitz: Positive = 1.0
-
-    @property
-    def first_size(self) -> int:
-        """As many as make the noise half of what it can hide."""
-        return math.ceil(2.0 / self.epsilon)
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        K = self.n_arms
-        cells = 2 ** (math.ceil(math.log2(K)) + 1) - 1
-        low, high = np.full(cells, -1), np.full(cells, -1)
-        low[0], high[0] = 0, K
-        for v in range(cells // 2):
-            if high[v] - low[v] > 1:
-                half = (low[v] + high[v]) // 2
-                low[2 * v + 1], high[2 * v + 1] = low[v], half
-                low[2 * v + 2], high[2 * v + 2] = half, high[v]
-        middle = (low + high) // 2
-        farthest = np.maximum(middle - low, high - 1 - middle)
-        return Rule(
-            epsilon=float(self.epsilon),
-            low=low,
-            high=high,
-            reach=self.lipschitz * farthest / K,
-            all_arms=np.arange(K),
-        )
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing: one cell."""
-        cells = self.rule.low.size
-        alone = closed_rows(cells)
-        return State(
-            blocks=new_blocks(cells, alone, first=self.first_size, per_round=False),
-            leaf_of=np.zeros(self.n_arms, np.int64),
-            bounds=np.zeros(cells),
-        )
-
-    def carry_over(self, state: State, larger: State) -> None:
-        """Refuse: another arm would move all others on the line."""
-        require(self, "n_arms", "unchanged, because arms are places on a line", False, self.n_arms)
 
 
 @kernel(inlined=False)
@@ -207,7 +127,7 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full blocks, if any, and return the arm of round t."""
     blocks = state.blocks
     begun = moves_on(blocks, t)
@@ -225,5 +145,85 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
     take_in(state.blocks, tape, t, state.leaf_of[arm], reward)
 
 
-DPZooming.act, DPZooming.learn, DPZooming.next_size = act, learn, next_size
-DPZooming.run = rounds(act, learn)
+@dataclass(frozen=True, kw_only=True)
+class DPZooming(BlockPolicy[State]):
+    """Learn finely where rewards are large, by noised sums of cells of arms on a line.
+
+    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
+    over the whole run; the server is trusted.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K, evenly spaced on the line from 0 to 1.
+    epsilon : float
+        Privacy of one reward.
+    lipschitz : float, default 1
+        By how much means may differ, times the distance of their arms.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import DPZooming, Lipschitz
+    >>> policy = DPZooming(n_arms=256, epsilon=1.0, lipschitz=2.0)
+    >>> result = tacit.simulate(policy, Lipschitz(n_arms=256), horizon=5000, repetitions=4)
+    >>> bool(result.final("regret").mean() < 600)
+    True
+    >>> policy.guarantee(5000).epsilon
+    1.0
+
+    References
+    ----------
+    Bubeck, Munos, Stoltz, Szepesvari. X-armed bandits. JMLR 2011.
+    Kleinberg, Slivkins, Upfal. Multi-armed bandits in metric spaces. STOC 2008.
+    """
+
+    name: ClassVar[str] = "dp-zooming"
+    summary: ClassVar[str] = "arms on a line with a smooth mean, private tree of cells"
+    paper: ClassVar[str] = "Tacit's own, for the future work of 002"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=rounds(select, learn), next_size=next_size
+    )
+
+    lipschitz: Positive = 1.0
+
+    @property
+    def first_size(self) -> int:
+        """As many as make the noise half of what it can hide."""
+        return math.ceil(2.0 / self.epsilon)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        K = self.n_arms
+        cells = 2 ** (math.ceil(math.log2(K)) + 1) - 1
+        low, high = np.full(cells, -1), np.full(cells, -1)
+        low[0], high[0] = 0, K
+        for v in range(cells // 2):
+            if high[v] - low[v] > 1:
+                half = (low[v] + high[v]) // 2
+                low[2 * v + 1], high[2 * v + 1] = low[v], half
+                low[2 * v + 2], high[2 * v + 2] = half, high[v]
+        middle = (low + high) // 2
+        farthest = np.maximum(middle - low, high - 1 - middle)
+        return Rule(
+            epsilon=float(self.epsilon),
+            low=low,
+            high=high,
+            reach=self.lipschitz * farthest / K,
+            all_arms=np.arange(K),
+        )
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing: one cell."""
+        cells = self.rule.low.size
+        alone = closed_rows(cells)
+        return State(
+            blocks=new_blocks(cells, alone, first=self.first_size, per_round=False),
+            leaf_of=np.zeros(self.n_arms, np.int64),
+            bounds=np.zeros(cells),
+        )
+
+    def carry_over(self, state: State, larger: State) -> None:
+        """Refuse: another arm would move all others on the line."""
+        require(self, "n_arms", "unchanged, because arms are places on a line", False, self.n_arms)

@@ -19,12 +19,23 @@ import numpy as np
 from tacit.arms.elimination import WANTED, PrivateElimination, Rule, State
 from tacit.arms.gap import begin, deciding, learn, n_active, phases
 from tacit.arms.graph_environments import closed_rows
-from tacit.arms.tables import Table
+from tacit.arms.policy import Kernels
+from tacit.arms.table import Table
 from tacit.compiled import kernel
 
 __all__ = ["DPSE"]
 
 _FOR_EVER = 1 << 62
+
+
+@kernel
+def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
+    """Explore all active arms; the last one left is never judged again."""
+    for a in range(state.active.size):
+        state.chosen[a] = state.active[a]
+    begin(rule, state, t)
+    if n_active(state.active) == 1:
+        state.now[WANTED] = _FOR_EVER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +73,9 @@ class DPSE(PrivateElimination):
     protects: ClassVar[str] = "each reward; trusts the server"
     paper: ClassVar[str] = "Sajed and Sheffet 2019, Algorithm 2"
     why: ClassVar[str] = "every reward enters the noised mean of one arm in one phase"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=deciding(new_phase), learn=learn, run=phases(new_phase)
+    )
 
     @property
     def unit(self) -> str:
@@ -76,16 +90,3 @@ class DPSE(PrivateElimination):
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return self._empty(closed_rows(self.n_arms))
-
-
-@kernel
-def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
-    """Explore all active arms; the last one left is never judged again."""
-    for a in range(state.active.size):
-        state.chosen[a] = state.active[a]
-    begin(rule, state, t)
-    if n_active(state.active) == 1:
-        state.now[WANTED] = _FOR_EVER
-
-
-DPSE.act, DPSE.learn, DPSE.run = deciding(new_phase), learn, phases(new_phase)

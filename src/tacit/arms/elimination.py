@@ -6,16 +6,17 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import Feedback, check_graph, closed_rows, undirected
 from tacit.arms.policy import ArmsPolicy, PlainPolicy
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, Share, check, one_of, require
-from tacit.deciding import Estimate
+from tacit.compiled import kernel
+from tacit.deciding import ALPHA, Estimate
 from tacit.networks import Graph
 from tacit.privacy import Claim, Guarantee, Mechanism
 from tacit.privacy.block_sums import TrustedServer
@@ -120,14 +121,17 @@ class State(NamedTuple):
     """Shape (K,): n, pulls in this phase."""
     chosen: NDArray[np.bool_]
     """Shape (K,): the independent set Omega as a mask."""
-    near: NDArray[np.int64]
-    """Shape (K,): which active arms each member shows, as bits; unused beyond 62 arms."""
     members: NDArray[np.int64]
     """Shape (K,): its arms in increasing order, `SIZE` of them; also the order they are tried in."""
     now: NDArray[np.int64]
     """Shape (8,): where the phase stands, by the names below."""
     work: NDArray[np.int64]
     """Room to work in for GAPU; (0,) for others."""
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """What 0.2 stored beside these."""
+        return ("near",)
 
 
 SIZE = 0
@@ -196,8 +200,11 @@ class PrivateElimination(Elimination["State"]):
         """Return the noised means of the last complete phase, of the arms that were not dropped.
 
         A phase of number tau asks for so many observations that sampling and noise together move a
-        mean by at most 2^-(2 + tau), in all phases but for `failure_prob`.
+        mean by at most 2^-(2 + tau), in all phases but for `failure_prob`: None for all if that is more
+        than an interval may fail.
         """
+        if self.confidence_loss > ALPHA:
+            return [None] * self.n_arms
         radius = 2.0 ** -(1.0 + float(state.now[PHASE]))
         return [
             Estimate(
@@ -236,7 +243,6 @@ class PrivateElimination(Elimination["State"]):
             sums=np.zeros(K),
             pulls=np.zeros(K, np.int64),
             chosen=np.zeros(K, np.bool_),
-            near=np.zeros(K, np.int64),
             members=np.zeros(K, np.int64),
             now=np.zeros(8, np.int64),
             work=np.zeros(0, np.int64),
@@ -288,3 +294,10 @@ class GraphElimination(PrivateElimination):
         state = self._empty(Feedback(shown.graph_starts, shown.indptr, shown.indices))
         require(self, "graph", "undirected", undirected(self.n_arms, shown), "a directed one")
         return state
+
+
+@kernel
+def serve(rule: Any, state: Any, t: Any, arm: Any) -> None:
+    """Count the arm of round t among those pulled in this phase, whose rounds the noise must hide."""
+    if t >= state.now[FIRST]:
+        state.pulls[arm] = max(state.pulls[arm], 1)

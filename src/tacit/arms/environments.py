@@ -8,7 +8,7 @@ in hindsight.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import erfc, sqrt
 from typing import Annotated, Any, ClassVar, NamedTuple
@@ -16,18 +16,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.tables import (
-    BERNOULLI,
-    BETA,
-    MEASURES,
-    NORMAL,
-    RECORDED,
-    Table,
-    Trace,
-    drawing_of,
-    edit_rewards,
-    new_trace,
-)
+from tacit.arms.neighbours import edit_rewards
+from tacit.arms.table import BERNOULLI, BETA, NORMAL, RECORDED, Table, drawing_of
+from tacit.arms.trace import MEASURES, Trace, new_trace
 from tacit.checks import one_of, require
 from tacit.generator import key_of
 from tacit.policy import Environment
@@ -38,6 +29,8 @@ __all__ = ["ArmsEnvironment", "Rewards", "Schedule", "checked_means", "table_of"
 _KINDS = {"bernoulli": BERNOULLI, "truncated-normal": NORMAL, "beta": BETA}
 TABLE_STREAM, _SCHEDULE_STREAM = 0, 2
 _UNITS = ("reward", "round", "user")
+TELLING = 18
+"""Pairs of tables that are chosen because they tell most; those beyond are drawn at random."""
 _FEW_ENTRIES = 8
 """An exact audit tries all tables of so many rewards."""
 
@@ -114,13 +107,13 @@ class ArmsEnvironment(Environment[Table, Trace]):
         return None
 
     def neighbours(
-        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = TELLING
     ) -> list[Neighbours]:
         """Return pairs of tables that differ in one reward, all of one round, or all of them.
 
         What differs is 0 in one table and 1 in the other. The rest is the environment's own table,
-        all 0 or all 1. Half of the pairs are the earliest there are, because what they change lasts
-        longest; the others are spread over later rounds.
+        all 0 or all 1. Of the first 18 pairs half are the earliest there are, because what they change
+        lasts longest, and half are spread over later rounds. All others are drawn from every round.
 
         Parameters
         ----------
@@ -129,7 +122,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
             provided it.
         horizon : int
         seed : int
-            Chooses the table.
+            Chooses the table, and the pairs after the first 18.
         limit : int
             At most so many pairs.
         """
@@ -148,16 +141,25 @@ class ArmsEnvironment(Environment[Table, Trace]):
             (flat[1], ", all other rewards 1"),
         ]
         changed = [[a] for a in range(K)] if unit == "reward" else [list(range(K))]
-        places = list(product(rounds, rest, changed))
-        early = min(limit // 2, len(places))
-        later = min(limit, len(places)) - early
+        size = len(rest) * len(changed)
+        places = [t * size + i for t in rounds for i in range(size)]
+        few = min(limit, TELLING)
+        early = min(few // 2, len(places))
+        later = min(few, len(places)) - early
         chosen = [*range(early), *np.linspace(early, len(places) - 1, later, dtype=int)]
         pairs = []
-        for t, (table, words), arms in map(places.__getitem__, chosen):
+        for place in drawn_from([places[i] for i in chosen], horizon * size, limit, seed):
+            t, (table, words) = place // size, rest[place % size // len(changed)]
+            arms = changed[place % len(changed)]
             left, right = (edit_rewards(table, [(t, a, end) for a in arms]) for end in (0.0, 1.0))
             what = f"arm {arms[0]}" if unit == "reward" else "all arms"
             pairs.append(Neighbours(left, right, f"round {t}, {what}: 0 against 1{words}"))
         return pairs
+
+    def count_pairs(self, unit: str, horizon: int) -> int:
+        """Return how many pairs `neighbours` has to choose from."""
+        entries = {"reward": horizon * self.n_arms, "round": horizon}
+        return 3 * entries[unit] if unit in entries else 1
 
     def every_pair(self, unit: str, horizon: int) -> list[Neighbours]:
         """Return all pairs of tables of 0 and 1 that differ in a unit, if there are few enough."""
@@ -178,6 +180,16 @@ class ArmsEnvironment(Environment[Table, Trace]):
                 words = " against ".join(_rows(bits, K) for bits in (left, right))
                 pairs.append(Neighbours(tables[left], tables[right], f"rewards {words}"))
         return pairs
+
+
+def drawn_from(first: Sequence[int], count: int, limit: int, seed: int) -> list[int]:
+    """Return `first` and, up to `limit`, others of ``range(count)`` in an order that `seed` draws."""
+    known = set(first)
+    wanted = min(limit, count) - len(known)
+    if wanted <= 0:
+        return list(first)
+    others = np.random.default_rng(seed).permutation(count).tolist()
+    return [*first, *[place for place in others if place not in known][:wanted]]
 
 
 def _rows(bits: tuple[float, ...], K: int) -> str:

@@ -15,9 +15,9 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.policy import PlainPolicy
+from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, check
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
@@ -45,6 +45,46 @@ class State(NamedTuple):
     """Shape (K,): probabilities of the eligible arms."""
     chances: NDArray[np.float64]
     """Shape (delay,): the probability of the arm drawn in each recent round."""
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Draw an arm in proportion to its weight, with some uniform exploration."""
+    n, gamma = eligible.size, rule.exploration_prob
+    largest = state.log_weights[eligible[0]]
+    for i in range(1, n):
+        largest = max(largest, state.log_weights[eligible[i]])
+    total = 0.0
+    for i in range(n):
+        state.scratch[i] = math.exp(state.log_weights[eligible[i]] - largest)
+        total += state.scratch[i]
+    u = uniform(tape, t, 0, CHOICE)
+    i, chance = 0, (1.0 - gamma) * state.scratch[0] / total + gamma / n
+    while u >= chance and i + 1 < n:
+        u -= chance
+        i += 1
+        chance = (1.0 - gamma) * state.scratch[i] / total + gamma / n
+    state.chances[t % rule.delay] = chance
+    return eligible[i]
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Raise the arm's log weight by its importance-weighted reward."""
+    gain = rule.exploration_prob / state.log_weights.size
+    state.log_weights[arm] += gain * reward / state.chances[t % rule.delay]
+
+
+@kernel
+def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write the probability of every arm in the draw of round t, whose weights are in the scratch."""
+    n, gamma, total = eligible.size, rule.exploration_prob, 0.0
+    for i in range(n):
+        total += state.scratch[i]
+    for a in range(out.size):
+        out[a] = 0.0
+    for i in range(n):
+        out[eligible[i]] = (1.0 - gamma) * state.scratch[i] / total + gamma / n
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +119,9 @@ class EXP3(PlainPolicy[State]):
     summary: ClassVar[str] = "exponential weights against an adversary"
     paper: ClassVar[str] = "Auer et al. 2002"
     learns_from_any: ClassVar[bool] = False
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=rounds(select, learn), probabilities=probabilities
+    )
 
     n_arms: Count
     horizon: Count
@@ -101,47 +144,3 @@ class EXP3(PlainPolicy[State]):
         """Return equal weights."""
         K = self.n_arms
         return State(np.zeros(K), np.zeros(K), np.ones(self.max_delay))
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Draw an arm in proportion to its weight, with some uniform exploration."""
-    n, gamma = eligible.size, rule.exploration_prob
-    largest = state.log_weights[eligible[0]]
-    for i in range(1, n):
-        largest = max(largest, state.log_weights[eligible[i]])
-    total = 0.0
-    for i in range(n):
-        state.scratch[i] = math.exp(state.log_weights[eligible[i]] - largest)
-        total += state.scratch[i]
-    u = uniform(tape, t, 0, CHOICE)
-    i, chance = 0, (1.0 - gamma) * state.scratch[0] / total + gamma / n
-    while u >= chance and i + 1 < n:
-        u -= chance
-        i += 1
-        chance = (1.0 - gamma) * state.scratch[i] / total + gamma / n
-    state.chances[t % rule.delay] = chance
-    return eligible[i]
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Raise the arm's log weight by its importance-weighted reward."""
-    gain = rule.exploration_prob / state.log_weights.size
-    state.log_weights[arm] += gain * reward / state.chances[t % rule.delay]
-
-
-@kernel
-def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
-    """Write the probability of every arm in the draw of round t, whose weights are in the scratch."""
-    n, gamma, total = eligible.size, rule.exploration_prob, 0.0
-    for i in range(n):
-        total += state.scratch[i]
-    for a in range(out.size):
-        out[a] = 0.0
-    for i in range(n):
-        out[eligible[i]] = (1.0 - gamma) * state.scratch[i] / total + gamma / n
-
-
-EXP3.chances = chances
-EXP3.act, EXP3.learn, EXP3.run = act, learn, rounds(act, learn)

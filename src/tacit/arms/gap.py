@@ -30,10 +30,12 @@ from tacit.arms.elimination import (
     SIZE,
     WANTED,
     GraphElimination,
+    serve,
 )
-from tacit.arms.four_rounds import can_play_four, shown_as_bits, take_four
+from tacit.arms.policy import Kernels
 from tacit.arms.round_factor import planned_factor, round_factor
-from tacit.arms.tables import observe, piece_of, reward, row_of
+from tacit.arms.table import piece_of, reward, row_of
+from tacit.arms.trace import observe
 from tacit.compiled import kernel
 from tacit.networks.independent import greedy_independent_set
 from tacit.privacy.block_sums import on_grid, release_mean
@@ -41,55 +43,6 @@ from tacit.privacy.block_sums import on_grid, release_mean
 __all__ = ["GAP"]
 
 _LONGEST = 2.0**62
-
-
-@dataclass(frozen=True, kw_only=True)
-class GAP(GraphElimination):
-    """Eliminate arms by noised means, exploring a greedy independent set of the feedback graph.
-
-    Guarantee: pure differential privacy with `epsilon` for one reward (one arm, one round), or with
-    ``unit="round"`` for all rewards of one round, over the whole run; the server is trusted.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float
-        Privacy of the protected unit.
-    horizon : int
-        Number of rounds T, for the failure probability.
-    failure_prob : float, optional
-        Probability with which the confidence bounds may fail; 1/T if not given.
-    unit : "reward" or "round", default "reward"
-        What is protected. A round multiplies the noise by the largest sum of L / o over the active
-        neighbours of a pulled arm, a number known before any reward is seen.
-    noise : "published" or "tight", default "published"
-        Laplace noise of scale 1 / (epsilon L), as published, or 1 / (epsilon o), which is enough for
-        an arm observed o times.
-    graph : Graph, optional
-        The feedback graph when the policy decides on its own; in a simulation the table has it.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> from tacit.arms import GAP, GraphFeedback, Bernoulli
-    >>> environment = GraphFeedback(environment=Bernoulli(means=(0.9, 0.5, 0.4)), edge_prob=0.5)
-    >>> policy = GAP(n_arms=3, epsilon=1.0, horizon=20_000)
-    >>> result = tacit.simulate(policy, environment, horizon=20_000, repetitions=4)
-    >>> bool(result.final("regret").mean() < 4000)
-    True
-    >>> policy.guarantee(20_000).epsilon
-    1.0
-
-    References
-    ----------
-    Lu, Wang, Qiu, Zhang. Differentially private algorithm for graphical bandits. Journal of
-    Software 33(9), 2022 (in Chinese).
-    """
-
-    name: ClassVar[str] = "gap"
-    summary: ClassVar[str] = "private elimination on a feedback graph, greedy independent sets"
-    paper: ClassVar[str] = "002, Algorithm 1"
 
 
 @kernel(inlined=False)
@@ -105,9 +58,6 @@ def begin(rule: Any, state: Any, t: Any) -> None:
             state.members[m] = a
             m += 1
     state.now[SIZE], state.now[CURSOR], state.now[LEAST], state.now[FIRST] = m, 0, 0, t
-    shown_as_bits(
-        state.indptr, state.indices, state.now[GRAPH], state.active, state.chosen, state.near
-    )
     size_A = n_active(state.active)
     epsilon = rule.epsilon
     if rule.per_round == 1:
@@ -165,29 +115,7 @@ def play_phase(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any,
     K, g = state.active.size, state.now[GRAPH]
     if g + 1 < state.graph_starts.size:
         last = min(last, state.graph_starts[g + 1])
-    latest = state.members[state.now[SIZE] - 1]
     while t < last and state.now[LACKING] > 0:
-        # A member is observed when it is pulled only, so the phase has as many rounds left.
-        left = min(last - t, state.now[WANTED] - state.counts[latest] - 1)
-        if can_play_four(table, K, t, left):
-            a0, a1 = pick(state, rule.all_arms), pick(state, rule.all_arms)
-            a2, a3 = pick(state, rule.all_arms), pick(state, rule.all_arms)
-            state.now[LACKING] -= take_four(
-                table,
-                tape,
-                trace,
-                t,
-                a0,
-                a1,
-                a2,
-                a3,
-                state.near,
-                state.counts,
-                state.sums,
-                state.now[WANTED],
-            )
-            t += 4
-            continue
         arm = pick(state, rule.all_arms)
         value = observe(table, trace, t, arm)
         low, high = row_of(state.indptr, K, g, arm)
@@ -266,16 +194,16 @@ def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
 
 
 def deciding(new_phase: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``act`` of a policy whose phases begin so."""
+    """Return ``select`` of a policy whose phases begin so."""
 
     @kernel
-    def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         """Return the arm of round t."""
         if turn(rule, state, tape, t):
             new_phase(rule, state, tape, t)
         return pick(state, eligible)
 
-    return act
+    return select
 
 
 def phases(new_phase: Callable[..., Any]) -> Callable[..., Any]:
@@ -295,4 +223,53 @@ def phases(new_phase: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-GAP.act, GAP.learn, GAP.run = deciding(new_phase), learn, phases(new_phase)
+@dataclass(frozen=True, kw_only=True)
+class GAP(GraphElimination):
+    """Eliminate arms by noised means, exploring a greedy independent set of the feedback graph.
+
+    Guarantee: pure differential privacy with `epsilon` for one reward (one arm, one round), or with
+    ``unit="round"`` for all rewards of one round, over the whole run; the server is trusted.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float
+        Privacy of the protected unit.
+    horizon : int
+        Number of rounds T, for the failure probability.
+    failure_prob : float, optional
+        Probability with which the confidence bounds may fail; 1/T if not given.
+    unit : "reward" or "round", default "reward"
+        What is protected. A round multiplies the noise by the largest sum of L / o over the active
+        neighbours of a pulled arm, a number known before any reward is seen.
+    noise : "published" or "tight", default "published"
+        Laplace noise of scale 1 / (epsilon L), as published, or 1 / (epsilon o), which is enough for
+        an arm observed o times.
+    graph : Graph, optional
+        The feedback graph when the policy decides on its own; in a simulation the table has it.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import GAP, GraphFeedback, Bernoulli
+    >>> environment = GraphFeedback(environment=Bernoulli(means=(0.9, 0.5, 0.4)), edge_prob=0.5)
+    >>> policy = GAP(n_arms=3, epsilon=1.0, horizon=20_000)
+    >>> result = tacit.simulate(policy, environment, horizon=20_000, repetitions=4)
+    >>> bool(result.final("regret").mean() < 4000)
+    True
+    >>> policy.guarantee(20_000).epsilon
+    1.0
+
+    References
+    ----------
+    Lu, Wang, Qiu, Zhang. Differentially private algorithm for graphical bandits. Journal of
+    Software 33(9), 2022 (in Chinese).
+    """
+
+    name: ClassVar[str] = "gap"
+    summary: ClassVar[str] = "private elimination on a feedback graph, greedy independent sets"
+    paper: ClassVar[str] = "002, Algorithm 1"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=deciding(new_phase), learn=learn, run=phases(new_phase), serve=serve
+    )

@@ -15,14 +15,35 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arms.elimination import GRAPH, GraphElimination, State
+from tacit.arms.elimination import GRAPH, GraphElimination, State, serve
 from tacit.arms.gap import begin, deciding, learn, phases
-from tacit.arms.tables import Table
+from tacit.arms.policy import Kernels
+from tacit.arms.table import Table
 from tacit.compiled import kernel
 from tacit.networks.independent import uniform_independent_set, work_size
 from tacit.tapes import SUBSET, uniform
 
 __all__ = ["GAPU"]
+
+
+@kernel(inlined=False)
+def uniform_set(state: Any, tape: Any, t: Any) -> None:
+    """Draw one of the maximal independent sets of the active arms."""
+    K, g = state.active.size, state.now[GRAPH]
+    for a in range(K):  # the new phase clears the sums anyway
+        if state.active[a]:
+            state.sums[a] = uniform(tape, t, a, SUBSET)
+    indptr = state.indptr[g * (K + 1) : (g + 1) * (K + 1)]
+    uniform_independent_set(
+        indptr, state.indices, state.active, state.sums, state.chosen, state.work
+    )
+
+
+@kernel
+def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
+    """Draw the set to explore and begin."""
+    uniform_set(state, tape, t)
+    begin(rule, state, t)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,31 +72,11 @@ class GAPU(GraphElimination):
     name: ClassVar[str] = "gapu"
     summary: ClassVar[str] = "GAP with uniformly drawn independent sets, to compare"
     paper: ClassVar[str] = "002, Section 5.2"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=deciding(new_phase), learn=learn, run=phases(new_phase), serve=serve
+    )
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, with room to enumerate sets in."""
         room = np.zeros(work_size(self.n_arms), np.int64)
         return super().start(table)._replace(work=room)
-
-
-@kernel(inlined=False)
-def uniform_set(state: Any, tape: Any, t: Any) -> None:
-    """Draw one of the maximal independent sets of the active arms."""
-    K, g = state.active.size, state.now[GRAPH]
-    for a in range(K):  # the new phase clears the sums anyway
-        if state.active[a]:
-            state.sums[a] = uniform(tape, t, a, SUBSET)
-    indptr = state.indptr[g * (K + 1) : (g + 1) * (K + 1)]
-    uniform_independent_set(
-        indptr, state.indices, state.active, state.sums, state.chosen, state.work
-    )
-
-
-@kernel
-def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
-    """Draw the set to explore and begin."""
-    uniform_set(state, tape, t)
-    begin(rule, state, t)
-
-
-GAPU.act, GAPU.learn, GAPU.run = deciding(new_phase), learn, phases(new_phase)

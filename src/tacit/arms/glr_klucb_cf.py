@@ -24,11 +24,12 @@ from numpy.typing import NDArray
 from tacit.arms.change_test import History, forget_all, largest_ratio, new_history, remember
 from tacit.arms.corruption import Feedback
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.klucb import take as count
-from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
+from tacit.arms.klucb import count
+from tacit.arms.lazy_argmax import Lazy, largest_index, new_lazy, only, probabilities
 from tacit.arms.local import LocalPolicy
-from tacit.arms.rounds import corrupting, rounds
-from tacit.arms.tables import Table
+from tacit.arms.policy import Kernels
+from tacit.arms.rounds import local_kernels
+from tacit.arms.table import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -65,77 +66,8 @@ class State(NamedTuple):
     """Shape (2,): tau, the first round after the last restart, and k, the restarts so far."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class GLRKLUCBCF(LocalPolicy[State]):
-    """kl-UCB on corrupted feedback with change detection and restarts.
-
-    Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
-    run; without it none.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    horizon : int
-        Number of rounds T, for the threshold and the explored share.
-    epsilon : float, optional
-        Privacy of one reward, by the optimal randomized response. Without it rewards are observed
-        as they are.
-    exploration : "paper", "log" or function of t, default "paper"
-        f, as in :class:`~tacit.arms.KLUCB`.
-
-    Examples
-    --------
-    >>> from tacit.arms import GLRKLUCBCF
-    >>> round(GLRKLUCBCF(n_arms=2, horizon=1000, epsilon=1.0).guarantee(1000).epsilon, 9)
-    1.0
-
-    References
-    ----------
-    Besson, Kaufmann, Maillard, Seznec. Efficient change-point detection for tackling
-    piecewise-stationary bandits. JMLR 2022.
-    """
-
-    name: ClassVar[str] = "glr-klucb-cf"
-    summary: ClassVar[str] = (
-        "kl-UCB on locally private feedback with restarts, changing environment"
-    )
-    paper: ClassVar[str] = "Besson et al. 2022, Algorithm 1, on bits"
-
-    n_arms: Count
-    horizon: Count
-    epsilon: Epsilon | None = None
-    exploration: ExplorationFunction = "paper"
-
-    def __post_init__(self) -> None:
-        check(self)
-        _ = self.rule
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(
-            horizon=float(max(self.horizon, 2)),
-            exploration=exploration_of(self, self.exploration),
-            feedback=self.feedback,
-            all_arms=np.arange(self.n_arms),
-        )
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing."""
-        K = self.n_arms
-        return State(
-            counts=np.zeros(K, np.int64),
-            sums=np.zeros(K),
-            pulls=np.zeros(K, np.int64),
-            history=new_history(K),
-            lazy=new_lazy(K),
-            now=np.zeros(2, np.int64),
-        )
-
-
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Explore if it is an exploring round, else return the arm with the largest index."""
     arm = _forced(rule, state, t, eligible)
     if arm >= 0:
@@ -184,7 +116,7 @@ def restart(state: Any, t: Any) -> None:
 
 
 @kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Take in feedback of round t; restart if the arm has changed."""
     if noted(rule, state, t, arm, feedback):
         n = state.counts[arm]
@@ -193,6 +125,68 @@ def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
             restart(state, t)
 
 
-GLRKLUCBCF.act, GLRKLUCBCF.take, GLRKLUCBCF.learn = act, take, corrupting(take)
-GLRKLUCBCF.run = rounds(act, GLRKLUCBCF.learn)
-GLRKLUCBCF.chances = chances
+@dataclass(frozen=True, kw_only=True)
+class GLRKLUCBCF(LocalPolicy[State]):
+    """kl-UCB on corrupted feedback with change detection and restarts.
+
+    Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
+    run; without it none.
+
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms`, `epsilon` and `exploration`.
+
+    Parameters
+    ----------
+    horizon : int
+        Number of rounds T, for the threshold and the explored share.
+
+    Examples
+    --------
+    >>> from tacit.arms import GLRKLUCBCF
+    >>> round(GLRKLUCBCF(n_arms=2, horizon=1000, epsilon=1.0).guarantee(1000).epsilon, 9)
+    1.0
+
+    References
+    ----------
+    Besson, Kaufmann, Maillard, Seznec. Efficient change-point detection for tackling
+    piecewise-stationary bandits. JMLR 2022.
+    """
+
+    name: ClassVar[str] = "glr-klucb-cf"
+    summary: ClassVar[str] = (
+        "kl-UCB on locally private feedback with restarts, changing environment"
+    )
+    paper: ClassVar[str] = "Besson et al. 2022, Algorithm 1, on bits"
+    kernels: ClassVar[Kernels] = local_kernels(
+        select, learn_from_report, probabilities=probabilities
+    )
+
+    n_arms: Count
+    horizon: Count
+    epsilon: Epsilon | None = None
+    exploration: ExplorationFunction = "paper"
+
+    def __post_init__(self) -> None:
+        check(self)
+        _ = self.rule
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(
+            horizon=float(max(self.horizon, 2)),
+            exploration=exploration_of(self, self.exploration),
+            feedback=self.feedback,
+            all_arms=np.arange(self.n_arms),
+        )
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        K = self.n_arms
+        return State(
+            counts=np.zeros(K, np.int64),
+            sums=np.zeros(K),
+            pulls=np.zeros(K, np.int64),
+            history=new_history(K),
+            lazy=new_lazy(K),
+            now=np.zeros(2, np.int64),
+        )

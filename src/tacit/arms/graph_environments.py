@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.environments import ArmsEnvironment, Schedule
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Probability, check, require
 from tacit.networks import Graph, erdos_renyi
 

@@ -7,7 +7,8 @@ sums alone. So one reward enters one release, and everything else is post-proces
 
 Where a whole round is protected, a block remembers the largest number b of rewards that any round shows
 whose rewards it holds, and its noise is b times that of one reward: the rewards of a round that shows b' of
-them lie in b' blocks, each of which spends at most epsilon / b' on it.
+them lie in b' blocks, each of which spends at most epsilon / b' on it. A round shows what the arm shows that
+was *served*, whoever chose it (`serve`).
 
 Nothing changes between two releases, so a simulation plays whole stretches: one arm until one of
 the blocks it feeds is full. ``python benchmarks/dp_imed.py --speed`` prints how fast that is.
@@ -22,14 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import Feedback
-from tacit.arms.tables import (
-    NORMAL,
-    book,
-    four_rewards,
-    piece_of,
-    reward,
-    row_of,
-)
+from tacit.arms.table import NORMAL, four_rewards, piece_of, reward, row_of
+from tacit.arms.trace import record
 from tacit.compiled import kernel
 from tacit.privacy.block_sums import on_grid, release_sum
 
@@ -40,6 +35,7 @@ __all__ = [
     "new_blocks",
     "note_pull",
     "release_full",
+    "serve",
     "shows_most_unknown",
     "stretches",
 ]
@@ -139,13 +135,12 @@ def forget_open(blocks: Blocks) -> None:
 @kernel(inlined=False)
 def release_full(blocks: Any, tape: Any, t: Any, epsilon: Any, per_round: Any, forget: Any) -> None:
     """Release every full block: S and n grow by it or, if `forget`, become it."""
+    unknown = 0
     for a in range(blocks.counts.size):
         blocks.fresh[a] = blocks.open_counts[a] >= blocks.due[a]
         if blocks.fresh[a]:
             b = blocks.open_most[a] if per_round == 1 else 1
             noised = release_sum(tape, t, a, blocks.open_sums[a], float(b), epsilon)
-            if blocks.counts[a] == 0:
-                blocks.now[UNKNOWN] -= 1
             if forget == 1:
                 blocks.sums[a], blocks.counts[a] = noised, blocks.open_counts[a]
             else:
@@ -154,7 +149,8 @@ def release_full(blocks: Any, tape: Any, t: Any, epsilon: Any, per_round: Any, f
             blocks.most[a] = max(blocks.most[a], b)
             blocks.means[a] = min(1.0, max(0.0, blocks.sums[a] / blocks.counts[a]))
             blocks.open_sums[a], blocks.open_counts[a], blocks.open_most[a] = 0.0, 0, 1
-    blocks.now[FULL] = 0
+        unknown += blocks.counts[a] == 0
+    blocks.now[FULL], blocks.now[UNKNOWN] = 0, unknown
 
 
 @kernel
@@ -168,9 +164,9 @@ def moves_on(blocks: Any, t: Any) -> Any:
 
 @kernel
 def note_pull(blocks: Any, t: Any, arm: Any) -> None:
-    """Remember how many rewards round t shows, for rewards that come late."""
-    blocks.now[ROUND] = t
-    if blocks.shown.size > 1:
+    """Remember how many rewards round t shows, by the arm that was pulled in it."""
+    blocks.now[ROUND] = max(blocks.now[ROUND], t)
+    if blocks.shown.size > 1 and t > blocks.now[ROUND] - blocks.shown.size:
         low, high = row_of(blocks.indptr, blocks.counts.size, blocks.now[GRAPH], arm)
         blocks.shown[t % blocks.shown.size] = high - low
 
@@ -188,6 +184,12 @@ def take_in(blocks: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     blocks.open_most[arm] = max(blocks.open_most[arm], b)
     if blocks.open_counts[arm] == blocks.due[arm]:
         blocks.now[FULL] += 1
+
+
+@kernel
+def serve(rule: Any, state: Any, t: Any, arm: Any) -> None:
+    """Note that somebody else chose the arm of round t."""
+    note_pull(state.blocks, t, arm)
 
 
 @kernel
@@ -253,13 +255,13 @@ def _summed(
             value = reward(table, t, b)
             total += on_grid(tape, value)
             if b == arm:
-                book(table, trace, t, arm, value)
+                record(table, trace, t, arm, value)
             t += 1
         else:
             for value in four_rewards(table, piece, t, b):
                 total += on_grid(tape, value)
                 if b == arm:
-                    book(table, trace, t, arm, value)
+                    record(table, trace, t, arm, value)
                 t += 1
     return total
 
@@ -300,7 +302,7 @@ def play_stretch(blocks: Any, table: Any, tape: Any, trace: Any, t: Any, last: A
 
 
 def deciding(release: Callable[..., Any], choose: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``act`` of a policy that chooses anew when something is released or the graph changes.
+    """Return ``select`` of a policy that chooses anew when something is released or the graph changes.
 
     Parameters
     ----------
@@ -311,7 +313,7 @@ def deciding(release: Callable[..., Any], choose: Callable[..., Any]) -> Callabl
     """
 
     @kernel
-    def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         """Release the full blocks, if any, and return the arm of round t."""
         blocks = state.blocks
         moved = moves_on(blocks, t)
@@ -324,10 +326,10 @@ def deciding(release: Callable[..., Any], choose: Callable[..., Any]) -> Callabl
         note_pull(blocks, t, arm)
         return arm
 
-    return act
+    return select
 
 
-def stretches(act: Callable[..., Any]) -> Callable[..., Any]:
+def stretches(select: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``run`` of a policy that decides so: from one release to the next."""
 
     @kernel
@@ -337,7 +339,7 @@ def stretches(act: Callable[..., Any]) -> Callable[..., Any]:
         """Play rounds first to last - 1."""
         t = first
         while t < last:
-            act(rule, state, tape, t, rule.all_arms)
+            select(rule, state, tape, t, rule.all_arms)
             t = play_stretch(state.blocks, table, tape, trace, t, last)
 
     return run

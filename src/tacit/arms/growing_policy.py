@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
+import numpy as np
+
 from tacit.arms.graph_environments import Feedback, check_graph, closed_rows
-from tacit.arms.growing_blocks import Blocks, forget_open, learn, new_blocks
+from tacit.arms.growing_blocks import (
+    GRAPH,
+    UNKNOWN,
+    Blocks,
+    forget_open,
+    new_blocks,
+)
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, check, one_of, require
 from tacit.networks import Graph
 from tacit.privacy import Guarantee, Mechanism
@@ -38,10 +46,8 @@ class BlockPolicy(ArmsPolicy[B]):
     """A policy that decides by noised sums of blocks, each reward in one of them."""
 
     protects: ClassVar[str] = "each reward; trusts the server"
-    next_size: ClassVar[Callable[[Any], Any]]
-    """A kernel: how many rewards end the next block of an arm of which so many are released."""
     latest_only: ClassVar[bool] = False
-    """Whether that counts the rewards of the latest block only."""
+    """Whether the size of the next block follows from the rewards of the latest one only."""
 
     n_arms: Count
     epsilon: Epsilon
@@ -87,11 +93,18 @@ class BlockPolicy(ArmsPolicy[B]):
         while True:
             yield size
             known = size if self.latest_only else known + size
-            size = int(type(self).next_size(known))
+            next_size: Any = self.kernels.next_size
+            size = int(next_size(known))
 
     def forget_unreleased(self, state: B) -> None:
         """Empty the open blocks."""
         forget_open(state.blocks)
+
+    def carry_over(self, state: B, larger: B) -> None:
+        """Copy what was learned; the new arm has no release yet, and the next decision is made anew."""
+        super().carry_over(state, larger)
+        now, counts = larger.blocks.now, larger.blocks.counts
+        now[UNKNOWN], now[GRAPH] = np.count_nonzero(counts == 0), -1
 
     def _blocks(self, feedback: Table | Feedback) -> Blocks:
         fits = feedback.indptr.size == feedback.graph_starts.size * (self.n_arms + 1)
@@ -132,6 +145,3 @@ class GraphBlockPolicy(BlockPolicy[B]):
                 closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
             )
         return self._blocks(table)
-
-
-BlockPolicy.learn = learn

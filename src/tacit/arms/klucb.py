@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.lazy_argmax import Lazy, chances, largest_index, new_lazy, only
-from tacit.arms.policy import PlainPolicy
+from tacit.arms.lazy_argmax import Lazy, largest_index, new_lazy, only, probabilities
+from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
+from tacit.arms.window import Window, new_window
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 
@@ -36,29 +37,78 @@ class Rule(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is learned."""
+    """What a policy of the kl-UCB family learns; a part that it has no use for is None."""
 
     counts: NDArray[np.int64]
-    """Shape (K,): N, rewards taken in."""
+    """Shape (K,): N, rewards or feedback of each arm that is remembered."""
     sums: NDArray[np.float64]
     """Shape (K,): their sums."""
     tried: NDArray[np.bool_]
-    """Shape (K,): whether an arm was ever pulled."""
+    """Shape (K,): whether an arm was ever pulled, or since all was forgotten."""
     untried: NDArray[np.int64]
-    """Shape (1,): how many never were."""
+    """Shape (1,): how many were not."""
+    window: Window | None
+    """What the last rounds gave, where older ones are forgotten."""
     lazy: Lazy
     """What is known of the indices."""
+    epoch: NDArray[np.int64] | None = None
+    """Shape (1,): the number of the epoch, where all is forgotten now and then."""
 
 
-def new_state(n_arms: int) -> State:
-    """Return a state that has seen nothing."""
+def new_state(n_arms: int, window: int | None = None) -> State:
+    """Return a state that has seen nothing, and remembers all or the last `window` rounds."""
     return State(
         counts=np.zeros(n_arms, np.int64),
         sums=np.zeros(n_arms),
         tried=np.zeros(n_arms, np.bool_),
         untried=np.full(1, n_arms),
+        window=None if window is None else new_window(window),
         lazy=new_lazy(n_arms),
     )
+
+
+@kernel
+def first_untried(state: Any, eligible: Any) -> Any:
+    """Return the first eligible arm that was never pulled, -1 if there is none."""
+    if state.untried[0] > 0:
+        for i in range(eligible.size):
+            if not state.tried[eligible[i]]:
+                state.tried[eligible[i]] = True
+                state.untried[0] -= 1
+                return eligible[i]
+    return -1
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Pull every arm once, then the one whose index max{q: N d(mean, q) <= f(t)} is largest."""
+    arm = first_untried(state, eligible)
+    if arm >= 0:
+        return only(state.lazy, arm)
+    f = level(rule.exploration, float(t))
+    return largest_index(rule.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+
+
+@kernel
+def count(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
+    """Add what was observed to the arm's sum."""
+    state.counts[arm] += 1
+    state.sums[arm] += value
+    state.lazy.stale[arm] = True
+
+
+@kernel
+def drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+    """Take out of the arm's sum what was added to it."""
+    state.counts[arm] -= 1
+    state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
+    state.lazy.stale[arm] = True
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take in a reward."""
+    count(rule, state, t, arm, reward)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +140,9 @@ class KLUCB(PlainPolicy[State]):
     name: ClassVar[str] = "klucb"
     summary: ClassVar[str] = "Kullback-Leibler upper confidence bound for an unchanging environment"
     paper: ClassVar[str] = "Garivier and Cappe 2011"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=rounds(select, learn), probabilities=probabilities
+    )
 
     n_arms: Count
     exploration: ExplorationFunction = "paper"
@@ -107,51 +160,3 @@ class KLUCB(PlainPolicy[State]):
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return new_state(self.n_arms)
-
-
-@kernel
-def first_untried(state: Any, eligible: Any) -> Any:
-    """Return the first eligible arm that was never pulled, -1 if there is none."""
-    if state.untried[0] > 0:
-        for i in range(eligible.size):
-            if not state.tried[eligible[i]]:
-                state.tried[eligible[i]] = True
-                state.untried[0] -= 1
-                return eligible[i]
-    return -1
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Pull every arm once, then the one whose index max{q: N d(mean, q) <= f(t)} is largest."""
-    arm = first_untried(state, eligible)
-    if arm >= 0:
-        return only(state.lazy, arm)
-    f = level(rule.exploration, float(t))
-    return largest_index(rule.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
-
-
-@kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
-    """Add what was observed to the arm's sum."""
-    state.counts[arm] += 1
-    state.sums[arm] += value
-    state.lazy.stale[arm] = True
-
-
-@kernel
-def drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
-    """Take out of the arm's sum what was added to it."""
-    state.counts[arm] -= 1
-    state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
-    state.lazy.stale[arm] = True
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in a reward."""
-    take(rule, state, t, arm, reward)
-
-
-KLUCB.act, KLUCB.learn, KLUCB.run = act, learn, rounds(act, learn)
-KLUCB.chances = chances

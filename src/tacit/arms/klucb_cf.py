@@ -16,16 +16,23 @@ import numpy as np
 
 from tacit.arms.corruption import Corruption, check_privacy, corrupted
 from tacit.arms.exploration import ExplorationFunction, exploration_of
-from tacit.arms.klucb import Rule, State, act, new_state, take
-from tacit.arms.lazy_argmax import chances
+from tacit.arms.klucb import Rule, State, count, new_state, select
+from tacit.arms.lazy_argmax import probabilities
 from tacit.arms.local import LocalPolicy
+from tacit.arms.policy import Kernels
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
 
 __all__ = ["KLUCBCF"]
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Corrupt the reward and take the feedback in."""
+    count(rule, state, t, arm, corrupted(rule.ends, tape, t, arm, reward))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,16 +41,12 @@ class KLUCBCF(LocalPolicy[State]):
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward.
 
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms`, `corruption` and `exploration`.
+
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     epsilon : float, optional
         Privacy of one reward, by the optimal randomized response; 1 if no `corruption` is given.
-    corruption : Corruption, optional
-        Any randomized response, one for all arms or one for each, instead of `epsilon`.
-    exploration : "paper", "log" or function of t, default "paper"
-        f, as in :class:`~tacit.arms.KLUCB`.
 
     Examples
     --------
@@ -60,6 +63,13 @@ class KLUCBCF(LocalPolicy[State]):
     summary: ClassVar[str] = "kl-UCB on locally private feedback, unchanging environment"
     paper: ClassVar[str] = "Gajane et al. 2018"
     protects: ClassVar[str] = "each reward, locally"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select,
+        learn=learn,
+        run=rounds(select, learn),
+        learn_from_report=count,
+        probabilities=probabilities,
+    )
 
     n_arms: Count
     epsilon: Epsilon | None = None
@@ -82,14 +92,3 @@ class KLUCBCF(LocalPolicy[State]):
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return new_state(self.n_arms)
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward and take the feedback in."""
-    take(rule, state, t, arm, corrupted(rule.ends, tape, t, arm, reward))
-
-
-KLUCBCF.act, KLUCBCF.take, KLUCBCF.learn = act, take, learn
-KLUCBCF.run = rounds(act, learn)
-KLUCBCF.chances = chances

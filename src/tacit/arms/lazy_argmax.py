@@ -22,7 +22,15 @@ from tacit.arms.kl import negative_entropy, upper_root
 from tacit.compiled import kernel
 from tacit.tapes import CHOICE, uniform
 
-__all__ = ["Lazy", "chances", "largest_index", "line_moved", "new_lazy", "only", "solved_index"]
+__all__ = [
+    "Lazy",
+    "largest_index",
+    "line_moved",
+    "new_lazy",
+    "only",
+    "probabilities",
+    "solved_index",
+]
 
 
 class Lazy(NamedTuple):
@@ -110,7 +118,7 @@ def only(lazy: Any, arm: Any) -> Any:
 
 
 @kernel
-def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability that each arm had in the latest choice into `out`, shape (K,)."""
     out[:] = 0.0
     for i in range(state.lazy.ties[0]):

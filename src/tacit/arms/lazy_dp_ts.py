@@ -29,8 +29,9 @@ from tacit.arms.growing_blocks import (
 )
 from tacit.arms.growing_policy import BlockPolicy
 from tacit.arms.largest_draw import largest_beta
+from tacit.arms.policy import Kernels
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.compiled import kernel
 from tacit.tapes import CHOICE
 from tacit.variates import beta, chooser_of
@@ -53,47 +54,6 @@ class State(NamedTuple):
     """Sums and counts are of the latest epoch."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LazyDPTS(BlockPolicy[State]):
-    """Draw a plausible mean of every arm from its private, optimistic posterior; pull the largest.
-
-    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
-    over the whole run; the server is trusted.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float
-        Privacy of one reward.
-
-    Examples
-    --------
-    >>> from tacit.arms import LazyDPTS
-    >>> LazyDPTS(n_arms=3, epsilon=0.5).guarantee(1000).epsilon
-    0.5
-
-    References
-    ----------
-    Hu, Hegde. Near-optimal Thompson sampling-based algorithms for differentially private stochastic
-    bandits. UAI 2022.
-    """
-
-    name: ClassVar[str] = "lazy-dp-ts"
-    summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
-    paper: ClassVar[str] = "after Hu and Hegde 2022"
-    latest_only: ClassVar[bool] = True
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        return Rule(float(self.epsilon), np.arange(self.n_arms))
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing."""
-        return State(self._blocks(closed_rows(self.n_arms)))
-
-
 @kernel
 def next_size(latest: Any) -> Any:
     """Return the length of an epoch: twice that of the latest one of its arm."""
@@ -113,7 +73,7 @@ def _ones(blocks: Any, raised: Any, arm: Any) -> Any:
 
 
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full epochs, then return the arm with the largest draw from its posterior."""
     blocks = state.blocks
     K = blocks.counts.size
@@ -170,6 +130,50 @@ def largest(alphas: Any, betas: Any, out: Any) -> None:
     largest_beta(alphas, betas, out)
 
 
-LazyDPTS.posterior, LazyDPTS.largest = posterior, largest
-LazyDPTS.act, LazyDPTS.next_size = act, next_size
-LazyDPTS.run = rounds(act, learn)
+@dataclass(frozen=True, kw_only=True)
+class LazyDPTS(BlockPolicy[State]):
+    """Draw a plausible mean of every arm from its private, optimistic posterior; pull the largest.
+
+    Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
+    over the whole run; the server is trusted.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float
+        Privacy of one reward.
+
+    Examples
+    --------
+    >>> from tacit.arms import LazyDPTS
+    >>> LazyDPTS(n_arms=3, epsilon=0.5).guarantee(1000).epsilon
+    0.5
+
+    References
+    ----------
+    Hu, Hegde. Near-optimal Thompson sampling-based algorithms for differentially private stochastic
+    bandits. UAI 2022.
+    """
+
+    name: ClassVar[str] = "lazy-dp-ts"
+    summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
+    paper: ClassVar[str] = "after Hu and Hegde 2022"
+    latest_only: ClassVar[bool] = True
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select,
+        learn=learn,
+        run=rounds(select, learn),
+        posterior=posterior,
+        largest=largest,
+        next_size=next_size,
+    )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(float(self.epsilon), np.arange(self.n_arms))
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        return State(self._blocks(closed_rows(self.n_arms)))

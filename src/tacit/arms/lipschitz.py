@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from tacit.arms.environments import ArmsEnvironment, Rewards, Schedule, checked_means
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, Positive, Rule, check
 
 __all__ = ["Lipschitz"]

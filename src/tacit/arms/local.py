@@ -24,8 +24,20 @@ __all__ = ["LocalPolicy"]
 class LocalPolicy(ArmsPolicy[S]):
     """A policy whose feedback is corrupted before it leaves its owner, or not at all.
 
-    The device's half is `corruption_in_force`; the server's half is the kernel ``take``, which learns
-    from the corrupted feedback alone. In a simulation ``learn`` does both.
+    The device's half is `corruption_in_force`; the server's half is the kernel ``learn_from_report``,
+    which learns from the corrupted feedback alone. In a simulation ``learn`` does both.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    epsilon : float, optional
+        Privacy of one reward, by the optimal randomized response. Without it, and without a
+        `corruption`, rewards are observed as they are.
+    corruption : Corruption, optional
+        Any randomized response, one for all arms or one for each, instead of `epsilon`.
+    exploration : "paper", "log" or function of t, default "paper"
+        f, as in :class:`~tacit.arms.KLUCB`.
     """
 
     protects: ClassVar[str] = "each reward, locally, if epsilon is given"

@@ -32,8 +32,9 @@ from tacit.arms.change_test import (
 from tacit.arms.corruption import Feedback
 from tacit.arms.kl import negative_entropy
 from tacit.arms.local import LocalPolicy
-from tacit.arms.rounds import corrupting, rounds
-from tacit.arms.tables import Table
+from tacit.arms.policy import Kernels
+from tacit.arms.rounds import local_kernels
+from tacit.arms.table import Table
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -94,75 +95,8 @@ LEADER = 4
 """b, the arm of largest mean at the last decision; -1 before every arm was pulled."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PIMEDCF(LocalPolicy[State]):
-    """IMED on randomized bits, restarted when something changes, with probes of trailing arms.
-
-    Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
-    run; without it none.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float, optional
-        Privacy of one reward, by the optimal randomized response. Without it rewards are observed
-        as they are.
-    expected_changes : float, default 0.1
-        k0: the larger, the more often trailing arms are probed before any change was seen.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> from tacit.arms import PIMEDCF, Rotating
-    >>> policy = PIMEDCF(n_arms=2, epsilon=2.0)
-    >>> result = tacit.simulate(policy, Rotating(n_arms=2), horizon=20_000, repetitions=4)
-    >>> bool(result.final("regret").mean() < 1000)
-    True
-    >>> round(policy.guarantee(20_000).epsilon, 9)
-    2.0
-    """
-
-    name: ClassVar[str] = "p-imed-cf"
-    summary: ClassVar[str] = "IMED on locally private bits, changing environment, told nothing"
-    paper: ClassVar[str] = "Tacit's own, for question 5 of 003"
-
-    n_arms: Count
-    epsilon: Epsilon | None = None
-    expected_changes: Positive = 0.1
-
-    def __post_init__(self) -> None:
-        check(self)
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        feedback = self.feedback
-        return Rule(
-            keep=float(feedback.ends[0, 1]),
-            expected_changes=float(self.expected_changes),
-            feedback=feedback,
-            all_arms=np.arange(self.n_arms),
-        )
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing."""
-        K = self.n_arms
-        return State(
-            counts=np.zeros(K, np.int64),
-            sums=np.zeros(K),
-            pulls=np.zeros(K, np.int64),
-            looked=np.zeros(K, np.int64),
-            known=np.zeros(K, np.int64),
-            means=np.zeros((K, 5)),
-            history=new_history(K),
-            probe=np.zeros(5),
-            now=np.array([-1, 0, 0, 0, -1]),
-        )
-
-
 @kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Lines 2 to 9: probe, begin, begin a probe, or pull the arm with the least evidence."""
     arm = _choice(rule, state, t, eligible)
     state.pulls[arm] += 1
@@ -244,7 +178,7 @@ def _refresh(rule: Any, state: Any, a: Any) -> None:
 
 
 @kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, bit: Any) -> None:
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, bit: Any) -> None:
     """Lines 10 to 19: take in a bit of round t; end the probe, or restart, if it says so."""
     if t < state.now[RESTART]:
         return
@@ -316,5 +250,66 @@ def restart(state: Any, t: Any, arm: Any) -> None:
     state.now[PROBED], state.now[RESTART], state.now[LEADER] = -1, t + 1, -1
 
 
-PIMEDCF.act, PIMEDCF.take, PIMEDCF.learn = act, take, corrupting(take)
-PIMEDCF.run = rounds(act, PIMEDCF.learn)
+@dataclass(frozen=True, kw_only=True)
+class PIMEDCF(LocalPolicy[State]):
+    """IMED on randomized bits, restarted when something changes, with probes of trailing arms.
+
+    Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
+    run; without it none.
+
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms` and `epsilon`.
+
+    Parameters
+    ----------
+    expected_changes : float, default 0.1
+        k0: the larger, the more often trailing arms are probed before any change was seen.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import PIMEDCF, Rotating
+    >>> policy = PIMEDCF(n_arms=2, epsilon=2.0)
+    >>> result = tacit.simulate(policy, Rotating(n_arms=2), horizon=20_000, repetitions=4)
+    >>> bool(result.final("regret").mean() < 1000)
+    True
+    >>> round(policy.guarantee(20_000).epsilon, 9)
+    2.0
+    """
+
+    name: ClassVar[str] = "p-imed-cf"
+    summary: ClassVar[str] = "IMED on locally private bits, changing environment, told nothing"
+    paper: ClassVar[str] = "Tacit's own, for question 5 of 003"
+    kernels: ClassVar[Kernels] = local_kernels(select, learn_from_report)
+
+    n_arms: Count
+    epsilon: Epsilon | None = None
+    expected_changes: Positive = 0.1
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        feedback = self.feedback
+        return Rule(
+            keep=float(feedback.ends[0, 1]),
+            expected_changes=float(self.expected_changes),
+            feedback=feedback,
+            all_arms=np.arange(self.n_arms),
+        )
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        K = self.n_arms
+        return State(
+            counts=np.zeros(K, np.int64),
+            sums=np.zeros(K),
+            pulls=np.zeros(K, np.int64),
+            looked=np.zeros(K, np.int64),
+            known=np.zeros(K, np.int64),
+            means=np.zeros((K, 5)),
+            history=new_history(K),
+            probe=np.zeros(5),
+            now=np.array([-1, 0, 0, 0, -1]),
+        )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.tables import GAUSSIAN, Table, Trace
+from tacit.arms.table import GAUSSIAN, Table
+from tacit.arms.trace import Trace
 from tacit.checks import require
 from tacit.networks import Graph
 from tacit.policy import Policy, Program, require_secure
@@ -19,26 +20,44 @@ from tacit.tapes import SECURE, Tape
 if TYPE_CHECKING:
     from tacit.deciding import Decider, Estimate
 
-__all__ = ["ArmsPolicy", "PlainPolicy", "S"]
+__all__ = ["ArmsPolicy", "Kernels", "PlainPolicy", "S"]
+
+Kernel = Callable[..., Any]
 
 S = TypeVar("S")
 """The state of a policy."""
 
 
-class ArmsPolicy(Policy[Table, S, Trace]):
-    """A policy that picks one of `n_arms` arms.
+class Kernels(NamedTuple):
+    """The compiled half of a policy: the same functions for a simulation and for one step."""
 
-    A subclass gives three kernels: ``act(rule, state, tape, t, eligible)`` returns an arm,
-    ``learn(rule, state, tape, t, arm, reward)`` takes in a reward, and
-    ``run(rule, state, table, tape, trace, first, last)`` does both for many rounds. A local policy,
-    whose rewards are made private on the device that has them, gives a fourth, the server's half:
-    ``take(rule, state, t, arm, report)`` learns from what the device sent. A policy that draws arms
-    may give ``chances(rule, state, t, eligible, out)``: right after ``act`` it writes the probability
-    that every arm had in that draw. Where that takes long because the largest of several draws wins, it
-    gives two kernels instead: ``posterior(rule, state, t, eligible, out)`` writes the two parameters of
-    each draw, which are kept, and ``largest(first, second, out)`` makes probabilities of them when
-    somebody asks.
-    """
+    select: Kernel
+    """``(rule, state, tape, t, eligible)``: return an arm."""
+    learn: Kernel
+    """``(rule, state, tape, t, arm, reward)``: take in a reward."""
+    run: Kernel
+    """``(rule, state, table, tape, trace, first, last)``: do both for many rounds."""
+    learn_from_report: Kernel | None = None
+    """``(rule, state, t, arm, report)``: the server's half of a local policy, whose rewards are made
+    private on the device that has them: learn from what the device sent."""
+    serve: Kernel | None = None
+    """``(rule, state, t, arm)``, where noise depends on what a round shows: before the rewards of round
+    t are taken in, note which arm was served, whoever chose it."""
+    probabilities: Kernel | None = None
+    """``(rule, state, t, eligible, out)``, where arms are drawn: right after `select`, write the
+    probability that every arm had in that draw."""
+    posterior: Kernel | None = None
+    """``(rule, state, t, eligible, out)``, in place of `probabilities` where they take long because the
+    largest of several draws wins: write the two parameters of each draw, which are kept."""
+    largest: Kernel | None = None
+    """``(first, second, out)``: make probabilities of them when somebody asks."""
+    next_size: Kernel | None = None
+    """``(released)``, where sums of blocks are released: return how many rewards end the next block of
+    an arm of which so many are released."""
+
+
+class ArmsPolicy(Policy[Table, S, Trace]):
+    """A policy that picks one of `n_arms` arms; a subclass declares its `kernels`."""
 
     setting: ClassVar[str] = "arms"
     example_environment: ClassVar[str] = "bernoulli:means=[0.3,0.7]"
@@ -49,13 +68,7 @@ class ArmsPolicy(Policy[Table, S, Trace]):
     unbounded: ClassVar[bool] = False
     """Whether it takes rewards outside [0, 1]; others refuse environments that pay such."""
     n_arms: int
-    act: ClassVar[Callable[..., Any]]
-    learn: ClassVar[Callable[..., Any]]
-    run: ClassVar[Callable[..., Any]]
-    take: ClassVar[Callable[..., Any] | None] = None
-    chances: ClassVar[Callable[..., Any] | None] = None
-    posterior: ClassVar[Callable[..., Any] | None] = None
-    largest: ClassVar[Callable[..., Any]]
+    kernels: ClassVar[Kernels]
 
     @abstractmethod
     def start(self, table: Table | None = None) -> S:
@@ -77,15 +90,15 @@ class ArmsPolicy(Policy[Table, S, Trace]):
             require_secure(self)
         fits = self.unbounded or table.kind != GAUSSIAN
         require(self, "environment", "that pays rewards in [0, 1]", fits, "unbounded ones")
-        return type(self).run, (self.rule, state, table, tape, trace)
+        return self.kernels.run, (self.rule, state, table, tape, trace)
 
     def select(self, state: S, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
         """Return the arm to pull in round `t` among `eligible` (indices, increasing)."""
-        return int(type(self).act(self.rule, state, tape, t, eligible))
+        return int(self.kernels.select(self.rule, state, tape, t, eligible))
 
     def update(self, state: S, tape: Tape, t: int, arm: int, reward: float) -> None:
         """Take in the reward of the arm pulled in round `t`, at once or later."""
-        type(self).learn(self.rule, state, tape, t, arm, reward)
+        self.kernels.learn(self.rule, state, tape, t, arm, reward)
 
     def forget_unreleased(self, state: S) -> None:
         """Drop rewards that no release has told of yet, so that they never enter one."""
@@ -104,7 +117,7 @@ class ArmsPolicy(Policy[Table, S, Trace]):
 
     def decider(self, *, explore: float = 0.0) -> Decider:
         """Return this policy at work, for :mod:`tacit.serving`."""
-        from tacit.arms.deciding import ArmsDecider
+        from tacit.arms.decider import ArmsDecider
 
         return ArmsDecider(self, explore=explore)
 

@@ -24,7 +24,8 @@ import numpy as np
 
 from tacit.arms.environments import ArmsEnvironment, Schedule, table_of
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import RECORDED, Table, observe
+from tacit.arms.table import RECORDED, Table
+from tacit.arms.trace import observe
 from tacit.checks import Count, check, require
 from tacit.generator import key_of
 from tacit.policy import Program, require_secure

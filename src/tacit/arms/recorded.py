@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.environments import ArmsEnvironment, Schedule, table_of
-from tacit.arms.tables import RECORDED, Table
+from tacit.arms.table import RECORDED, Table
 from tacit.checks import require
 
 __all__ = ["Recorded"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tacit.arms.tables import row_of
+from tacit.arms.table import row_of
 from tacit.compiled import kernel
 
 __all__ = ["planned_factor", "round_factor"]

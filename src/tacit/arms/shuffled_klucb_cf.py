@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
 from tacit.arms.growing_blocks import among
 from tacit.arms.lazy_argmax import solved_index
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.policy import ArmsPolicy, Kernels
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, Share, check
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee, Mechanism
@@ -78,6 +78,70 @@ class State(NamedTuple):
     """Shape (2,): the arm that is pulled until the next release, and 1 if there was one."""
 
 
+@kernel(inlined=False)
+def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
+    """Return the first arm without a release, else the one with the largest index."""
+    best, largest = eligible[0], -1.0
+    f = level(rule.exploration, float(t))
+    for i in range(eligible.size):
+        a = eligible[i]
+        n = state.counts[a]
+        if n == 0:
+            return a
+        index = solved_index(state.ends, a, n, state.ones[a] / n, f)
+        if index > largest or (index == largest and n < state.counts[best]):
+            best, largest = a, index
+    return best
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Choose anew after a release; return the arm of round t."""
+    if state.now[1] == 1:
+        state.now[0], state.now[1] = choose(rule, state, t, rule.all_arms), 0
+    arm = state.now[0]
+    if eligible.size < state.counts.size and not among(arm, eligible):
+        arm = choose(rule, state, t, eligible)
+    return arm
+
+
+@kernel
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, report: Any, asked: Any) -> None:
+    """Put a bit, flipped as block `asked` says, into the arm's open block; tell the block if it is full."""
+    last = rule.sizes.size - 1
+    j = min(state.blocks[arm], last)
+    keep = rule.keeps[j]
+    state.open_ones[arm] += np.int64(report)
+    state.open_counts[arm] += 1
+    state.open_excess[arm] += keep - rule.keeps[min(asked, last)]
+    if state.open_counts[arm] == rule.sizes[j]:
+        m = state.open_counts[arm]
+        keep -= state.open_excess[arm] / m
+        state.ones[arm] += state.open_ones[arm]
+        state.counts[arm] += m
+        share = m / state.counts[arm]
+        state.ends[arm, 0] += share * (1.0 - keep - state.ends[arm, 0])
+        state.ends[arm, 1] += share * (keep - state.ends[arm, 1])
+        state.open_ones[arm], state.open_counts[arm], state.open_excess[arm] = 0, 0, 0.0
+        state.blocks[arm] += 1
+        state.now[1] = 1
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Put the flipped bit of a reward into the arm's open block; tell the block if it is full."""
+    bit = reward
+    if 0.0 < reward < 1.0:
+        bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
+    asked, before = state.blocks[arm], state.ones[arm]
+    keep = rule.keeps[min(asked, rule.keeps.size - 1)]
+    learn_from_report(
+        rule, state, t, arm, float(flipped_bit(tape, t, arm, NOISE, bit, keep)), asked
+    )
+    if state.blocks[arm] > asked:
+        _ = released(tape, float(state.ones[arm] - before))
+
+
 @dataclass(frozen=True, kw_only=True)
 class ShuffledKLUCBCF(ArmsPolicy[State]):
     """kl-UCB on shuffled blocks of locally randomised bits.
@@ -117,6 +181,7 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
     summary: ClassVar[str] = "kl-UCB on shuffled blocks of private bits, unchanging environment"
     paper: ClassVar[str] = "after Gajane et al. 2018"
     protects: ClassVar[str] = "each reward; trusts a shuffler"
+    kernels: ClassVar[Kernels] = Kernels(select=select, learn=learn, run=rounds(select, learn))
 
     n_arms: Count
     epsilon: Epsilon
@@ -198,68 +263,3 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
         from tacit.arms.shuffling import ShufflingDecider
 
         return ShufflingDecider(self, explore=explore)
-
-
-@kernel(inlined=False)
-def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
-    """Return the first arm without a release, else the one with the largest index."""
-    best, largest = eligible[0], -1.0
-    f = level(rule.exploration, float(t))
-    for i in range(eligible.size):
-        a = eligible[i]
-        n = state.counts[a]
-        if n == 0:
-            return a
-        index = solved_index(state.ends, a, n, state.ones[a] / n, f)
-        if index > largest or (index == largest and n < state.counts[best]):
-            best, largest = a, index
-    return best
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Choose anew after a release; return the arm of round t."""
-    if state.now[1] == 1:
-        state.now[0], state.now[1] = choose(rule, state, t, rule.all_arms), 0
-    arm = state.now[0]
-    if eligible.size < state.counts.size and not among(arm, eligible):
-        arm = choose(rule, state, t, eligible)
-    return arm
-
-
-@kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, report: Any, asked: Any) -> None:
-    """Put a bit, flipped as block `asked` says, into the arm's open block; tell the block if it is full."""
-    last = rule.sizes.size - 1
-    j = min(state.blocks[arm], last)
-    keep = rule.keeps[j]
-    state.open_ones[arm] += np.int64(report)
-    state.open_counts[arm] += 1
-    state.open_excess[arm] += keep - rule.keeps[min(asked, last)]
-    if state.open_counts[arm] == rule.sizes[j]:
-        m = state.open_counts[arm]
-        keep -= state.open_excess[arm] / m
-        state.ones[arm] += state.open_ones[arm]
-        state.counts[arm] += m
-        share = m / state.counts[arm]
-        state.ends[arm, 0] += share * (1.0 - keep - state.ends[arm, 0])
-        state.ends[arm, 1] += share * (keep - state.ends[arm, 1])
-        state.open_ones[arm], state.open_counts[arm], state.open_excess[arm] = 0, 0, 0.0
-        state.blocks[arm] += 1
-        state.now[1] = 1
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Put the flipped bit of a reward into the arm's open block; tell the block if it is full."""
-    bit = reward
-    if 0.0 < reward < 1.0:
-        bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
-    asked, before = state.blocks[arm], state.ones[arm]
-    keep = rule.keeps[min(asked, rule.keeps.size - 1)]
-    take(rule, state, t, arm, float(flipped_bit(tape, t, arm, NOISE, bit, keep)), asked)
-    if state.blocks[arm] > asked:
-        _ = released(tape, float(state.ones[arm] - before))
-
-
-ShuffledKLUCBCF.act, ShuffledKLUCBCF.learn, ShuffledKLUCBCF.run = act, learn, rounds(act, learn)

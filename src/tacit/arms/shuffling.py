@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tacit.arms.deciding import ArmsDecider
-from tacit.arms.shuffled_klucb_cf import take
+from tacit.arms.decider import ArmsDecider
+from tacit.arms.shuffled_klucb_cf import learn_from_report
 from tacit.compiled import for_types
 from tacit.deciding import Choice
 from tacit.device.instructions import randomized_response
@@ -40,7 +40,9 @@ class ShufflingDecider(ArmsDecider):
         self.trust = "shuffler"
         self._sizes = self._rule.sizes.tolist()
         self._local = policy.shuffler.bits
-        self._take: Any = for_types(take, self._rule, self._state, 0, 0, 0.0, 0)
+        self._learn_from_report: Any = for_types(
+            learn_from_report, self._rule, self._state, 0, 0, 0.0, 0
+        )
         self._instructions: dict[tuple[int, float | None], dict[str, Any]] = {}
 
     @property
@@ -88,7 +90,7 @@ class ShufflingDecider(ArmsDecider):
         """Put a bit into its block; if the block is full, tell how many are ones."""
         blocks, ones = self._state.blocks, self._state.ones
         finished, before = int(blocks[option]), int(ones[option])
-        self._take(self._rule, self._state, t, option, float(value), record[option])
+        self._learn_from_report(self._rule, self._state, t, option, float(value), record[option])
         if blocks[option] > finished:
             tape.log[tape.reads[1]] = ones[option] - before
             tape.reads[1] += 1

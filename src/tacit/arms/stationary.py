@@ -7,8 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.arms.environments import TABLE_STREAM, ArmsEnvironment, Schedule, checked_means, table_of
-from tacit.arms.tables import GAUSSIAN, Table, edit_rewards
+from tacit.arms.environments import (
+    TABLE_STREAM,
+    TELLING,
+    ArmsEnvironment,
+    Schedule,
+    checked_means,
+    drawn_from,
+    table_of,
+)
+from tacit.arms.neighbours import edit_rewards
+from tacit.arms.table import GAUSSIAN, Table
 from tacit.checks import Positive, check, require
 from tacit.generator import key_of
 from tacit.privacy import Neighbours
@@ -152,7 +161,7 @@ class Gaussian(_Constant):
         return made._replace(cdf_span=np.array(spreads, order="C"))
 
     def neighbours(
-        self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
+        self, unit: str, horizon: int, *, seed: int = 0, limit: int = TELLING
     ) -> list[Neighbours]:
         """Return pairs of tables that differ in rewards far below and far above everything else."""
         own, K = self.table(seed, 0, horizon), range(self.n_arms)
@@ -162,11 +171,17 @@ class Gaussian(_Constant):
             "user": [[(t, a) for t in range(horizon) for a in K]],
         }
         require(self, "unit", f"one of {', '.join(units)}", unit in units, unit)
+        count = len(units[unit])
+        first = range(min(count, limit, TELLING))
         pairs = []
-        for places in units[unit][:limit]:
+        for places in map(units[unit].__getitem__, drawn_from(first, count, limit, seed)):
             left, right = (
                 edit_rewards(own, [(*place, end) for place in places]) for end in (-_FAR, _FAR)
             )
             words = f"{unit} from round {places[0][0]}, arm {places[0][1]}: far below against above"
             pairs.append(Neighbours(left, right, words))
         return pairs
+
+    def count_pairs(self, unit: str, horizon: int) -> int:
+        """Return how many pairs `neighbours` has to choose from."""
+        return {"reward": horizon * self.n_arms, "round": horizon}.get(unit, 1)

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from tacit.arms.corruption import Feedback, corrupted
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.klucb import first_untried
-from tacit.arms.klucb import take as count
-from tacit.arms.lazy_argmax import chances, largest_index, only
+from tacit.arms.klucb import State, count, first_untried, new_state
+from tacit.arms.lazy_argmax import largest_index, only, probabilities
 from tacit.arms.local import LocalPolicy
+from tacit.arms.policy import Kernels
 from tacit.arms.rounds import rounds
-from tacit.arms.sw_klucb_cf import State, forget, new_state
-from tacit.arms.tables import Table
+from tacit.arms.sw_klucb_cf import forget
+from tacit.arms.table import Table
 from tacit.arms.window import remembered
 from tacit.checks import Count, Positive, check, require
 from tacit.compiled import kernel
@@ -55,6 +55,47 @@ class Rule(NamedTuple):
     """Shape (K,)."""
 
 
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Pull every arm once, then the one with the largest index of rewards or of bits."""
+    if rule.window > 0:
+        forget(rule, state, state.window, t)
+    arm = first_untried(state, eligible)
+    if arm >= 0:
+        return only(state.lazy, arm)
+    f = level(rule.exploration, float(min(t, rule.window) if rule.window > 0 else t))
+    if rule.feedback.private == 1:
+        ends = rule.feedback.ends
+        return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+    best, largest = eligible[0], -np.inf
+    for i in range(eligible.size):
+        a = eligible[i]
+        N = state.counts[a]
+        if N == 0:
+            return only(state.lazy, a)
+        index = state.sums[a] / N + rule.sigma * math.sqrt(2.0 * f / N)
+        if index > largest:
+            best, largest = a, index
+    return only(state.lazy, best)
+
+
+@kernel
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
+    """Add a reward or a bit to the arm's sum, unless its round has left the window."""
+    if rule.window == 0 or remembered(state.window, t, arm, value):
+        count(rule, state, t, arm, value)
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Clip the reward and corrupt it, if private, and take in what is left."""
+    value = reward
+    if rule.feedback.private == 1:
+        share = (min(rule.high, max(rule.low, reward)) - rule.low) / (rule.high - rule.low)
+        value = corrupted(rule.feedback.ends, tape, t, arm, share)
+    learn_from_report(rule, state, t, arm, value)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SubGaussianUCB(LocalPolicy[State]):
     """UCB for rewards of any size; with privacy for what is left of them inside a range.
@@ -62,10 +103,10 @@ class SubGaussianUCB(LocalPolicy[State]):
     Guarantee: pure local differential privacy with `epsilon` for each single reward, whatever its
     size, because it is clipped before anything else; without `epsilon` none.
 
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms` and `exploration`.
+
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     sigma : float, default 0.5
         How much rewards scatter: their noise is sigma-sub-Gaussian. Rewards in [0, 1] are with 0.5.
     reward_range : (float, float), default (0, 1)
@@ -75,8 +116,6 @@ class SubGaussianUCB(LocalPolicy[State]):
         as they are, not clipped.
     window : int, optional
         How many rounds are remembered; all unless given.
-    exploration : "paper", "log" or function of t, default "paper"
-        f, as in :class:`~tacit.arms.KLUCB`.
 
     Examples
     --------
@@ -94,6 +133,13 @@ class SubGaussianUCB(LocalPolicy[State]):
     summary: ClassVar[str] = "UCB for rewards of any size, locally private if clipped"
     paper: ClassVar[str] = "003, sub-Gaussian rewards"
     unbounded: ClassVar[bool] = True
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select,
+        learn=learn,
+        run=rounds(select, learn),
+        learn_from_report=learn_from_report,
+        probabilities=probabilities,
+    )
 
     n_arms: Count
     sigma: Positive = 0.5
@@ -138,49 +184,3 @@ class SubGaussianUCB(LocalPolicy[State]):
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return new_state(self.n_arms, self.rule.window)
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Pull every arm once, then the one with the largest index of rewards or of bits."""
-    if rule.window > 0:
-        forget(rule, state, state.window, t)
-    arm = first_untried(state, eligible)
-    if arm >= 0:
-        return only(state.lazy, arm)
-    f = level(rule.exploration, float(min(t, rule.window) if rule.window > 0 else t))
-    if rule.feedback.private == 1:
-        ends = rule.feedback.ends
-        return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
-    best, largest = eligible[0], -np.inf
-    for i in range(eligible.size):
-        a = eligible[i]
-        N = state.counts[a]
-        if N == 0:
-            return only(state.lazy, a)
-        index = state.sums[a] / N + rule.sigma * math.sqrt(2.0 * f / N)
-        if index > largest:
-            best, largest = a, index
-    return only(state.lazy, best)
-
-
-@kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
-    """Add a reward or a bit to the arm's sum, unless its round has left the window."""
-    if rule.window == 0 or remembered(state.window, t, arm, value):
-        count(rule, state, t, arm, value)
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Clip the reward and corrupt it, if private, and take in what is left."""
-    value = reward
-    if rule.feedback.private == 1:
-        share = (min(rule.high, max(rule.low, reward)) - rule.low) / (rule.high - rule.low)
-        value = corrupted(rule.feedback.ends, tape, t, arm, share)
-    take(rule, state, t, arm, value)
-
-
-SubGaussianUCB.act, SubGaussianUCB.take, SubGaussianUCB.learn = act, take, learn
-SubGaussianUCB.run = rounds(act, learn)
-SubGaussianUCB.chances = chances

@@ -25,16 +25,15 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms import klucb
 from tacit.arms.corruption import Corruption, Feedback, check_privacy
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level, level_at
-from tacit.arms.klucb import drop, first_untried
-from tacit.arms.klucb import take as count
-from tacit.arms.lazy_argmax import Lazy, chances, largest_index, only
+from tacit.arms.klucb import State, count, drop, first_untried, new_state
+from tacit.arms.lazy_argmax import largest_index, only, probabilities
 from tacit.arms.local import LocalPolicy
-from tacit.arms.rounds import corrupting, rounds
-from tacit.arms.tables import Table
-from tacit.arms.window import Window, forgetting, new_window, remembered
+from tacit.arms.policy import Kernels
+from tacit.arms.rounds import local_kernels
+from tacit.arms.table import Table
+from tacit.arms.window import forgetting, remembered
 from tacit.checks import Count, NonNegative, check, require
 from tacit.checks import Rule as CheckRule
 from tacit.compiled import kernel
@@ -57,27 +56,26 @@ class Rule(NamedTuple):
     """Shape (K,)."""
 
 
-class State(NamedTuple):
-    """What is learned."""
-
-    counts: NDArray[np.int64]
-    """Shape (K,): N, feedback of each arm in the window."""
-    sums: NDArray[np.float64]
-    """Shape (K,): its sum."""
-    tried: NDArray[np.bool_]
-    """Shape (K,): whether an arm was ever pulled."""
-    untried: NDArray[np.int64]
-    """Shape (1,): how many never were."""
-    window: Window
-    """What the last w rounds gave."""
-    lazy: Lazy
-    """What is known of the indices."""
+forget = forgetting(drop)
 
 
-def new_state(n_arms: int, window: int) -> State:
-    """Return a state that has seen nothing, with room for so many rounds."""
-    seen = klucb.new_state(n_arms)
-    return State(*seen[:-1], window=new_window(window), lazy=seen.lazy)
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Forget what left the window; pull every arm once, then the one with the largest index."""
+    forget(rule, state, state.window, t)
+    arm = first_untried(state, eligible)
+    if arm >= 0:
+        return only(state.lazy, arm)
+    f = rule.level if rule.window <= t else level(rule.exploration, float(t))  # f(t ^ w)
+    ends = rule.feedback.ends
+    return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+
+
+@kernel
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Add the feedback to the arm's sum, unless its round has left the window."""
+    if remembered(state.window, t, arm, feedback):
+        count(rule, state, t, arm, feedback)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,26 +85,19 @@ class SWKLUCBCF(LocalPolicy[State]):
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
     run. The n rewards of one person cost n epsilon; the window does not cap that.
 
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms`, `epsilon`, `corruption` and `exploration`.
+
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     horizon : int
         Number of rounds T, for the window.
     n_segments : int, default 1
         L, the number of stationary segments, for the window.
-    epsilon : float, optional
-        Privacy of one reward, by the optimal randomized response. Without it and without
-        `corruption`, rewards are observed as they are.
-    corruption : Corruption, optional
-        Any randomized response, one for all arms or one for each, instead of `epsilon`.
-    window : "log", "paper", "variation" or int, default "log"
-        sqrt(4 e T ln T / (L + 4)), the paper's sqrt(4 e T / (L + 4)), the one that follows from
-        `variation`, or a number of rounds.
+    window : "log", "published", "variation" or int, default "log"
+        sqrt(4 e T ln T / (L + 4)), the published sqrt(4 e T / (L + 4)), the one that follows from
+        `variation`, or a number of rounds. "paper", the word of version 0.2 for "published", is still read.
     variation : float, optional
         V, the sum over rounds of the largest change of any mean, for ``window="variation"``.
-    exploration : "paper", "log" or function of t, default "paper"
-        f, as in :class:`~tacit.arms.KLUCB`.
 
     Examples
     --------
@@ -127,6 +118,9 @@ class SWKLUCBCF(LocalPolicy[State]):
         "sliding-window kl-UCB on locally private feedback, changing environment"
     )
     paper: ClassVar[str] = "003 Alg. 1"
+    kernels: ClassVar[Kernels] = local_kernels(
+        select, learn_from_report, probabilities=probabilities
+    )
 
     n_arms: Count
     horizon: Count
@@ -136,8 +130,8 @@ class SWKLUCBCF(LocalPolicy[State]):
     window: Annotated[
         int | str,
         CheckRule(
-            "log, paper, variation or a number of rounds >= 1",
-            lambda w: w in ("log", "paper", "variation") or w >= 1,
+            "log, published, variation or a number of rounds >= 1",
+            lambda w: w in ("log", "published", "paper", "variation") or w >= 1,
         ),
     ] = "log"
     variation: NonNegative | None = None
@@ -195,30 +189,3 @@ class SWKLUCBCF(LocalPolicy[State]):
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return new_state(self.n_arms, self.window_rounds)
-
-
-forget = forgetting(drop)
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Forget what left the window; pull every arm once, then the one with the largest index."""
-    forget(rule, state, state.window, t)
-    arm = first_untried(state, eligible)
-    if arm >= 0:
-        return only(state.lazy, arm)
-    f = rule.level if rule.window <= t else level(rule.exploration, float(t))  # f(t ^ w)
-    ends = rule.feedback.ends
-    return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
-
-
-@kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
-    """Add the feedback to the arm's sum, unless its round has left the window."""
-    if remembered(state.window, t, arm, feedback):
-        count(rule, state, t, arm, feedback)
-
-
-SWKLUCBCF.act, SWKLUCBCF.take, SWKLUCBCF.learn = act, take, corrupting(take)
-SWKLUCBCF.run = rounds(act, SWKLUCBCF.learn)
-SWKLUCBCF.chances = chances

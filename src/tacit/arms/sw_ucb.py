@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from tacit.arms.corruption import Feedback
 from tacit.arms.local import LocalPolicy
-from tacit.arms.rounds import corrupting, rounds
-from tacit.arms.tables import Table
+from tacit.arms.policy import Kernels
+from tacit.arms.rounds import local_kernels
+from tacit.arms.table import Table
 from tacit.arms.window import Window, forgetting, new_window, remembered
 from tacit.checks import Count, NonNegative, check
 from tacit.checks import Rule as CheckRule
@@ -47,6 +48,40 @@ class State(NamedTuple):
     """Shape (K,): their sums."""
     window: Window
     """What the last w rounds gave."""
+
+
+@kernel
+def _drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+    state.counts[arm] -= 1
+    state.sums[arm] -= value
+
+
+_forget = forgetting(_drop)
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Forget what left the window, then return the arm with the largest index."""
+    _forget(rule, state, state.window, t)
+    log_s = rule.exploration * math.log(min(t + 1.0, float(rule.window)))
+    best, largest = eligible[0], -1.0
+    for i in range(eligible.size):
+        a = eligible[i]
+        N = state.counts[a]
+        if N == 0:
+            return a
+        index = state.sums[a] / N + math.sqrt(log_s / N)
+        if index > largest:
+            best, largest = a, index
+    return best
+
+
+@kernel
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Add the feedback to the arm's sum, unless its round has left the window."""
+    if remembered(state.window, t, arm, feedback):
+        state.counts[arm] += 1
+        state.sums[arm] += feedback
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +121,7 @@ class SWUCB(LocalPolicy[State]):
     name: ClassVar[str] = "sw-ucb"
     summary: ClassVar[str] = "UCB over a sliding window, changing environment"
     paper: ClassVar[str] = "Garivier and Moulines 2011"
+    kernels: ClassVar[Kernels] = local_kernels(select, learn_from_report)
 
     n_arms: Count
     horizon: Count
@@ -122,41 +158,3 @@ class SWUCB(LocalPolicy[State]):
         """Return a state that has seen nothing."""
         window = new_window(self.window_rounds)
         return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms), window)
-
-
-@kernel
-def _drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
-    state.counts[arm] -= 1
-    state.sums[arm] -= value
-
-
-_forget = forgetting(_drop)
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Forget what left the window, then return the arm with the largest index."""
-    _forget(rule, state, state.window, t)
-    log_s = rule.exploration * math.log(min(t + 1.0, float(rule.window)))
-    best, largest = eligible[0], -1.0
-    for i in range(eligible.size):
-        a = eligible[i]
-        N = state.counts[a]
-        if N == 0:
-            return a
-        index = state.sums[a] / N + math.sqrt(log_s / N)
-        if index > largest:
-            best, largest = a, index
-    return best
-
-
-@kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
-    """Add the feedback to the arm's sum, unless its round has left the window."""
-    if remembered(state.window, t, arm, feedback):
-        state.counts[arm] += 1
-        state.sums[arm] += feedback
-
-
-SWUCB.act, SWUCB.take, SWUCB.learn = act, take, corrupting(take)
-SWUCB.run = rounds(act, SWUCB.learn)

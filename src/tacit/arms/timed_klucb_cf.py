@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from tacit.arms.corruption import Corruption, corrupted
 from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.klucb import drop, first_untried
-from tacit.arms.klucb import take as count
-from tacit.arms.lazy_argmax import Lazy, chances, largest_index, line_moved, new_lazy, only
+from tacit.arms.klucb import count, drop, first_untried
+from tacit.arms.lazy_argmax import Lazy, largest_index, line_moved, new_lazy, only, probabilities
 from tacit.arms.local import LocalPolicy
+from tacit.arms.policy import Kernels
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table, piece_of
+from tacit.arms.table import Table, piece_of
 from tacit.arms.window import Window, forgetting, new_window, remembered
 from tacit.checks import Count, check, one_of, require
 from tacit.compiled import kernel
@@ -82,6 +82,75 @@ class State(NamedTuple):
     """Shape (1,): the piece of the latest round."""
 
 
+@kernel
+def _drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+    left = state.window.now[0] - state.window.arms.size
+    drop(rule, state, arm, value)
+    state.heard[arm, piece_of(rule.starts, left)] -= 1
+    _average(rule, state, arm)
+
+
+_forget = forgetting(_drop)
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Forget what left the window; pull every arm once, then the one with the largest index."""
+    if rule.window > 0:
+        _forget(rule, state, state.window, t)
+    if rule.current == 1 and state.piece[0] != piece_of(rule.starts, t):
+        _take_current(rule, state, t)
+    arm = first_untried(state, eligible)
+    if arm >= 0:
+        return only(state.lazy, arm)
+    s = min(t, rule.window) if rule.window > 0 else t
+    f = level(rule.exploration, float(s))
+    return largest_index(state.line, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+
+
+@kernel(inlined=False)
+def _take_current(rule: Any, state: Any, t: Any) -> None:
+    state.piece[0] = piece_of(rule.starts, t)
+    for a in range(state.counts.size):
+        for end in range(2):
+            state.line[a, end] = rule.lines[state.piece[0], a, end]
+        line_moved(state.line, state.lazy, a)
+
+
+@kernel
+def _average(rule: Any, state: Any, arm: Any) -> None:
+    """Average the functions that an arm's feedback comes from."""
+    N = state.counts[arm]
+    if rule.current == 1 or N == 0:
+        return
+    low, high = 0.0, 0.0
+    for s in range(rule.starts.size):
+        share = state.heard[arm, s] / N
+        low += share * rule.lines[s, arm, 0]
+        high += share * rule.lines[s, arm, 1]
+    if low != state.line[arm, 0] or high != state.line[arm, 1]:
+        state.line[arm, 0], state.line[arm, 1] = low, high
+        line_moved(state.line, state.lazy, arm)
+
+
+@kernel
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Add the feedback to the arm's sum, unless its round has left the window."""
+    s = piece_of(rule.starts, t)
+    value = 1.0 - feedback if rule.turned[s, arm] else feedback
+    if rule.window == 0 or remembered(state.window, t, arm, value):
+        count(rule, state, t, arm, value)
+        state.heard[arm, s] += 1
+        _average(rule, state, arm)
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Corrupt the reward as its round asks and take the feedback in."""
+    ends = rule.ends[piece_of(rule.starts, t)]
+    learn_from_report(rule, state, t, arm, corrupted(ends, tape, t, arm, reward))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TimedKLUCBCF(LocalPolicy[State]):
     """kl-UCB on feedback whose corruption changes in time.
@@ -89,18 +158,16 @@ class TimedKLUCBCF(LocalPolicy[State]):
     Guarantee: pure local differential privacy for each single reward, with the largest epsilon of
     the schedule; a reward of a round with a smaller one has that smaller one.
 
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms` and `exploration`.
+
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     epsilon : float, optional
         Privacy of one reward in every round; 1 if no `schedule` is given.
     schedule : CorruptionSchedule, optional
         Which corruption is in force from which round on, instead of `epsilon`.
     window : int, optional
         How many rounds are remembered; all unless given.
-    exploration : "paper", "log" or function of t, default "paper"
-        f, as in :class:`~tacit.arms.KLUCB`.
     variant : "corrected" or "published", default "corrected"
         Which corruption function the index uses: the average of those in force when the feedback was
         given, or the one in force now, as printed.
@@ -121,6 +188,13 @@ class TimedKLUCBCF(LocalPolicy[State]):
     summary: ClassVar[str] = "kl-UCB on locally private feedback, privacy that changes in time"
     paper: ClassVar[str] = "003 Alg. 1, corruption that changes in time"
     protects: ClassVar[str] = "each reward, locally"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select,
+        learn=learn,
+        run=rounds(select, learn),
+        learn_from_report=learn_from_report,
+        probabilities=probabilities,
+    )
 
     n_arms: Count
     epsilon: Epsilon | None = None
@@ -177,85 +251,16 @@ class TimedKLUCBCF(LocalPolicy[State]):
             piece=np.zeros(1, np.int64),
         )
 
-    def released_means(self, state: State) -> list[Estimate | None]:
-        """Return what the remembered bits say of each arm's mean reward."""
+    def released_means(self, state: State) -> list[Estimate | None] | None:
+        """Return what the bits say of each arm's mean reward; None with a window.
+
+        An interval for all numbers of bits at once fails sooner or later for bits that come and go.
+        """
+        if self.window is not None:
+            return None
         shares = state.heard / np.maximum(state.counts, 1)[:, None]
         lines = np.einsum("as,sae->ae", shares, self.rule.lines)
         return [
             mean_of_bits(float(n), float(total), float(low), float(high))
             for n, total, (low, high) in zip(state.counts, state.sums, lines, strict=True)
         ]
-
-
-@kernel
-def _drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
-    left = state.window.now[0] - state.window.arms.size
-    drop(rule, state, arm, value)
-    state.heard[arm, piece_of(rule.starts, left)] -= 1
-    _average(rule, state, arm)
-
-
-_forget = forgetting(_drop)
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Forget what left the window; pull every arm once, then the one with the largest index."""
-    if rule.window > 0:
-        _forget(rule, state, state.window, t)
-    if rule.current == 1 and state.piece[0] != piece_of(rule.starts, t):
-        _take_current(rule, state, t)
-    arm = first_untried(state, eligible)
-    if arm >= 0:
-        return only(state.lazy, arm)
-    s = min(t, rule.window) if rule.window > 0 else t
-    f = level(rule.exploration, float(s))
-    return largest_index(state.line, state.counts, state.sums, state.lazy, tape, t, eligible, f)
-
-
-@kernel(inlined=False)
-def _take_current(rule: Any, state: Any, t: Any) -> None:
-    state.piece[0] = piece_of(rule.starts, t)
-    for a in range(state.counts.size):
-        for end in range(2):
-            state.line[a, end] = rule.lines[state.piece[0], a, end]
-        line_moved(state.line, state.lazy, a)
-
-
-@kernel
-def _average(rule: Any, state: Any, arm: Any) -> None:
-    """Average the functions that an arm's feedback comes from."""
-    N = state.counts[arm]
-    if rule.current == 1 or N == 0:
-        return
-    low, high = 0.0, 0.0
-    for s in range(rule.starts.size):
-        share = state.heard[arm, s] / N
-        low += share * rule.lines[s, arm, 0]
-        high += share * rule.lines[s, arm, 1]
-    if low != state.line[arm, 0] or high != state.line[arm, 1]:
-        state.line[arm, 0], state.line[arm, 1] = low, high
-        line_moved(state.line, state.lazy, arm)
-
-
-@kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
-    """Add the feedback to the arm's sum, unless its round has left the window."""
-    s = piece_of(rule.starts, t)
-    value = 1.0 - feedback if rule.turned[s, arm] else feedback
-    if rule.window == 0 or remembered(state.window, t, arm, value):
-        count(rule, state, t, arm, value)
-        state.heard[arm, s] += 1
-        _average(rule, state, arm)
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward as its round asks and take the feedback in."""
-    ends = rule.ends[piece_of(rule.starts, t)]
-    take(rule, state, t, arm, corrupted(ends, tape, t, arm, reward))
-
-
-TimedKLUCBCF.act, TimedKLUCBCF.take, TimedKLUCBCF.learn = act, take, learn
-TimedKLUCBCF.run = rounds(act, learn)
-TimedKLUCBCF.chances = chances

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from tacit.arms.corruption import Feedback
 from tacit.arms.identification import Identifying, Named, pooled_cost
 from tacit.arms.local import LocalPolicy
-from tacit.arms.rounds import corrupting, rounds
-from tacit.arms.tables import Table
+from tacit.arms.policy import Kernels
+from tacit.arms.rounds import local_kernels
+from tacit.arms.table import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy.mechanisms import Epsilon
@@ -51,19 +52,55 @@ class State(NamedTuple):
     """Shape (K,): pulls."""
 
 
+@kernel
+def confusion(state: Any, leader: Any, arm: Any) -> Any:
+    """Return the least cost at which the leader and another arm could have one mean."""
+    sums, counts = state.sums, state.counts
+    return pooled_cost(sums[leader], counts[leader], sums[arm], counts[arm])
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Pull an arm without feedback, else of leader and challenger the one pulled less often."""
+    leader = eligible[0]
+    for i in range(eligible.size):
+        a = eligible[i]
+        unknown, known = state.counts[a] == 0, state.counts[leader] > 0
+        if unknown and (known or state.pulls[a] < state.pulls[leader]):
+            leader = a
+        elif known and not unknown:
+            mean, best = state.sums[a] / state.counts[a], state.sums[leader] / state.counts[leader]
+            if mean > best:
+                leader = a
+    arm = leader
+    if state.counts[leader] > 0:
+        challenger, least = leader, math.inf
+        for i in range(eligible.size):
+            a = eligible[i]
+            if a != leader:
+                cost = confusion(state, leader, a)
+                if cost < least:
+                    challenger, least = a, cost
+        if state.pulls[challenger] < state.pulls[leader]:
+            arm = challenger
+    state.pulls[arm] += 1
+    return arm
+
+
+@kernel
+def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+    """Add the feedback to the arm's sum."""
+    state.counts[arm] += 1
+    state.sums[arm] += feedback
+
+
 @dataclass(frozen=True, kw_only=True)
 class TopTwoCF(LocalPolicy[State], Identifying):
     """Pull the leader or its closest challenger, judged by corrupted bits, to identify the best arm.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward.
 
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float, optional
-        Privacy of one reward, by the optimal randomized response. Without it, rewards are observed
-        as they are.
+    See :class:`~tacit.arms.local.LocalPolicy` for `n_arms` and `epsilon`.
 
     Examples
     --------
@@ -81,6 +118,7 @@ class TopTwoCF(LocalPolicy[State], Identifying):
     name: ClassVar[str] = "top-two-cf"
     summary: ClassVar[str] = "which arm is best: leader and challenger, from locally private bits"
     paper: ClassVar[str] = "after Jourdan et al. 2022"
+    kernels: ClassVar[Kernels] = local_kernels(select, learn_from_report)
 
     n_arms: Count
     epsilon: Epsilon | None = None
@@ -112,49 +150,3 @@ class TopTwoCF(LocalPolicy[State], Identifying):
         costs = np.array([confusion(state, leader, a) for a in others])
         least = float((costs - allowed).min())
         return Named(leader, min(1.0, (self.n_arms - 1) * math.exp(-max(least, 0.0))))
-
-
-@kernel
-def confusion(state: Any, leader: Any, arm: Any) -> Any:
-    """Return the least cost at which the leader and another arm could have one mean."""
-    sums, counts = state.sums, state.counts
-    return pooled_cost(sums[leader], counts[leader], sums[arm], counts[arm])
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Pull an arm without feedback, else of leader and challenger the one pulled less often."""
-    leader = eligible[0]
-    for i in range(eligible.size):
-        a = eligible[i]
-        unknown, known = state.counts[a] == 0, state.counts[leader] > 0
-        if unknown and (known or state.pulls[a] < state.pulls[leader]):
-            leader = a
-        elif known and not unknown:
-            mean, best = state.sums[a] / state.counts[a], state.sums[leader] / state.counts[leader]
-            if mean > best:
-                leader = a
-    arm = leader
-    if state.counts[leader] > 0:
-        challenger, least = leader, math.inf
-        for i in range(eligible.size):
-            a = eligible[i]
-            if a != leader:
-                cost = confusion(state, leader, a)
-                if cost < least:
-                    challenger, least = a, cost
-        if state.pulls[challenger] < state.pulls[leader]:
-            arm = challenger
-    state.pulls[arm] += 1
-    return arm
-
-
-@kernel
-def take(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
-    """Add the feedback to the arm's sum."""
-    state.counts[arm] += 1
-    state.sums[arm] += feedback
-
-
-TopTwoCF.act, TopTwoCF.take, TopTwoCF.learn = act, take, corrupting(take)
-TopTwoCF.run = rounds(act, TopTwoCF.learn)

@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 
 from tacit.arms.graph_environments import check_graph
 from tacit.arms.largest_draw import largest_normal
-from tacit.arms.policy import PlainPolicy
+from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.rounds import rounds_on_graph
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, Positive, check
 from tacit.compiled import kernel
 from tacit.generator import inverse_normal
@@ -50,6 +50,35 @@ class State(NamedTuple):
     """Shape (K,): rewards taken in."""
     sums: NDArray[np.float64]
     """Shape (K,): their sums."""
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return the arm with the largest draw from its posterior."""
+    best, largest = eligible[0], -np.inf
+    for i in range(eligible.size):
+        a = eligible[i]
+        n = state.counts[a] + 1.0
+        z = inverse_normal(uniform(tape, t, a, CHOICE) * (1.0 - 2.0 * _TWO54) + _TWO54)
+        draw = state.sums[a] / n + rule.spread * z / math.sqrt(n)
+        if draw > largest:
+            best, largest = a, draw
+    return best
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take in one observed reward, of the pulled arm or of a neighbour."""
+    state.counts[arm] += 1
+    state.sums[arm] += reward
+
+
+@kernel
+def posterior(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write mean and standard deviation of each eligible arm."""
+    for i in range(eligible.size):
+        n = state.counts[eligible[i]] + 1.0
+        out[0, i], out[1, i] = state.sums[eligible[i]] / n, rule.spread / math.sqrt(n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +115,13 @@ class TSN(PlainPolicy[State]):
     paper: ClassVar[str] = "Tossou et al. 2017"
 
     side_observations: ClassVar[bool] = True
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select,
+        learn=learn,
+        run=rounds_on_graph(select, learn),
+        posterior=posterior,
+        largest=largest_normal,
+    )
 
     n_arms: Count
     spread: Positive = 0.5
@@ -103,36 +139,3 @@ class TSN(PlainPolicy[State]):
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
         return State(np.zeros(self.n_arms, np.int64), np.zeros(self.n_arms))
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Return the arm with the largest draw from its posterior."""
-    best, largest = eligible[0], -np.inf
-    for i in range(eligible.size):
-        a = eligible[i]
-        n = state.counts[a] + 1.0
-        z = inverse_normal(uniform(tape, t, a, CHOICE) * (1.0 - 2.0 * _TWO54) + _TWO54)
-        draw = state.sums[a] / n + rule.spread * z / math.sqrt(n)
-        if draw > largest:
-            best, largest = a, draw
-    return best
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Take in one observed reward, of the pulled arm or of a neighbour."""
-    state.counts[arm] += 1
-    state.sums[arm] += reward
-
-
-@kernel
-def posterior(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
-    """Write mean and standard deviation of each eligible arm."""
-    for i in range(eligible.size):
-        n = state.counts[eligible[i]] + 1.0
-        out[0, i], out[1, i] = state.sums[eligible[i]] / n, rule.spread / math.sqrt(n)
-
-
-TSN.posterior, TSN.largest = posterior, largest_normal
-TSN.act, TSN.learn, TSN.run = act, learn, rounds_on_graph(act, learn)

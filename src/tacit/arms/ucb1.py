@@ -15,9 +15,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.policy import PlainPolicy
+from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, NonNegative, check
 from tacit.compiled import kernel
 
@@ -43,6 +43,28 @@ class State(NamedTuple):
     """Shape (K,): their means; infinite before the first."""
     widths: NDArray[np.float64]
     """Shape (K,): 1 / sqrt(n), to which the bonus is proportional; 0 before the first."""
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return the arm with the largest index."""
+    bonus = math.sqrt(rule.exploration * math.log(max(1.0, float(t))))
+    best, largest = eligible[0], -1.0
+    for i in range(eligible.size):
+        a = eligible[i]
+        index = state.means[a] + bonus * state.widths[a]
+        if index > largest:
+            best, largest = a, index
+    return best
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Update the mean of the arm and the width of its bonus."""
+    state.counts[arm] += 1
+    state.sums[arm] += reward
+    state.means[arm] = state.sums[arm] / state.counts[arm]
+    state.widths[arm] = 1.0 / math.sqrt(state.counts[arm])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +96,7 @@ class UCB1(PlainPolicy[State]):
     name: ClassVar[str] = "ucb1"
     summary: ClassVar[str] = "upper confidence bound for an environment that does not change"
     paper: ClassVar[str] = "Auer et al. 2002"
+    kernels: ClassVar[Kernels] = Kernels(select=select, learn=learn, run=rounds(select, learn))
 
     n_arms: Count
     exploration: NonNegative = 2.0
@@ -90,28 +113,3 @@ class UCB1(PlainPolicy[State]):
         """Return a state that has seen nothing."""
         K = self.n_arms
         return State(np.zeros(K, np.int64), np.zeros(K), np.full(K, np.inf), np.zeros(K))
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Return the arm with the largest index."""
-    bonus = math.sqrt(rule.exploration * math.log(max(1.0, float(t))))
-    best, largest = eligible[0], -1.0
-    for i in range(eligible.size):
-        a = eligible[i]
-        index = state.means[a] + bonus * state.widths[a]
-        if index > largest:
-            best, largest = a, index
-    return best
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Update the mean of the arm and the width of its bonus."""
-    state.counts[arm] += 1
-    state.sums[arm] += reward
-    state.means[arm] = state.sums[arm] / state.counts[arm]
-    state.widths[arm] = 1.0 / math.sqrt(state.counts[arm])
-
-
-UCB1.act, UCB1.learn, UCB1.run = act, learn, rounds(act, learn)

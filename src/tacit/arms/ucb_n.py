@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from tacit.arms.graph_environments import check_graph
+from tacit.arms.policy import Kernels
 from tacit.arms.rounds import rounds_on_graph
-from tacit.arms.ucb1 import UCB1, act, learn
+from tacit.arms.ucb1 import UCB1, learn, select
 from tacit.networks import Graph
 
 __all__ = ["UCBN"]
@@ -53,6 +54,7 @@ class UCBN(UCB1):
     name: ClassVar[str] = "ucb-n"
     summary: ClassVar[str] = "UCB1 with side observations"
     paper: ClassVar[str] = "Caron et al. 2012, Algorithm 1"
+    kernels: ClassVar[Kernels] = UCB1.kernels._replace(run=rounds_on_graph(select, learn))
     side_observations: ClassVar[bool] = True
 
     graph: Graph | None = None
@@ -60,6 +62,3 @@ class UCBN(UCB1):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_graph(self, self.graph)
-
-
-UCBN.run = rounds_on_graph(act, learn)

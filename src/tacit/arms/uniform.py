@@ -13,9 +13,9 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.policy import ArmsPolicy
+from tacit.arms.policy import ArmsPolicy, Kernels
 from tacit.arms.rounds import rounds
-from tacit.arms.tables import Table
+from tacit.arms.table import Table
 from tacit.checks import Count, check
 from tacit.compiled import kernel
 from tacit.privacy import Guarantee, Mechanism, compose
@@ -36,6 +36,27 @@ class State(NamedTuple):
 
     counts: NDArray[np.int64]
     """Shape (K,): rewards taken in."""
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return any eligible arm."""
+    return eligible[int(uniform(tape, t, 0, CHOICE) * eligible.size)]
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Count the pull."""
+    state.counts[arm] += 1
+
+
+@kernel
+def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write the probability of every arm in the draw of round t."""
+    for a in range(out.size):
+        out[a] = 0.0
+    for i in range(eligible.size):
+        out[eligible[i]] = 1.0 / eligible.size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +81,9 @@ class Uniform(ArmsPolicy[State]):
     summary: ClassVar[str] = "any arm at random: the baseline"
     paper: ClassVar[str] = ""
     protects: ClassVar[str] = "everything"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=rounds(select, learn), probabilities=probabilities
+    )
 
     n_arms: Count
 
@@ -85,28 +109,3 @@ class Uniform(ArmsPolicy[State]):
     def start(self, table: Table | None = None) -> State:
         """Return an empty state."""
         return State(np.zeros(self.n_arms, np.int64))
-
-
-@kernel
-def act(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
-    """Return any eligible arm."""
-    return eligible[int(uniform(tape, t, 0, CHOICE) * eligible.size)]
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Count the pull."""
-    state.counts[arm] += 1
-
-
-@kernel
-def chances(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
-    """Write the probability of every arm in the draw of round t."""
-    for a in range(out.size):
-        out[a] = 0.0
-    for i in range(eligible.size):
-        out[eligible[i]] = 1.0 / eligible.size
-
-
-Uniform.chances = chances
-Uniform.act, Uniform.learn, Uniform.run = act, learn, rounds(act, learn)

@@ -5,9 +5,9 @@ from tacit.diffusion.batched import BatchedTsallis
 from tacit.diffusion.bounds import RegretBounds, regret_bounds
 from tacit.diffusion.environments import THREE_AGENTS, ChangingTruth, RecordedTruth
 from tacit.diffusion.learning import DiffusionLearning
+from tacit.diffusion.neighbours import edit_losses, edit_signals
 from tacit.diffusion.outsiders import OutsiderPrivateDiffusion
 from tacit.diffusion.spies import SpyPrivateDiffusion
-from tacit.diffusion.tables import edit_losses, edit_signals
 
 __all__ = [
     "THREE_AGENTS",

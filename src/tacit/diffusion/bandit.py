@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,17 +22,10 @@ from tacit.checks import one_of
 from tacit.compiled import kernel
 from tacit.diffusion import sound
 from tacit.diffusion.policy import BanditPolicy, Half, with_ghosts
+from tacit.diffusion.rounds import rounds
 from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
-from tacit.diffusion.tables import (
-    Table,
-    Trace,
-    charge,
-    deviation_at,
-    loss_at,
-    rounds,
-    signal_at,
-    truth_at,
-)
+from tacit.diffusion.table import Table, deviation_at, loss_at, signal_at, truth_at
+from tacit.diffusion.trace import Trace, record_choices
 from tacit.policy import Program
 from tacit.privacy import Guarantee
 from tacit.tapes import CHOICE, Tape, uniform
@@ -140,7 +134,7 @@ class DiffusionBandit(BanditPolicy[State | sound.State]):
         """Return the intermediate probabilities."""
         return state.p
 
-    @property
+    @cached_property
     def rule(self) -> sound.Rule:
         """The numbers of the sound step, which adaptive rates take."""
         eta, gamma = self.eta_and_gamma
@@ -167,7 +161,7 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
     for k in range(N):
         consensus(table.indptr, table.senders, table.weights, p, k, P[k])
         choices[k] = draw(P[k], uniform(tape, t, table.first + k, CHOICE))
-    charge(table, trace, t, mu, choices)
+    record_choices(table, trace, t, mu, choices)
     for k in range(N):
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])

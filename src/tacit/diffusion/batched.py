@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -29,8 +30,10 @@ from numpy.typing import NDArray
 from tacit.checks import Count
 from tacit.compiled import kernel
 from tacit.diffusion.policy import DiffusionPolicy, Half
+from tacit.diffusion.rounds import rounds
 from tacit.diffusion.steps import draw
-from tacit.diffusion.tables import Table, Trace, charge, loss_at, rounds, truth_at
+from tacit.diffusion.table import Table, loss_at, truth_at
+from tacit.diffusion.trace import Trace, record_choices
 from tacit.policy import Program
 from tacit.privacy import Guarantee, Laplace, LaplaceRelease, Mechanism, compose
 from tacit.privacy.mechanisms import Epsilon, release_laplace
@@ -155,7 +158,7 @@ class BatchedTsallis(DiffusionPolicy[State]):
         B = self.rounds_per_report
         return 8.0 * self.rule.size * math.sqrt(self.n_states * horizon * B) + B
 
-    @property
+    @cached_property
     def rule(self) -> Numbers:
         """The numbers the kernel needs."""
         noise = sum(each.variance for each in self.mechanisms)
@@ -201,7 +204,7 @@ def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
 def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Suffer the loss of the state named, and learn where a batch ends."""
     B, choices = rule.block, state.choices
-    charge(table, trace, t, state.mu, choices)
+    record_choices(table, trace, t, state.mu, choices)
     for k in range(choices.size):
         state.suffered[k] += loss_at(table, t, k, choices[k], trace.truth[table.group[k]])
     if t % B == B - 1:

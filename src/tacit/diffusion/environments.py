@@ -8,7 +8,7 @@ dominates, as in the simulations of Odeyomi (2022); :class:`RecordedTruth` reads
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar
@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from tacit.checks import Count, Probability, Rule, Whole, check, one_of, require
 from tacit.diffusion.neighbours import pairs_of
-from tacit.diffusion.pieces import DiffusionPopulation
-from tacit.diffusion.tables import DISTANCE, MATCH, MEASURES, RECORDED, Table, Trace, new_trace
+from tacit.diffusion.table import DISTANCE, MATCH, RECORDED, Table
+from tacit.diffusion.trace import MEASURES, Trace, new_trace
 from tacit.generator import key_of
 from tacit.networks import Graph, Network, independence_number
 from tacit.networks.combination import Columns, Combination
-from tacit.networks.pieces import localised, uniform_columns
-from tacit.pieces import Population
+from tacit.networks.rows import localised, uniform_columns
 from tacit.policy import Environment
 from tacit.privacy import Neighbours
 
@@ -179,11 +178,6 @@ class _TruthEnvironment(Environment[Table, Trace]):
     ) -> tuple[Table, NDArray[np.int64]]:
         """Return the table of the agents `first` to `last` - 1, and which others they hear."""
         return self._table(seed, repetition, horizon, first, last)
-
-    @property
-    def population_kind(self) -> Callable[..., Population]:
-        """What makes a run in pieces."""
-        return DiffusionPopulation
 
     @abstractmethod
     def _recorded(self, seed: int, repetition: int, horizon: int) -> dict[str, Any]:

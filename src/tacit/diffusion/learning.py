@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from tacit.compiled import kernel
 from tacit.diffusion.policy import DiffusionPolicy, Half, with_ghosts
 from tacit.diffusion.steps import log_consensus, log_intermediate, normalise, shares
-from tacit.diffusion.tables import Table, Trace, charge, deviation_at, note, signal_at, truth_at
+from tacit.diffusion.table import Table, deviation_at, signal_at, truth_at
+from tacit.diffusion.trace import Trace, record, record_choices
 from tacit.policy import Program
 from tacit.privacy import Guarantee
 from tacit.tapes import Tape
@@ -98,7 +99,7 @@ def run(state: Any, table: Any, trace: Any, first: Any, last: Any) -> None:
     for t in range(first, last):
         tell(state, table, trace, t)
         hear(state, table, trace, t)
-        note(table, trace, t, state.mu)
+        record(table, trace, t, state.mu)
 
 
 @kernel
@@ -122,7 +123,7 @@ def hear(state: Any, table: Any, trace: Any, t: Any) -> None:
         for theta in range(1, M):
             if mu[k, theta] > mu[k, choices[k]]:
                 choices[k] = theta
-    charge(table, trace, t, mu, choices)
+    record_choices(table, trace, t, mu, choices)
     for k in range(N):
         log_consensus(table.indptr, table.senders, table.weights, log_psi, k, log_mu)
         shares(log_mu, k, mu)

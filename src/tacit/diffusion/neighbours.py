@@ -9,15 +9,15 @@ has them: a loss is best seen in a block where no other tells against it.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tacit.checks import require
-from tacit.diffusion.tables import RECORDED, Table, edit_losses, edit_signals
+from tacit.diffusion.table import RECORDED, SIGNAL_EDIT, Table
 from tacit.privacy import Neighbours
 
-__all__ = ["pairs_of"]
+__all__ = ["edit_losses", "edit_signals", "pairs_of"]
 
 _NAMES = {"reward": "loss", "round": "message", "user": "agent"}
 _UNITS = ("loss", "message", "agent")
@@ -59,4 +59,38 @@ def _pair(unit: str, span: range, base: tuple[str, Table], agent: int) -> Neighb
     what = "loss" if unit == "loss" else "losses and signals" if unit == "agent" else "loss, signal"
     return Neighbours(
         ends[0], ends[1], f"{when}, {what} of agent {agent}: least against most{words}"
+    )
+
+
+def edit_losses(table: Table, entries: Sequence[tuple[int, int, int, float]]) -> Table:
+    """Return the neighbouring table in which losses (round, agent, state) have the given values."""
+    for t, k, state, value in entries:
+        inside = t >= 0 and 0 <= k < table.n_agents and 0 <= state < table.n_states
+        if not inside or not 0.0 <= value <= 1.0:
+            raise ValueError(
+                f"edit_losses: expected round >= 0, agent in 0..{table.n_agents - 1}, state in "
+                f"0..{table.n_states - 1} and value in [0, 1], got {(t, k, state, value)}"
+            )
+    return _edited(table, entries)
+
+
+def edit_signals(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
+    """Return the neighbouring table in which signals (round, agent) have the given values."""
+    for t, k, value in entries:
+        if t < 0 or not 0 <= k < table.n_agents or not np.isfinite(value):
+            raise ValueError(
+                f"edit_signals: expected round >= 0, agent in 0..{table.n_agents - 1} and a "
+                f"finite value, got {(t, k, value)}"
+            )
+    return _edited(table, [(t, k, SIGNAL_EDIT, value) for t, k, value in entries])
+
+
+def _edited(table: Table, entries: Sequence[tuple[int, int, int, float]]) -> Table:
+    # Later entries win, so they come first: the accessors take the first match.
+    rounds, agents, states, values = zip(*reversed(entries), strict=True)
+    return table._replace(
+        edit_rounds=np.concatenate((np.array(rounds, np.int64), table.edit_rounds)),
+        edit_agents=np.concatenate((np.array(agents, np.int64), table.edit_agents)),
+        edit_states=np.concatenate((np.array(states, np.int64), table.edit_states)),
+        edit_values=np.concatenate((np.array(values, np.float64), table.edit_values)),
     )

@@ -19,8 +19,10 @@ from typing import Any, ClassVar
 from tacit.compiled import kernel
 from tacit.diffusion.bandit import tell
 from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
+from tacit.diffusion.rounds import rounds
 from tacit.diffusion.steps import consensus, draw, noised, reweigh
-from tacit.diffusion.tables import charge, loss_at, rounds
+from tacit.diffusion.table import loss_at
+from tacit.diffusion.trace import record_choices
 from tacit.privacy import Guarantee, Release
 from tacit.tapes import CHOICE, NOISE, uniform
 
@@ -102,7 +104,7 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
     for k in range(N):
         consensus(table.indptr, table.senders, table.weights, p, k, P[k])
         choices[k] = draw(P[k], uniform(tape, t, table.first + k, CHOICE))
-    charge(table, trace, t, mu, choices)
+    record_choices(table, trace, t, mu, choices)
     for k in range(N):
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])

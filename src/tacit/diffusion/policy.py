@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.checks import Count, Positive, Rule, check, one_of, require
-from tacit.diffusion.tables import Table, Trace
+from tacit.diffusion.table import Table
+from tacit.diffusion.trace import Trace
 from tacit.policy import Policy
 from tacit.privacy import Mechanism
 

@@ -6,6 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -15,7 +16,8 @@ from tacit.checks import Count, Positive, one_of, require
 from tacit.diffusion import sound
 from tacit.diffusion.bandit import Rule, State
 from tacit.diffusion.policy import BanditPolicy, Half
-from tacit.diffusion.tables import Table, Trace
+from tacit.diffusion.table import Table
+from tacit.diffusion.trace import Trace
 from tacit.policy import Program, require_secure
 from tacit.privacy import (
     BoundedNoise,
@@ -174,7 +176,7 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
         """Probability that the state nearest to a signal is told; here signals are not hidden."""
         return sound.OPEN_SIGNAL
 
-    @property
+    @cached_property
     def rule(self) -> sound.Rule:
         """The numbers of the sound step."""
         eta, gamma = self.eta_and_gamma

@@ -32,8 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import kernel
+from tacit.diffusion.rounds import rounds
 from tacit.diffusion.steps import centre, consensus, draw, intermediate, mix, shares
-from tacit.diffusion.tables import charge, deviation_at, loss_at, rounds, signal_at, truth_at
+from tacit.diffusion.table import deviation_at, loss_at, signal_at, truth_at
+from tacit.diffusion.trace import record_choices
 from tacit.privacy import ClampedLaplace, Mechanism, RandomizedResponse
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms import release_clamped, release_option
@@ -181,7 +183,7 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
         for k in range(N):
             at = first + k
             name_state(rule, state, tape, t, k, at, table.indptr, table.senders, table.weights)
-    charge(table, trace, t, state.mu, choices)
+    record_choices(table, trace, t, state.mu, choices)
     for k in range(N):
         state.suffered[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
     if t % B == B - 1:

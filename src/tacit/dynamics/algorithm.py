@@ -17,7 +17,8 @@ from tacit.compiled import kernel
 from tacit.dynamics.engines import disseminate, estimate, new_mail
 from tacit.dynamics.engines.crowd import perturb_counts, remember
 from tacit.dynamics.engines.tokens import level_of
-from tacit.dynamics.tables import note, piece_at, replace_adoptions, signal, watch
+from tacit.dynamics.table import piece_at, replace_adoptions, signal
+from tacit.dynamics.trace import record, record_popularity
 from tacit.generator import to_unit
 from tacit.privacy.mechanisms import release_bit, release_subset
 from tacit.tapes import EXPLORE, NOISE, WAKE
@@ -121,14 +122,14 @@ def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, la
     for t in range(first, last):
         replace_adoptions(table, t, state.adoption, state.counts)
         now = piece_at(table.starts, t)
-        watch(table.qualities, now, trace, state.counts)
+        record_popularity(table.qualities, now, trace, state.counts)
         perturb(rule, state, table, tape, source, t, senders)  # stage 1
         if not rule.each:
             slot = t % state.pool.shape[0]
             perturb_counts(rule, state.pool, tape, source, t, slot, senders, root)
         messages = disseminate(rule, state, table, source, t, mail)  # stage 2
         sample_and_adopt(rule, state, table, source, t, mail)  # stages 3 and 4
-        note(table.qualities, now, trace, t, state.counts, messages, bits_of(rule, M))
+        record(table.qualities, now, trace, t, state.counts, messages, bits_of(rule, M))
 
 
 @kernel

@@ -30,7 +30,8 @@ from tacit.compiled import kernel
 from tacit.dynamics.algorithm import Numbers, State, run
 from tacit.dynamics.engines import CROWD, DEALT, ENDPOINTS, MOMENTS, TOKENS
 from tacit.dynamics.engines.crowd import run_crowd
-from tacit.dynamics.tables import Table, Trace, first_adoptions, first_counts
+from tacit.dynamics.table import Table, first_adoptions, first_counts
+from tacit.dynamics.trace import Trace
 from tacit.dynamics.tuning import (
     ENCODINGS,
     Encoder,

@@ -9,6 +9,7 @@ from tacit.users.fed_ucb import FedUCB
 from tacit.users.goblin import GOBLin
 from tacit.users.learned_kernel import LearnedKernel
 from tacit.users.linucb import LinUCB
+from tacit.users.neighbours import edit_rewards, edit_user, edit_visit
 from tacit.users.policy import CollaborativePolicy, Theory
 from tacit.users.preparation import principal_components, relation, tag_features
 from tacit.users.privacy import NoisySums, PerReward, Published, Residual
@@ -17,7 +18,7 @@ from tacit.users.recorded import Recorded
 from tacit.users.replay import Delicious, LastFM
 from tacit.users.restarting_linucb import RestartingLinUCB
 from tacit.users.statistics import Statistics, statistics_of
-from tacit.users.tables import edit_rewards, edit_user, recorded_table
+from tacit.users.table import recorded_table
 
 __all__ = [
     "CLUB",
@@ -45,6 +46,7 @@ __all__ = [
     "UsersEnvironment",
     "edit_rewards",
     "edit_user",
+    "edit_visit",
     "principal_components",
     "recorded_table",
     "relation",

@@ -20,19 +20,9 @@ from tacit.checks import Count, NonNegative, check, require
 from tacit.generator import key_of
 from tacit.policy import Environment
 from tacit.privacy import Neighbours
-from tacit.users.tables import (
-    MEASURES,
-    SYNTHETIC,
-    Table,
-    Trace,
-    edit_rewards,
-    edit_user,
-    edit_visit,
-    joined,
-    level_rewards,
-    new_table,
-    new_trace,
-)
+from tacit.users.neighbours import edit_rewards, edit_user, edit_visit, level_rewards
+from tacit.users.table import SYNTHETIC, Table, joined, new_table
+from tacit.users.trace import MEASURES, Trace, new_trace
 
 __all__ = ["Fitted", "Synthetic", "UsersEnvironment"]
 

@@ -19,6 +19,7 @@ less than the authors shift their matrix by.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
@@ -103,155 +104,6 @@ def published_scale(epsilon: float, delta: float, horizon: int) -> float:
     """Return the standard deviation of a node's noise, as the authors' code has it, B = rho = 1."""
     depth = 1 + math.ceil(math.log(max(horizon, 2)))
     return math.sqrt(16 * depth * (2 + 1 + 2)) * math.log(10 / delta) / epsilon
-
-
-@dataclass(frozen=True, kw_only=True)
-class FedUCB(VisitsPolicy[State]):
-    """Linear upper confidence bounds of agents who share one model and synchronise now and then.
-
-    Guarantee: corrected, (epsilon, delta) for one visit, all contexts shown in one round and its
-    reward: from whoever sees everything that agents send and all decisions of all *other* rounds.
-    No server is trusted, an agent is. A learner, which stands in for all agents and the server, sees
-    everything: there the trust is central, the rest the same. Published, none: see `guarantee`. It
-    is for simulations.
-
-    Parameters
-    ----------
-    n_users : int
-        Number of agents N, who should have the same preferences.
-    dimension : int
-        Length d of a context; contexts are no longer than 1.
-    epsilon : float, optional
-        Without it nothing is hidden.
-    delta : float, default 1e-6
-    variant : {"corrected", "published"}
-    horizon : int, optional
-        Rounds in all; published noise needs it.
-    threshold : float, default 4
-        Published: an agent asks for a synchronisation when the log determinant of its matrix has grown
-        by more than this over the number of rounds since the last one.
-    reward_range : (float, float), default (0, 1)
-        Rewards are clipped to it.
-    regularisation : float, default 1
-        lambda, beside what makes up for the noise.
-    exploration : float, default 0.3
-        The width of the confidence bound.
-
-    Examples
-    --------
-    >>> from tacit.users import FedUCB
-    >>> policy = FedUCB(n_users=10, dimension=5, epsilon=2.0)
-    >>> guarantee = policy.guarantee(horizon=10_000)
-    >>> round(guarantee.epsilon, 6), guarantee.delta, guarantee.unit, guarantee.trust
-    (2.0, 1e-06, 'visit', 'local')
-
-    References
-    ----------
-    Dubey, Pentland. Differentially-private federated linear bandits. NeurIPS 2020.
-    Zhou, Chowdhury. On differentially private federated linear contextual bandits. ICLR 2024.
-    """
-
-    name: ClassVar[str] = "fed-ucb"
-    summary: ClassVar[str] = "agents learn one model together, contexts and rewards private"
-    protects: ClassVar[str] = (
-        "contexts and reward of each round, if epsilon is given (published: nothing)"
-    )
-
-    variant: Annotated[str, one_of("corrected", "published")] = "corrected"
-    horizon: Count | None = None
-    threshold: Positive = 4.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        known = self.horizon is not None or not self._published or self.epsilon is None
-        require(self, "horizon", "given for published noise", known, self.horizon)
-
-    @property
-    def _published(self) -> bool:
-        return self.variant == "published"
-
-    @property
-    def _depth(self) -> int:
-        """How many levels a tree of at most `horizon` synchronisations has."""
-        return int(self.horizon or 1).bit_length() if self._published else 1
-
-    @property
-    def mechanisms(self) -> tuple[Mechanism, ...] | None:
-        """Noise on the moments of a batch; the published noise is no mechanism of this project."""
-        return None if self._published and self.moments else super().mechanisms
-
-    def guarantee(self, horizon: int) -> Guarantee:
-        """Return what one visit is protected from; published, what is claimed and why it fails."""
-        return self.guarantee_under("local")
-
-    def guarantee_under(self, trust: str) -> Guarantee:
-        """Return the guarantee where agents add noise (local), or somebody who sees all (central)."""
-        if self.moments is None:
-            return Guarantee.none("FedUCB without epsilon adds no noise", unit="visit")
-        if self._published:
-            claim = Claim(
-                epsilon=float(self.epsilon or 0.0),
-                delta=self.delta,
-                unit="visit",
-                trust="local",
-                span="run",
-                holds=False,
-                why=_WHY,
-            )
-            return Guarantee.none(_WHY, unit="visit", claim=claim)
-        power = math.frexp(self.moments.step)[1] - 1
-        return compose(
-            [(self.moments.release, 1)],
-            delta=self.delta,
-            unit="visit",
-            trust=trust,
-            span="run",
-            note=f"Joint: decisions of all other rounds are protected. {_MADE[trust]}. On a secure tape "
-            f"products are rounded to multiples of 2^{power}",
-            pooled=True,
-            not_protected=_OPEN[trust],
-        )
-
-    @cached_property
-    def rule(self) -> Rule:
-        """The numbers the kernels need."""
-        moments = self.moments
-        matrix = vector = moments.scale if moments else 0.0
-        if moments and self._published:
-            vector = published_scale(moments.epsilon, self.delta, int(self.horizon or 1))
-            matrix = math.sqrt(2) * vector
-        return Rule(
-            *self.reward_range,
-            regularisation=float(self.regularisation),
-            exploration=float(self.exploration),
-            threshold=float(self.threshold) if self._published else 0.0,
-            sensitivity=moments.sensitivity if moments else 1.0,
-            step=moments.step if moments else 0.0,
-            matrix_scale=matrix,
-            vector_scale=vector,
-        )
-
-    def open(self, **joined: Any) -> State:
-        """Return a fresh state; whoever is joined to whom does not matter."""
-        N, d = self.n_users, self.dimension
-        m = d * (d + 3) // 2
-        return State(
-            rounds=np.array([0, 0, N, 0, 0], np.int64),
-            opened=np.zeros((N, m)),
-            nodes=np.zeros((N, self._depth if self._published else 0, m)),
-            released=np.zeros((N, self._depth, m)),
-            sums=np.zeros(m),
-            volume=np.array([d * math.log(self.regularisation)]),
-            covariance=np.tile(np.eye(d) / self.regularisation, (N, 1, 1)),
-            mean=np.zeros((N, d)),
-            work=np.zeros(m),
-        )
-
-    def decider(self, *, explore: float = 0.0) -> Decider:
-        """Return this policy at work, for :mod:`tacit.serving`."""
-        from tacit.users.deciding_visits import TogetherDecider
-
-        return TogetherDecider(self, explore=explore)
 
 
 @kernel
@@ -362,5 +214,152 @@ def _log_determinant(A: Any) -> Any:
     return total
 
 
-FedUCB.learn_visit = learn
-FedUCB.play_rounds = rounds(most_promising, learn, distance)
+@dataclass(frozen=True, kw_only=True)
+class FedUCB(VisitsPolicy[State]):
+    """Linear upper confidence bounds of agents who share one model and synchronise now and then.
+
+    Guarantee: corrected, (epsilon, delta) for one visit, all contexts shown in one round and its
+    reward: from whoever sees everything that agents send and all decisions of all *other* rounds.
+    No server is trusted, an agent is. A learner, which stands in for all agents and the server, sees
+    everything: there the trust is central, the rest the same. Published, none: see `guarantee`. It
+    is for simulations.
+
+    Parameters
+    ----------
+    n_users : int
+        Number of agents N, who should have the same preferences.
+    dimension : int
+        Length d of a context; contexts are no longer than 1.
+    epsilon : float, optional
+        Without it nothing is hidden.
+    delta : float, default 1e-6
+    variant : {"corrected", "published"}
+    horizon : int, optional
+        Rounds in all; published noise needs it.
+    threshold : float, default 4
+        Published: an agent asks for a synchronisation when the log determinant of its matrix has grown
+        by more than this over the number of rounds since the last one.
+    reward_range : (float, float), default (0, 1)
+        Rewards are clipped to it.
+    regularisation : float, default 1
+        lambda, beside what makes up for the noise.
+    exploration : float, default 0.3
+        The width of the confidence bound.
+
+    Examples
+    --------
+    >>> from tacit.users import FedUCB
+    >>> policy = FedUCB(n_users=10, dimension=5, epsilon=2.0)
+    >>> guarantee = policy.guarantee(horizon=10_000)
+    >>> round(guarantee.epsilon, 6), guarantee.delta, guarantee.unit, guarantee.trust
+    (2.0, 1e-06, 'visit', 'local')
+
+    References
+    ----------
+    Dubey, Pentland. Differentially-private federated linear bandits. NeurIPS 2020.
+    Zhou, Chowdhury. On differentially private federated linear contextual bandits. ICLR 2024.
+    """
+
+    name: ClassVar[str] = "fed-ucb"
+    summary: ClassVar[str] = "agents learn one model together, contexts and rewards private"
+    protects: ClassVar[str] = (
+        "contexts and reward of each round, if epsilon is given (published: nothing)"
+    )
+    learn_visit: ClassVar[Callable[..., Any]] = learn
+    play_rounds: ClassVar[Callable[..., None]] = rounds(most_promising, learn, distance)
+
+    variant: Annotated[str, one_of("corrected", "published")] = "corrected"
+    horizon: Count | None = None
+    threshold: Positive = 4.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = self.horizon is not None or not self._published or self.epsilon is None
+        require(self, "horizon", "given for published noise", known, self.horizon)
+
+    @property
+    def _published(self) -> bool:
+        return self.variant == "published"
+
+    @property
+    def _depth(self) -> int:
+        """How many levels a tree of at most `horizon` synchronisations has."""
+        return int(self.horizon or 1).bit_length() if self._published else 1
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...] | None:
+        """Noise on the moments of a batch; the published noise is no mechanism of this project."""
+        return None if self._published and self.moments else super().mechanisms
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what one visit is protected from; published, what is claimed and why it fails."""
+        return self.guarantee_under("local")
+
+    def guarantee_under(self, trust: str) -> Guarantee:
+        """Return the guarantee where agents add noise (local), or somebody who sees all (central)."""
+        if self.moments is None:
+            return Guarantee.none("FedUCB without epsilon adds no noise", unit="visit")
+        if self._published:
+            claim = Claim(
+                epsilon=float(self.epsilon or 0.0),
+                delta=self.delta,
+                unit="visit",
+                trust="local",
+                span="run",
+                holds=False,
+                why=_WHY,
+            )
+            return Guarantee.none(_WHY, unit="visit", claim=claim)
+        power = math.frexp(self.moments.step)[1] - 1
+        return compose(
+            [(self.moments.release, 1)],
+            delta=self.delta,
+            unit="visit",
+            trust=trust,
+            span="run",
+            note=f"Joint: decisions of all other rounds are protected. {_MADE[trust]}. On a secure tape "
+            f"products are rounded to multiples of 2^{power}",
+            pooled=True,
+            not_protected=_OPEN[trust],
+        )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        moments = self.moments
+        matrix = vector = moments.scale if moments else 0.0
+        if moments and self._published:
+            vector = published_scale(moments.epsilon, self.delta, int(self.horizon or 1))
+            matrix = math.sqrt(2) * vector
+        return Rule(
+            *self.reward_range,
+            regularisation=float(self.regularisation),
+            exploration=float(self.exploration),
+            threshold=float(self.threshold) if self._published else 0.0,
+            sensitivity=moments.sensitivity if moments else 1.0,
+            step=moments.step if moments else 0.0,
+            matrix_scale=matrix,
+            vector_scale=vector,
+        )
+
+    def open(self, **joined: Any) -> State:
+        """Return a fresh state; whoever is joined to whom does not matter."""
+        N, d = self.n_users, self.dimension
+        m = d * (d + 3) // 2
+        return State(
+            rounds=np.array([0, 0, N, 0, 0], np.int64),
+            opened=np.zeros((N, m)),
+            nodes=np.zeros((N, self._depth if self._published else 0, m)),
+            released=np.zeros((N, self._depth, m)),
+            sums=np.zeros(m),
+            volume=np.array([d * math.log(self.regularisation)]),
+            covariance=np.tile(np.eye(d) / self.regularisation, (N, 1, 1)),
+            mean=np.zeros((N, d)),
+            work=np.zeros(m),
+        )
+
+    def decider(self, *, explore: float = 0.0) -> Decider:
+        """Return this policy at work, for :mod:`tacit.serving`."""
+        from tacit.users.visit_decider import TogetherDecider
+
+        return TogetherDecider(self, explore=explore)

@@ -51,7 +51,8 @@ from tacit.users.privacy import (
     Sizes,
 )
 from tacit.users.statistics import Statistics, restored
-from tacit.users.tables import RECORDED, Rows, Table, Trace, as_matrix, require_fit
+from tacit.users.table import RECORDED, Rows, Table, as_matrix, require_fit
+from tacit.users.trace import Trace
 
 if TYPE_CHECKING:
     from tacit.deciding import Decider
@@ -375,7 +376,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
 
     def decider(self, *, explore: float = 0.0, graph: Any = None, weights: Any = None) -> Decider:
         """Return this policy at work, for :mod:`tacit.serving`."""
-        from tacit.users.deciding import UsersDecider
+        from tacit.users.decider import UsersDecider
 
         return UsersDecider(self, explore=explore, graph=graph, weights=weights)
 

@@ -106,7 +106,10 @@ def principal_components(rows: Any, dimension: int) -> NDArray[np.float64]:
         rmatvec=lambda v: rows.T @ np.ravel(v) - mean * v.sum(),
         dtype=np.float64,
     )
-    left, values, _ = svds(centred, k=dimension, v0=np.ones(min(rows.shape)))
+    first = np.ones(min(rows.shape))
+    if rows.shape[0] <= rows.shape[1]:
+        first[::2] = -0.5  # one number for all items is what centring removes: no start at all
+    left, values, _ = svds(centred, k=dimension, v0=first)
     order = np.argsort(-values)
     scores: NDArray[np.float64] = left[:, order] * values[order]
     return scores

@@ -2,8 +2,9 @@
 
 The other policies of this setting take contexts as public. Here what a round tells, the context
 that was chosen and its reward, enters one sum of (x x', x r), and only sums with Gaussian noise are
-learned from. With a trusted server sums are released after 1, 2, 4, ... rounds of a user, each
-round in one of them (joint privacy, after Shariff and Sheffet 2018, who release a tree of sums);
+learned from. With a trusted server a user's rounds are cut into batches of 1, 2, 4, ... rounds, and
+the sum of a batch is released when it is full: after the user's rounds 1, 3, 7, 15, ... Each round is
+in one batch (joint privacy, after Shariff and Sheffet 2018, who release a tree of sums);
 without one every round is released by itself, by the device (after Zheng et al. 2020). Every user
 learns alone.
 
@@ -15,6 +16,7 @@ stays positive.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
@@ -82,6 +84,50 @@ class State(NamedTuple):
     """Shape (m,): what was released last, of whomever."""
 
 
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
+    """Add a round to the open batch, and release it when it is full."""
+    state.rounds[0] += 1
+    clipped = min(rule.high, max(rule.low, reward))
+    add_moments(x, clipped, rule.step if tape.kind == SECURE else 0.0, state.opened[user])
+    state.counts[user, 0] += 1
+    if state.counts[user, 0] < state.counts[user, 1]:
+        return True
+    opened, latest = state.opened[user], state.latest
+    if rule.scale > 0.0:
+        release_moments(tape, t, opened, rule.sensitivity, rule.scale, latest)
+    else:
+        for j in range(opened.size):
+            latest[j] = opened[j]
+    settle(rule, state, user)
+    return True
+
+
+@kernel
+def settle(rule: Any, state: Any, user: Any) -> None:
+    """Learn from what was just released of a user, and begin the next batch."""
+    opened, sums = state.opened[user], state.sums[user]
+    for j in range(sums.size):
+        sums[j] += state.latest[j]
+        opened[j] = 0.0
+    state.counts[user, 0] = 0
+    state.counts[user, 1] *= 1 + rule.doubles
+    state.counts[user, 2] += 1
+    _estimate(rule, state, user)
+
+
+@kernel(allocates=True)
+def _estimate(rule: Any, state: Any, user: Any) -> None:
+    """Solve for the estimate; symmetric noise has a spectral norm of about scale sqrt(2 d n)."""
+    d = state.mean.shape[1]
+    sums, A = state.sums[user], np.zeros((d, d))
+    matrix_of_moments(sums, A)
+    ridge = rule.regularisation + rule.scale * math.sqrt(2.0 * d * state.counts[user, 2])
+    for a in range(d):
+        A[a, a] += ridge
+    believe(A, sums, state.covariance[user], state.mean[user])
+
+
 @dataclass(frozen=True, kw_only=True)
 class PrivateContexts(VisitsPolicy[State]):
     """Linear upper confidence bounds for each user, contexts and rewards private.
@@ -124,6 +170,8 @@ class PrivateContexts(VisitsPolicy[State]):
     name: ClassVar[str] = "private-contexts"
     summary: ClassVar[str] = "each user learns alone, and contexts are private as rewards are"
     protects: ClassVar[str] = "contexts and reward of each round, if epsilon is given"
+    learn_visit: ClassVar[Callable[..., Any]] = learn
+    play_rounds: ClassVar[Callable[..., None]] = rounds(most_promising, learn, distance)
 
     trust: Annotated[str, one_of("central", "local")] = "central"
 
@@ -182,54 +230,6 @@ class PrivateContexts(VisitsPolicy[State]):
 
     def decider(self, *, explore: float = 0.0) -> Decider:
         """Return this policy at work, for :mod:`tacit.serving`."""
-        from tacit.users.deciding_visits import AloneDecider
+        from tacit.users.visit_decider import AloneDecider
 
         return AloneDecider(self, explore=explore)
-
-
-@kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
-    """Add a round to the open batch, and release it when it is full."""
-    state.rounds[0] += 1
-    clipped = min(rule.high, max(rule.low, reward))
-    add_moments(x, clipped, rule.step if tape.kind == SECURE else 0.0, state.opened[user])
-    state.counts[user, 0] += 1
-    if state.counts[user, 0] < state.counts[user, 1]:
-        return True
-    opened, latest = state.opened[user], state.latest
-    if rule.scale > 0.0:
-        release_moments(tape, t, opened, rule.sensitivity, rule.scale, latest)
-    else:
-        for j in range(opened.size):
-            latest[j] = opened[j]
-    settle(rule, state, user)
-    return True
-
-
-@kernel
-def settle(rule: Any, state: Any, user: Any) -> None:
-    """Learn from what was just released of a user, and begin the next batch."""
-    opened, sums = state.opened[user], state.sums[user]
-    for j in range(sums.size):
-        sums[j] += state.latest[j]
-        opened[j] = 0.0
-    state.counts[user, 0] = 0
-    state.counts[user, 1] *= 1 + rule.doubles
-    state.counts[user, 2] += 1
-    _estimate(rule, state, user)
-
-
-@kernel(allocates=True)
-def _estimate(rule: Any, state: Any, user: Any) -> None:
-    """Solve for the estimate; symmetric noise has a spectral norm of about scale sqrt(2 d n)."""
-    d = state.mean.shape[1]
-    sums, A = state.sums[user], np.zeros((d, d))
-    matrix_of_moments(sums, A)
-    ridge = rule.regularisation + rule.scale * math.sqrt(2.0 * d * state.counts[user, 2])
-    for a in range(d):
-        A[a, a] += ridge
-    believe(A, sums, state.covariance[user], state.mean[user])
-
-
-PrivateContexts.learn_visit = learn
-PrivateContexts.play_rounds = rounds(most_promising, learn, distance)

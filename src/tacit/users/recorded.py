@@ -26,7 +26,7 @@ from tacit.generator import key_of
 from tacit.networks import Graph, partition
 from tacit.users.environments import UsersEnvironment
 from tacit.users.preparation import principal_components, relation, tag_features
-from tacit.users.tables import RATED, REPLAY, Rows, Table, joined, new_table, rows_of
+from tacit.users.table import RATED, REPLAY, Rows, Table, joined, new_table, rows_of
 
 __all__ = ["Recorded"]
 

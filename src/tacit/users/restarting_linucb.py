@@ -44,7 +44,8 @@ from tacit.users.linucb import LinUCB
 from tacit.users.policy import Theory
 from tacit.users.privacy import NoisySums, PerReward, Published, Residual
 from tacit.users.rounds import rounds
-from tacit.users.tables import Table, Trace
+from tacit.users.table import Table
+from tacit.users.trace import Trace
 
 __all__ = ["RestartingLinUCB"]
 

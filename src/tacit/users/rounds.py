@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tacit.compiled import kernel
-from tacit.users.tables import LEFT_OUT, arrive, contexts_at, due, ends, observe, write
+from tacit.users.table import arrive, contexts_at, ends
+from tacit.users.trace import LEFT_OUT, due, observe, record
 
 __all__ = ["distance", "most_promising", "rounds"]
 
@@ -53,7 +54,7 @@ def rounds(select: Kernel, learn: Kernel, error: Kernel) -> Kernel:
             if not learn(rule, state, tape, t, user, contexts[slot], reward):
                 trace.totals[LEFT_OUT] += 1.0
             if due(trace, t):
-                write(trace, error(rule, state, table.preferences))
+                record(trace, error(rule, state, table.preferences))
 
     return play
 

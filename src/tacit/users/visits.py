@@ -19,7 +19,8 @@ from tacit.privacy.mechanisms import Epsilon, GaussianMoments
 from tacit.tapes import SECURE, Tape
 from tacit.users.prior import solve
 from tacit.users.rounds import most_promising
-from tacit.users.tables import Table, Trace, require_fit
+from tacit.users.table import Table, require_fit
+from tacit.users.trace import Trace
 
 __all__ = ["VisitsPolicy", "believe"]
 

@@ -19,7 +19,8 @@ from tacit.dynamics.engines.moments import (
     new_sample,
     receive,
 )
-from tacit.dynamics.tables import note, piece_at, signal, watch
+from tacit.dynamics.table import piece_at, signal
+from tacit.dynamics.trace import record, record_popularity
 from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn, released
 from tacit.variates import binomial, block, multinomial, normal, source_of
 
@@ -41,7 +42,7 @@ def run_crowd(
     bits = M + math.ceil(math.log2(rule.walk + 1.0))
     for t in range(first, last):
         now = piece_at(table.starts, t)
-        watch(table.qualities, now, trace, state.counts)
+        record_popularity(table.qualities, now, trace, state.counts)
         slot = t % W
         for level in range(levels):
             present[level] = 0
@@ -80,7 +81,7 @@ def run_crowd(
         for level in range(levels):
             spoke += state.pool[slot, level, 0]
         traffic = spoke * float(rule.tokens) * rule.walk * state.public[0]
-        note(table.qualities, now, trace, t, state.counts, traffic, bits)
+        record(table.qualities, now, trace, t, state.counts, traffic, bits)
 
 
 @kernel

@@ -8,7 +8,6 @@ a log. All answer the same two questions, so a policy is compiled once for all o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,34 +18,17 @@ from tacit.compiled import kernel
 from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
 __all__ = [
-    "MEASURES",
     "Rows",
     "Table",
-    "Trace",
     "arrive",
     "contexts_at",
-    "edit_rewards",
-    "edit_user",
-    "edit_visit",
     "expected",
-    "level_rewards",
-    "new_trace",
-    "observe",
     "recorded_table",
     "require_fit",
     "reward",
 ]
 
 SYNTHETIC, REPLAY, RECORDED, RATED = 0, 1, 2, 3
-MEASURES = (
-    "regret",
-    "reward",
-    "random_reward",
-    "random_regret",
-    "left_out",
-    "parameter_error",
-)
-_REGRET, _REWARD, _RANDOM_REWARD, _RANDOM_REGRET, LEFT_OUT, _ERROR = range(6)
 _WHO, _LIKED, _SHOWN, _NOISE = 0, 1, 2, 3
 
 
@@ -102,36 +84,6 @@ class Table(NamedTuple):
     edit_visits: NDArray[np.int64]
     edit_contexts: NDArray[np.float64]
     """Shapes (V,) and (V, d): rounds in which all candidates have another context."""
-
-
-class Trace(NamedTuple):
-    """What is kept of a run: C checkpoints, and R = T decisions if asked for."""
-
-    checkpoints: NDArray[np.int64]
-    """Shape (C,): numbers of rounds played, increasing."""
-    measures: NDArray[np.float64]
-    """Shape (C, 6): the columns of ``MEASURES``."""
-    totals: NDArray[np.float64]
-    """Shape (5,): the cumulative ones, now."""
-    cursor: NDArray[np.int64]
-    """Shape (1,): the next checkpoint."""
-    decisions: NDArray[np.int32]
-    """Shape (R,): the slot chosen in every round."""
-    rewards: NDArray[np.float64]
-    """Shape (R,): the true reward of every round."""
-
-
-def new_trace(horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
-    """Return an empty trace."""
-    kept = horizon if record else 0
-    return Trace(
-        np.ascontiguousarray(checkpoints, np.int64),
-        np.zeros((len(checkpoints), len(MEASURES))),
-        np.zeros(len(MEASURES) - 1),
-        np.zeros(1, np.int64),
-        np.zeros(kept, np.int32),
-        np.zeros(kept),
-    )
 
 
 def new_table(*, n_users: int, weights: Any = None, graph: Any = None, **fields: Any) -> Table:
@@ -329,53 +281,6 @@ def joined(weights: Any) -> Any:
     return edges
 
 
-def edit_rewards(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
-    """Return the neighbouring table in which entries (round, slot) have the given rewards."""
-    for t, slot, value in entries:
-        if t < 0 or not 0 <= slot < table.n_shown:
-            raise ValueError(
-                f"edit_rewards: expected round >= 0 and slot in 0..{table.n_shown - 1}, "
-                f"got ({t}, {slot}, {value})"
-            )
-    latest = list(entries)[::-1]
-    return table._replace(
-        edit_rounds=np.concatenate([np.array([e[0] for e in latest], np.int64), table.edit_rounds]),
-        edit_slots=np.concatenate([np.array([e[1] for e in latest], np.int64), table.edit_slots]),
-        edit_values=np.concatenate(
-            [np.array([e[2] for e in latest], np.float64), table.edit_values]
-        ),
-    )
-
-
-def edit_user(table: Table, user: int, value: float) -> Table:
-    """Return the neighbouring table in which every reward of one user has the given value."""
-    require("edit_user", "user", f"in 0..{table.n_users - 1}", 0 <= user < table.n_users, user)
-    return table._replace(
-        edit_users=np.concatenate([np.array([user], np.int64), table.edit_users]),
-        edit_levels=np.concatenate([np.array([value], np.float64), table.edit_levels]),
-    )
-
-
-def edit_visit(table: Table, t: int, context: Any, value: float) -> Table:
-    """Return the neighbouring table in which all candidates of a round are this one.
-
-    They have the same context and the same reward, so that the choice among them tells nothing.
-    """
-    x = np.asarray(context, np.float64)
-    fits = x.shape == table.edit_contexts.shape[1:]
-    require("edit_visit", "context", f"of shape {table.edit_contexts.shape[1:]}", fits, x.shape)
-    edited = edit_rewards(table, [(t, slot, value) for slot in range(table.n_shown)])
-    return edited._replace(
-        edit_visits=np.concatenate([np.array([t], np.int64), table.edit_visits]),
-        edit_contexts=np.concatenate([x[None], table.edit_contexts]),
-    )
-
-
-def level_rewards(table: Table, value: float) -> Table:
-    """Return the table in which every reward has the given value; edits come after."""
-    return table._replace(level=float(value))
-
-
 @kernel
 def _below(key0: Any, key1: Any, t: Any, j: Any, k: Any, purpose: Any, n: Any) -> Any:
     """Return an integer in 0..n - 1; its bias is n / 2^53."""
@@ -503,42 +408,3 @@ def reward(table: Any, t: Any, user: Any, slot: Any, item: Any) -> Any:
         )[0]
         value += table.spread * inverse_normal(to_open_unit(word))
     return value
-
-
-@kernel(inlined=False)
-def observe(table: Any, trace: Any, t: Any, user: Any, shown: Any, slot: Any) -> Any:
-    """Choose a slot in round t: add to the totals and return the reward."""
-    value = reward(table, t, user, slot, shown[slot])
-    best, total, chosen = -np.inf, 0.0, 0.0
-    for j in range(shown.size):
-        mean = expected(table, t, user, j, shown[j])
-        best = max(best, mean)
-        total += mean
-        if j == slot:
-            chosen = mean
-    average = total / shown.size
-    trace.totals[_REGRET] += best - chosen
-    trace.totals[_REWARD] += value
-    trace.totals[_RANDOM_REWARD] += average
-    trace.totals[_RANDOM_REGRET] += best - average
-    if t < trace.decisions.size:
-        trace.decisions[t] = slot
-        trace.rewards[t] = value
-    return value
-
-
-@kernel
-def due(trace: Any, t: Any) -> Any:
-    """Return whether round t completes a checkpoint."""
-    cursor = trace.cursor[0]
-    return cursor < trace.checkpoints.size and trace.checkpoints[cursor] == t + 1
-
-
-@kernel
-def write(trace: Any, error: Any) -> None:
-    """Write the checkpoint that is due."""
-    cursor = trace.cursor[0]
-    for i in range(trace.totals.size):
-        trace.measures[cursor, i] = trace.totals[i]
-    trace.measures[cursor, _ERROR] = error
-    trace.cursor[0] = cursor + 1

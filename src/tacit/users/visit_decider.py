@@ -18,7 +18,7 @@ from tacit.checks import require
 from tacit.privacy import Guarantee
 from tacit.tapes import Tape
 from tacit.users import fed_ucb, private_contexts
-from tacit.users.deciding import ContextsDecider
+from tacit.users.decider import ContextsDecider
 from tacit.users.rounds import most_promising
 from tacit.users.visits import VisitsPolicy
 

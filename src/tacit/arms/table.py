@@ -1,26 +1,23 @@
 """The table of the arms setting: what every arm would pay in every round.
 
 Entry (t, a) is a pure function of a key and the position, computed when a kernel looks at it, or a
-cell of a recorded array; a few entries may be overridden, which makes a neighbouring table. A trace
-keeps what a result needs, at the rounds it needs it.
+cell of a recorded array; a few entries may be overridden, which makes a neighbouring table.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.compiled import address_of, evaluate, kernel
-from tacit.generator import four_inverse_normals, inverse_normal, philox, to_open_unit, to_unit
+from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
 
-__all__ = ["Table", "Trace", "edit_rewards", "new_trace", "observe", "reward"]
+__all__ = ["Table", "reward"]
 
 BERNOULLI, NORMAL, BETA, RECORDED, GAUSSIAN = 0, 1, 2, 3, 4
-MEASURES = ("regret", "reward")
 
 
 class Table(NamedTuple):
@@ -61,66 +58,6 @@ class Table(NamedTuple):
     """Shape (G,): the first round of each feedback graph."""
     drawing: Any = 0
     """Where the code that draws a beta or an unbounded reward begins: only who has them compiles it."""
-
-
-class Trace(NamedTuple):
-    """What is kept of a run: C checkpoints, and R = T decisions if asked for."""
-
-    checkpoints: NDArray[np.int64]
-    """Shape (C,): numbers of rounds played, increasing."""
-    measures: NDArray[np.float64]
-    """Shape (C, 2): regret and reward so far."""
-    totals: NDArray[np.float64]
-    """Shape (2,): the same, now."""
-    cursor: NDArray[np.int64]
-    """Shape (1,): the next checkpoint."""
-    pulls: NDArray[np.int64]
-    """Shape (K,): how often each arm was pulled."""
-    decisions: NDArray[np.int32]
-    """Shape (R,): the arm of every round."""
-    rewards: NDArray[np.float64]
-    """Shape (R,): the true reward of every round."""
-
-
-def new_trace(
-    n_arms: int, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False
-) -> Trace:
-    """Return an empty trace."""
-    kept = horizon if record else 0
-    return Trace(
-        np.ascontiguousarray(checkpoints, np.int64),
-        np.zeros((len(checkpoints), len(MEASURES))),
-        np.zeros(2),
-        np.zeros(1, np.int64),
-        np.zeros(n_arms, np.int64),
-        np.zeros(kept, np.int32),
-        np.zeros(kept),
-    )
-
-
-def edit_rewards(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
-    """Return the neighbouring table in which entries (round, arm) have the given values."""
-    n_arms = table.means.shape[1]
-    rule = "finite" if table.kind == GAUSSIAN else "in [0, 1]"
-    for t, a, value in entries:
-        paid = math.isfinite(value) if table.kind == GAUSSIAN else 0.0 <= value <= 1.0
-        if t < 0 or not 0 <= a < n_arms or not paid:
-            raise ValueError(
-                f"edit_rewards: expected round >= 0, arm in 0..{n_arms - 1} and value {rule}, "
-                f"got ({t}, {a}, {value})"
-            )
-    # Later entries win, so they come first: `reward` takes the first match.
-    return table._replace(
-        edit_rounds=np.concatenate(
-            [np.array([e[0] for e in entries][::-1], np.int64), table.edit_rounds]
-        ),
-        edit_arms=np.concatenate(
-            [np.array([e[1] for e in entries][::-1], np.int64), table.edit_arms]
-        ),
-        edit_values=np.concatenate(
-            [np.array([e[2] for e in entries][::-1], np.float64), table.edit_values]
-        ),
-    )
 
 
 @kernel
@@ -233,15 +170,6 @@ def drawing_of(kind: int) -> Any:
 
 
 @kernel
-def reward(table: Any, t: Any, a: Any) -> Any:
-    """Return the reward of arm a in round t."""
-    word = np.uint64(0)
-    if table.kind <= NORMAL:
-        word = word_at(table.key0, table.key1, t, a, 0)
-    return reward_of(table, t, a, word)
-
-
-@kernel
 def words_of(table: Any, t: Any, a: Any) -> Any:
     """Return the words of arm a in the rounds t to t + 3, for t a multiple of 4."""
     block = np.uint64(t) >> np.uint64(2)
@@ -263,7 +191,7 @@ def four_rewards(table: Any, piece: Any, t: Any, a: Any) -> Any:
     """Return the rewards of arm a in rounds t to t + 3 of a piece, for t a multiple of 4.
 
     For Bernoulli and truncated normal rewards whose means do not go linearly and that nobody overrides.
-    Four truncated normals take 9 ns each, one at a time 15 (``python benchmarks/dp_imed.py --draws``).
+    Their random words are made together (``python benchmarks/dp_imed.py --draws``).
     """
     w0, w1, w2, w3 = words_of(table, t, a)
     u0, u1, u2, u3 = to_unit(w0), to_unit(w1), to_unit(w2), to_unit(w3)
@@ -271,9 +199,8 @@ def four_rewards(table: Any, piece: Any, t: Any, a: Any) -> Any:
     if table.kind == BERNOULLI:
         return _bit(mean, u0), _bit(mean, u1), _bit(mean, u2), _bit(mean, u3)
     zero, span = table.cdf_zero[piece, a], table.cdf_span[piece, a]
-    x0, x1, x2, x3 = four_inverse_normals(
-        zero + u0 * span, zero + u1 * span, zero + u2 * span, zero + u3 * span
-    )
+    x0, x1 = inverse_normal(zero + u0 * span), inverse_normal(zero + u1 * span)
+    x2, x3 = inverse_normal(zero + u2 * span), inverse_normal(zero + u3 * span)
     return (
         _truncated(mean, spread, x0),
         _truncated(mean, spread, x1),
@@ -283,8 +210,11 @@ def four_rewards(table: Any, piece: Any, t: Any, a: Any) -> Any:
 
 
 @kernel
-def reward_of(table: Any, t: Any, a: Any, word: Any) -> Any:
-    """Return the reward of arm a in round t, whose random word is known."""
+def reward(table: Any, t: Any, a: Any) -> Any:
+    """Return the reward of arm a in round t."""
+    word = np.uint64(0)
+    if table.kind <= NORMAL:
+        word = word_at(table.key0, table.key1, t, a, 0)
     for e in range(table.edit_rounds.size):
         if table.edit_rounds[e] == t and table.edit_arms[e] == a:
             return table.edit_values[e]
@@ -305,27 +235,3 @@ def reward_of(table: Any, t: Any, a: Any, word: Any) -> Any:
         return _truncated(mean, table.spread, inverse_normal(zero + to_unit(word) * span))
     place = (table.key0, table.key1, np.int64(t), np.int64(a))
     return evaluate(table.drawing, (*place, mean, table.spread * span))
-
-
-@kernel
-def observe(table: Any, trace: Any, t: Any, a: Any) -> Any:
-    """Pull arm a in round t: write it to the trace and return the reward."""
-    value = reward(table, t, a)
-    book(table, trace, t, a, value)
-    return value
-
-
-@kernel
-def book(table: Any, trace: Any, t: Any, a: Any, value: Any) -> None:
-    """Write to the trace that arm a was pulled in round t and paid `value`."""
-    trace.totals[0] += best_of(table, t) - mean_of(table, t, a)
-    trace.totals[1] += value
-    trace.pulls[a] += 1
-    if trace.decisions.size > 0:
-        trace.decisions[t] = a
-        trace.rewards[t] = value
-    cursor = trace.cursor[0]
-    if cursor < trace.checkpoints.size and trace.checkpoints[cursor] == t + 1:
-        trace.measures[cursor, 0] = trace.totals[0]
-        trace.measures[cursor, 1] = trace.totals[1]
-        trace.cursor[0] += 1

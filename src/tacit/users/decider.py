@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import pack, unpack
 from tacit.checks import require
-from tacit.deciding import Choice, Decider, pack, unpack
+from tacit.deciding import Choice, Decider
 from tacit.device import Channel
 from tacit.device.instructions import identity
 from tacit.networks import Graph
@@ -37,7 +38,7 @@ from tacit.users.policy import CollaborativePolicy
 from tacit.users.preparation import relation
 from tacit.users.privacy import USER, NoisySums, PerReward, Published, Residual
 from tacit.users.statistics import restored, statistics_of
-from tacit.users.tables import as_matrix
+from tacit.users.table import as_matrix
 
 if TYPE_CHECKING:
     from tacit.users.visits import VisitsPolicy

@@ -59,23 +59,23 @@ class ArmsDecider(Decider):
         self._all = np.arange(policy.n_arms)
         tape = secure_tape(log=1)
         common = (self._rule, self._state, tape, 0)
-        self._act = for_types(kind.act, *common, self._all)
-        self._learn = for_types(kind.learn, *common, 0, 0.0)
-        self._take: Any = None
-        if ends is not None:
-            take: Any = kind.take
-            self._take = for_types(take, *_without_tape(common), 0, 0.0)
-        self._chances: Any = None
-        if kind.chances is not None:
-            chances: Any = kind.chances
+        kernels = policy.kernels
+        without_tape = (self._rule, self._state, 0)
+        self._select = for_types(kernels.select, *common, self._all)
+        self._learn = for_types(kernels.learn, *common, 0, 0.0)
+        self._learn_from_report = self._serve = self._probabilities = self._posterior = None
+        if ends is not None and kernels.learn_from_report is not None:
+            self._learn_from_report = for_types(kernels.learn_from_report, *without_tape, 0, 0.0)
+        if kernels.serve is not None:
+            self._serve = for_types(kernels.serve, *without_tape, 0)
+        if kernels.probabilities is not None:
             out = np.zeros(policy.n_arms)
-            self._chances = for_types(chances, *_without_tape(common), self._all, out)
-        self._posterior: Any = None
-        if kind.posterior is not None:
-            posterior: Any = kind.posterior
+            self._probabilities = for_types(kernels.probabilities, *without_tape, self._all, out)
+        if kernels.posterior is not None:
             two = np.empty((2, policy.n_arms))
-            self._posterior = for_types(posterior, *_without_tape(common), self._all, two)
+            self._posterior = for_types(kernels.posterior, *without_tape, self._all, two)
         self._uniform: Any = for_types(uniform, tape, 0, 0, FLOOR) if explore else None
+        self._shown: dict[int, tuple[int, ...]] = {}
         self._default: dict[tuple[int, int, float | None], tuple[dict[str, Any], Channel]] = {}
 
     @property
@@ -90,6 +90,18 @@ class ArmsDecider(Decider):
             return self.policy.guarantee(self.horizon or 1).epsilon
         places = product(range(self.policy.n_arms), range(len(self._ends)))
         return max(self._device(*place, None)[1].epsilon for place in places)
+
+    def shown_with(self, option: int) -> Sequence[int]:
+        """Return the arms that the graph shows with an arm, increasing."""
+        known = self._shown.get(option)
+        if known is None:
+            known = self._shown[option] = tuple(sorted(self.policy.shown_with(option)))
+        return known
+
+    def rewards(self, option: int) -> int:
+        """Return how many rewards the graph shows with an arm; a whole round is one record."""
+        one = self._ends is not None or self.policy.guarantee(self.horizon or 1).unit == "round"
+        return 1 if one else len(self.shown_with(option))
 
     def asked(self, query: Mapping[str, Any]) -> NDArray[np.int64]:
         """Return the eligible arms, increasing."""
@@ -107,7 +119,7 @@ class ArmsDecider(Decider):
 
     def choose(self, tape: Tape, t: int, query: Any) -> Choice:
         """Choose one of the arms in `query`."""
-        best = arm = self._act(self._rule, self._state, tape, t, query)
+        best = arm = int(self._select(self._rule, self._state, tape, t, query))
         share, m = self._explore, query.size
         if share and self._uniform(tape, t, 0, FLOOR) < share:
             arm = int(query[int(self._uniform(tape, t, 1, FLOOR) * m)])
@@ -116,10 +128,10 @@ class ArmsDecider(Decider):
             drawn = np.empty((2, m))
             self._posterior(self._rule, self._state, t, query, drawn)
             return Choice(arm, partial(self._chance_of_largest, drawn, query, arm), piece)
-        if self._chances is None:
+        if self._probabilities is None:
             return Choice(arm, self._floored(1.0 if arm == best else 0.0, m), piece)
         out = np.empty(self.policy.n_arms)
-        self._chances(self._rule, self._state, t, query, out)
+        self._probabilities(self._rule, self._state, t, query, out)
         return Choice(arm, self._floored(float(out[arm]), m), piece)
 
     def _floored(self, chance: float, m: int) -> float:
@@ -130,7 +142,8 @@ class ArmsDecider(Decider):
     def _chance_of_largest(self, drawn: Any, eligible: Any, arm: int) -> float:
         """Return the chance that an arm's draw is the largest, of draws that are distributed so."""
         out = np.empty(eligible.size)
-        type(self.policy).largest(drawn[0], drawn[1], out)
+        largest: Any = self.policy.kernels.largest
+        largest(drawn[0], drawn[1], out)
         return self._floored(float(out[np.searchsorted(eligible, arm)]), eligible.size)
 
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
@@ -158,7 +171,7 @@ class ArmsDecider(Decider):
 
     def checked(self, option: int, record: Any, value: Any) -> Any:
         """Return a bit, a reward in [0, 1], or rewards by arm where the graph shows several."""
-        if self._take is not None:
+        if self._learn_from_report is not None:
             if type(value) is int and value in (0, 1):
                 return value
             raise ValueError(
@@ -179,9 +192,11 @@ class ArmsDecider(Decider):
         return {arm: self.checked(option, None, reward) for arm, reward in sorted(value.items())}
 
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
-        """Take in a bit, a reward, or the rewards of several arms."""
-        if self._take is not None:
-            self._take(self._rule, self._state, t, option, float(value))
+        """Take in a bit, a reward, or the rewards of several arms; `option` was served."""
+        if self._serve is not None:
+            self._serve(self._rule, self._state, t, option)
+        if self._learn_from_report is not None:
+            self._learn_from_report(self._rule, self._state, t, option, float(value))
         elif type(value) is dict:
             for arm, reward in value.items():
                 self._learn(self._rule, self._state, tape, t, arm, reward)
@@ -226,7 +241,3 @@ class ArmsDecider(Decider):
     def discard(self) -> None:
         """Let a policy that plays in phases begin the open one anew."""
         self.policy.forget_unreleased(self._state)
-
-
-def _without_tape(common: tuple[Any, Any, Any, Any]) -> tuple[Any, Any, Any]:
-    return common[0], common[1], common[3]

@@ -1,0 +1,43 @@
+"""Neighbouring tables of the learning dynamics: somebody adopts another option."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.checks import require
+from tacit.dynamics.table import Table
+
+__all__ = ["edit_adoption"]
+
+
+def _adopting(table: Table, agent: int, option: int, rounds: range) -> Table:
+    for t in rounds:
+        table = edit_adoption(table, agent, option, before=t)
+    return table
+
+
+def edit_adoption(table: Table, agent: int, option: int, *, before: int = 0) -> Table:
+    """Return the neighbouring table in which `agent` enters a round with another adoption.
+
+    Parameters
+    ----------
+    table : Table
+    agent : int
+    option : int
+        What it adopts, or -1 for nothing.
+    before : int, default 0
+        The round; 0 changes what the agent begins with.
+    """
+    M = table.qualities.shape[1]
+    place = (before, agent)
+    edited = set(zip(table.edit_rounds.tolist(), table.edit_agents.tolist(), strict=True))
+    require("edit_adoption", "agent", "edited once a round", place not in edited, agent)
+    inside = 0 <= agent < table.n_agents
+    require("edit_adoption", "agent", f"in 0..{table.n_agents - 1}", inside, agent)
+    require("edit_adoption", "option", f"in -1..{M - 1}", -1 <= option < M, option)
+    require("edit_adoption", "before", ">= 0", before >= 0, before)
+    return table._replace(
+        edit_rounds=np.append(table.edit_rounds, np.int64(before)),
+        edit_agents=np.append(table.edit_agents, np.int64(agent)),
+        edit_options=np.append(table.edit_options, np.int64(option)),
+    )
