@@ -1,9 +1,8 @@
 """Deciding for real people: a learner for every setting, its event-sourced core, and its stores."""
 
-from tacit.serving.core import Core, Event, Receipt, RefusedError, Terms
+from tacit.serving.core import Allowance, Core, Event, ExperimentConfig, Receipt, RefusedError
 from tacit.serving.experiment import Experiment
 from tacit.serving.learner import Decision, Learner
-from tacit.serving.spending import Allowance
 from tacit.serving.sqlite import SQLiteStore
 from tacit.serving.store import MemoryStore, Store, StoreError
 
@@ -13,6 +12,7 @@ __all__ = [
     "Decision",
     "Event",
     "Experiment",
+    "ExperimentConfig",
     "Learner",
     "MemoryStore",
     "Receipt",
@@ -20,5 +20,4 @@ __all__ = [
     "SQLiteStore",
     "Store",
     "StoreError",
-    "Terms",
 ]

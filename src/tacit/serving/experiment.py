@@ -7,11 +7,12 @@ import operator
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from tacit.deciding import Decider
-from tacit.serving.core import BrokenError, Core, Event, RefusedError, Terms
+from tacit.serving.core import BrokenError, Core, Event, ExperimentConfig, RefusedError
 from tacit.serving.store import Snapshot, Store, StoreError
 from tacit.tapes import Tape
 
@@ -32,9 +33,11 @@ class Experiment:
         Makes the decider with a state that has seen nothing.
     tape : callable
         Makes the tape: choices under the experiment's key, noise under a fresh one.
-    terms : Terms
+    config : ExperimentConfig
     options, people : iterable of str
         Names of the options, and pseudonyms of the people, at the start.
+    aliases : mapping
+        What else people were called, by pseudonym.
     store : Store, optional
         Without it a crash forgets everything.
     name : str
@@ -45,25 +48,28 @@ class Experiment:
         self,
         decider: Callable[[], Decider],
         tape: Callable[[], Tape],
-        terms: Terms,
+        config: ExperimentConfig,
         *,
         options: Iterable[str] = (),
         people: Iterable[str] = (),
+        aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
         store: Store | None = None,
         name: str = "learner",
     ) -> None:
-        self._decider, self._tape, self._terms = decider, tape, terms
-        self.options, self._people = list(options), list(people)
+        self._decider, self._tape, self._config = decider, tape, config
+        self.options, self._people, self._aliases = list(options), list(people), aliases
         self._store, self.name = store, name
         self.lock = threading.RLock()
         self._forks = len(_forks)
         self._snapshot_at = self._covered = 0
         self.seq = 0
-        self._waiting: deque[_Ticket] = deque()
+        self._waiting: deque[Ticket] = deque()
         self._core: Core | None = None
-        if store is not None:
+        self._outdated = False
+        if store is not None and not store.read_only:
             store.own(name)
         self._core = self._build()
+        self._upgrade()
 
     @property
     def core(self) -> Core:
@@ -80,7 +86,11 @@ class Experiment:
         Commands of threads that wait for the disk at the same time share a commit.
         """
         if self._store is not None:
-            answer: A = self._run_stored(_Ticket(command, arguments, keywords))
+            ticket = self.submit(command, *arguments, **keywords)
+            self.serve(ticket)
+            if ticket.error is not None:
+                raise ticket.error
+            answer: A = ticket.answer
             return answer
         self.check_process()
         with self.lock:
@@ -93,18 +103,31 @@ class Experiment:
                 self._core = None
                 raise
 
-    def _run_stored(self, ticket: _Ticket) -> Any:
-        self.check_process()
+    def run_many(
+        self, commands: Iterable[tuple[Callable[..., A], tuple[Any, ...], dict[str, Any]]]
+    ) -> list[A | RefusedError]:
+        """Carry out several commands with one commit; a refused one does not stop the others."""
+        self._require_writer()
+        tickets = [Ticket(*each) for each in commands]
+        # At once: another thread may serve what waits at any time.
+        self._waiting.extend(tickets)
+        self.serve(*tickets)
+        return [ticket.outcome() for ticket in tickets]
+
+    def submit(self, command: Callable[..., Any], *arguments: Any, **keywords: Any) -> Ticket:
+        """Let a command wait for the next `serve`, in this thread or in another."""
+        self._require_writer()
+        ticket = Ticket(command, arguments, keywords)
         self._waiting.append(ticket)
+        return ticket
+
+    def serve(self, *tickets: Ticket) -> None:
+        """Carry out all that waits with one commit, unless another thread did so with these tickets."""
         with self.lock:
-            if not ticket.done:
+            if not all(ticket.done for ticket in tickets):
                 self._serve()
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.answer
 
     def _serve(self) -> None:
-        """Carry out what waits, this thread's own command among it, with one commit."""
         batch = []
         try:
             core = self.core
@@ -129,31 +152,10 @@ class Experiment:
             for ticket in batch:
                 ticket.done = True
 
-    def run_many(
-        self, commands: Iterable[tuple[Callable[..., A], tuple[Any, ...], dict[str, Any]]]
-    ) -> list[A | RefusedError]:
-        """Carry out several commands with one commit; a refused one does not stop the others."""
-        answers: list[A | RefusedError] = []
-        self.check_process()
-        with self.lock:
-            core = self.core
-            try:
-                for command, arguments, keywords in commands:
-                    try:
-                        answers.append(command(core, *arguments, **keywords))
-                    except ValueError as error:
-                        refused = isinstance(error, RefusedError)
-                        answers.append(error if refused else RefusedError("invalid", str(error)))  # type: ignore[arg-type]
-            except BaseException:
-                self._core = None
-                raise
-            self._commit(core)
-        return answers
-
     def snapshot(self) -> None:
         """Keep the state, so that a start need not replay all that came before."""
         with self.lock:
-            if self._store is not None:
+            if self._store is not None and not self._store.read_only:
                 core = self.core
                 self._store.keep(self.name, Snapshot(self.seq, *core.summary(), core.rows()))
                 self._snapshot_at = self.seq
@@ -214,6 +216,14 @@ class Experiment:
                 "identities, so make or load it in the process that uses it"
             )
 
+    def _require_writer(self) -> None:
+        self.check_process()
+        if self._store is not None and self._store.read_only:
+            raise StoreError(
+                f"{self.name} cannot be changed here, because it was opened to read; ask the process "
+                "that serves it instead"
+            )
+
     def _commit(self, core: Core) -> None:
         if not core.staged:
             return
@@ -235,35 +245,51 @@ class Experiment:
         journal = None if self._store is None else _Journal(self._store, self.name)
         core = Core(
             self._decider(),
-            self._terms,
+            self._config,
             self._tape(),
             journal=journal,
             options=self.options,
             people=self._people,
+            aliases=self._aliases,
             remember=50_000 if journal is None else 1_000,
         )
         if self._store is not None:
             kept = self._store.load(self.name)
             assert kept is not None
+            core.budget.counted = kept.counted
             after = 0
             if kept.snapshot is not None:
                 after = kept.snapshot.seq
                 core.restore(kept.snapshot.about, kept.snapshot.state, kept.snapshot.decisions)
+                self._outdated = "forgotten" not in kept.snapshot.about
             self._snapshot_at = after
-            self.seq = after + core.replay(self._store.events(self.name, after))
+            self.seq = after + core.replay(self._store.events(self.name, after, kept.seq))
             if self.seq != kept.seq:
                 raise StoreError(f"{self.name}: expected {kept.seq:,} events, got {self.seq:,}")
         return core
 
+    def _upgrade(self) -> None:
+        """Drop the open block of a whole-round unit that a snapshot of 0.2 left behind.
+
+        Version 0.2 scaled its noise by what the policy wished for, not by what was served.
+        """
+        core = self.core
+        central = self._outdated and core.decider.releases
+        if central and core.decider.guarantee(1).unit == "round":
+            core.decider.discard()
+            self.snapshot()
+        self._outdated = False
+
     def _rebuilt(self) -> Core:
         if self._store is None:
             raise BrokenError("Learner: a command failed half-way; load the last save")
-        self._store.own(self.name)
+        if not self._store.read_only:
+            self._store.own(self.name)
         return self._build()
 
 
-class _Ticket:
-    """A command that waits for its turn, and what came of it."""
+class Ticket:
+    """A command that waits for its turn, and what came of it once it is done."""
 
     __slots__ = ("answer", "arguments", "command", "done", "error", "keywords")
 
@@ -272,6 +298,15 @@ class _Ticket:
         self.answer: Any = None
         self.error: BaseException | None = None
         self.done = False
+
+    def outcome(self) -> Any:
+        """Return the answer, or why it was refused; raise what kept it from being carried out."""
+        error = self.error
+        if error is None or isinstance(error, RefusedError):
+            return self.answer if error is None else error
+        if isinstance(error, ValueError):
+            return RefusedError("invalid", str(error))
+        raise error
 
 
 class _Journal:
@@ -283,6 +318,9 @@ class _Journal:
 
     def spent(self, person: str, window: str) -> int:
         return self._store.spent(self._name, person, window)
+
+    def charges(self) -> list[tuple[str, str, int]]:
+        return self._store.charges(self._name)
 
 
 _forks: list[int] = []

@@ -6,38 +6,47 @@ Rounds, noise, identities, silence and restarts are the learner's business. Its 
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-import math
 import os
 import secrets
 import time
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tacit.checks import require
-from tacit.deciding import Decider, decider_for, require_exact
+from tacit.deciding import decider_for, require_exact
 from tacit.device import Reporter
 from tacit.jsonable import plain
 from tacit.networks import Graph
 from tacit.policy import AnyPolicy, Policy
 from tacit.privacy import Guarantee
-from tacit.serving.core import Core, Open, Receipt, RefusedError, Terms
+from tacit.serving.core import (
+    Core,
+    ExperimentConfig,
+    OpenDecision,
+    Receipt,
+    RefusedError,
+    require_mode,
+)
+from tacit.serving.core.budget import read_allowances, require_budget
+from tacit.serving.description import Description, by_value, read_description
 from tacit.serving.experiment import Experiment
-from tacit.serving.keys import key_beside
 from tacit.serving.opening import open_store
-from tacit.serving.spending import Allowance, amount_of
-from tacit.serving.store import Store
+from tacit.serving.pseudonyms import Pseudonyms, key_of
+from tacit.serving.sqlite import SQLiteReader
+from tacit.serving.store import NotOwnedError, Store, StoreError
 from tacit.state import write_atomically
-from tacit.tapes import Tape, secure_tape, seeded_tape
+from tacit.tapes import secure_tape, seeded_tape
 
 __all__ = ["Decision", "Learner"]
 
-_FORMAT = 1
+_SAVED = 3
+"""Of a saved file; the first did not keep what people spent, the second had the pseudonyms of 0.2."""
 _IDS = 256
 _LONGEST = 128
 
@@ -47,7 +56,9 @@ class Decision:
 
     __slots__ = ("_device", "_learner", "_names", "_open")
 
-    def __init__(self, learner: Learner, decision: Open, names: Sequence[Any] | None) -> None:
+    def __init__(
+        self, learner: Learner, decision: OpenDecision, names: Sequence[Any] | None
+    ) -> None:
         self._learner, self._open, self._names = learner, decision, names
         self._device: Reporter | None = None
 
@@ -119,7 +130,7 @@ class Learner:
     name : str
         Of the experiment in the store.
     report_after : float, optional
-        Seconds after a decision at which its device reports. Without it a report counts whenever it
+        Seconds after a decision is shown at which its device reports. Without it a report counts whenever it
         comes, a decision waits for ever, and a trusted server's decisions show when rewards arrive.
     grace : float
         Seconds after `report_after` at which a decision is closed.
@@ -197,6 +208,7 @@ class Learner:
             seed,
         )
         self.policy, self.seed = policy, seed
+        self._owned: Store | None = None
         known_windows = budget is None or isinstance(budget, Mapping)
         rule = "a mapping of windows to epsilons, such as {'day': 1.0, 'ever': 20.0}"
         require("Learner", "budget", rule, known_windows, budget)
@@ -204,55 +216,128 @@ class Learner:
             given, people = {"graph": people, **given}, labels_of(people)
         number = isinstance(explore, int | float)
         require("Learner", "explore", "a number in [0, 1)", number, explore)
-        make = _Maker(policy, float(explore), given, seed, key)
-        decider = make.decider()
+        require("Learner", "key", "of 32 bytes", key is None or len(key) == 32, "another")
+        decider = decider_for(policy, explore=float(explore), **given)
         if seed is None:
             require_exact(decider, "; with a seed this makes trial runs")
-        self.trust = decider.trust
         names = _names("options", decider.n_options, options)
         known = _names("people", decider.n_people, people)
-        terms = Terms(
+        config = ExperimentConfig(
             report_after=_milliseconds("report_after", report_after),
             grace=_milliseconds("grace", grace) or 0,
             retention=_milliseconds("retention", retention) or 0,
             default=default,
             max_open=max_open,
-            allowances=tuple(
-                Allowance(epsilon=most, window=window) for window, most in (budget or {}).items()
-            ),
+            allowances=read_allowances(budget or {}),
             mode=mode,
             baseline=0 if baseline is None else _place(names, baseline),
         )
         low, high = decider.reward_range
         fits = default is None or low <= default <= high
         require("Learner", "default", f"in [{low:g}, {high:g}]", fits, default)
-        finite = not terms.allowances or decider.epsilon < math.inf
-        require("Learner", "budget", "only where rewards are protected", finite, budget)
-        pure = not terms.allowances or policy.guarantee(1).delta == 0
-        require("Learner", "budget", "only where delta is 0: it counts epsilon", pure, budget)
-        cost = amount_of(decider.epsilon) if terms.allowances else 0
-        enough = all(allowance.amount >= cost for allowance in terms.allowances)
-        rule = f"of at least {decider.epsilon:g}, what one report costs, so that anybody is asked"
-        require("Learner", "budget", rule, enough, budget)
-        kept, lost = _opened(store, name, decider, terms, make, names, restored)
-        self._secret = make.secret
-        self._owned = None if isinstance(store, Store) else kept
-        self._experiment = Experiment(
-            make.decider,
-            make.tape,
-            terms,
-            options=names or (),
-            people=[self._pseudonym(person) for person in known or ()],
-            store=kept,
+        require_budget("Learner", decider, config.allowances)
+        require_mode(decider, mode)
+        wanted = Description(
             name=name,
+            policy=policy,
+            config=config,
+            choices=secrets.token_bytes(32),
+            explore=float(explore),
+            options=names or (),
+            join=lambda: given,
         )
-        self._begin(lost)
+        if store is None:
+            pseudonyms = Pseudonyms(name, key or secrets.token_bytes(32))
+            self._begin(_with_people(wanted, pseudonyms, known), None, pseudonyms)
+            return
+        why = decider.not_stored
+        require("Learner", "store", f"not given, because {why}", not why, store)
+        kept = store if isinstance(store, Store) else open_store(store, restored=restored)
+        self._owned = None if kept is store else kept
+        try:
+            self._begin(*_agreed(kept, wanted, known, key))
+        except BaseException:
+            if self._owned is not None:
+                self._owned.close()
+            raise
 
-    def _begin(self, lost: tuple[int, int] | None) -> None:
+    @classmethod
+    def open(
+        cls,
+        store: str | os.PathLike[str],
+        name: str = "learner",
+        *,
+        policy: AnyPolicy | None = None,
+        restored: bool = False,
+        key: bytes | None = None,
+    ) -> Learner:
+        """Open an experiment that is in a store, made by a learner or by a service.
+
+        While another process serves it, it can be read: what is protected, counts, options. Then every
+        call that would change it raises ``StoreError``.
+
+        Parameters
+        ----------
+        store : str or path
+            A file, or the address of a PostgreSQL database.
+        name : str
+            Of the experiment in the store.
+        policy : Policy, optional
+            The one it was made with, where that cannot be read from the store: one of your own.
+        restored, key
+            As for a new learner.
+        """
+        try:
+            kept = open_store(store, restored=restored)
+        except NotOwnedError:
+            kept = SQLiteReader(store)
+        try:
+            for turns_left in (2, 1, 0):
+                known = kept.load(name)
+                if known is None:
+                    have = ", ".join(kept.names()) or "none"
+                    where = f"an experiment of {kept.place}, which has {have}"
+                    raise ValueError(f"Learner: expected {where}, got {name!r}")
+                described = read_description(name, known, policy)
+                learner = cls.__new__(cls)
+                learner.policy, learner.seed, learner._owned = described.policy, None, kept
+                pseudonyms = Pseudonyms(name, key_of(kept, key), old=described.old_names)
+                try:
+                    learner._begin(described, kept, pseudonyms)
+                except NotOwnedError:
+                    kept.read_only = True
+                except StoreError:
+                    # The process that writes it went on in between.
+                    if not kept.read_only or not turns_left:
+                        raise
+                else:
+                    return learner
+            raise StoreError(f"{kept.place}: {name} cannot be read, because it changes too fast")
+        except BaseException:
+            kept.close()
+            raise
+
+    def _begin(self, described: Description, kept: Store | None, pseudonyms: Pseudonyms) -> None:
+        tape = partial(secure_tape, choices=described.choices)
+        if self.seed is not None:
+            tape = partial(seeded_tape, self.seed)
+        self._pseudonyms = pseudonyms
+        self._experiment = Experiment(
+            described.make_decider,
+            tape,
+            described.config,
+            options=described.options,
+            people=described.people,
+            aliases=pseudonyms.aliases,
+            store=kept,
+            name=described.name,
+        )
+        self.trust = self._core.decider.trust
         self.loads = 0
         self._ids: list[str] = []
         self._warned = False
         self._horizon = self._core.decider.horizon
+        lost = None if kept is None else kept.lost(described.name)
         if lost is not None:
             self._run(Core.begin_epoch, *lost)
 
@@ -386,25 +471,26 @@ class Learner:
 
     def set_mode(self, mode: str) -> None:
         """Switch between ``learn``, ``frozen``, ``shadow`` and ``off``."""
-        self._run(Core.set_mode, mode)
+        self._run(Core.change, mode=mode)
 
     def add_option(self, name: str) -> None:
         """Add an option; the others keep what was learned about them."""
         self._require_options()
-        self._run(Core.add_option, _named("option", name))
+        self._run(Core.change, options=[_named("option", name)])
 
     def retire(self, option: Any) -> None:
         """Never choose an option again; reports that are under way still count."""
         self._require_options()
-        self._run(Core.retire, _place(self._core.options, option))
+        self._run(Core.change, retire=[_place(self._core.options, option)])
 
     def add_person(self, person: str, near: Sequence[str] = ()) -> None:
         """Add somebody whom the policy shall know, joined to people it knows already."""
-        others = [each for each in near if self._pseudonym(each) not in self._core.people]
+        others = [each for each in near if self._member(each) is None]
         require("Learner", "near", "people who were added", not others, others)
-        if self._pseudonym(person) in self._core.people:
+        if self._member(person) is not None:
             raise RefusedError("conflict", f"person {person!r}: expected a new one, got one in use")
-        self._run(Core.add_person, self._pseudonym(person), [self._pseudonym(p) for p in near])
+        new = self._pseudonym(person), [self._member(each) for each in near]
+        self._run(Core.change, people=[new])
 
     def set_edges(self, *, graph: Any = None, weights: Any = None) -> None:
         """Join the people anew; what each one reported is kept.
@@ -415,7 +501,14 @@ class Learner:
         given = {"graph": graph, "weights": weights}
         policy, joins = self._core.decider.policy, self._core.decider.joined is not None
         require(policy, "set_edges", "not called: it joins no people", joins, given)
-        self._run(Core.set_edges, decider_for(policy, **given).joined)
+        self._run(Core.change, joined=decider_for(policy, **given).joined)
+
+    def reset_clock(self) -> None:
+        """Set the learner's clock back to the machine's, which was ahead for a while and is right now.
+
+        What was spent meanwhile stays spent, and decisions that were made meanwhile are closed.
+        """
+        self._run(Core.reset_clock)
 
     def prune(self) -> int:
         """Delete from the store what is past its retention; return how many events."""
@@ -457,46 +550,46 @@ class Learner:
         horizon : int, optional
             In rounds; the policy's own unless given.
         """
-        core = self._core
-        stated = core.decider.guarantee(horizon or self._horizon or max(1, self.rounds))
-        still = list(stated.not_protected or ())
-        if self.trust == "central" and core.terms.report_after is None:
-            still.append("when a reward arrives, which decisions may show (set report_after)")
-        if self.loads > 1:
-            still.append(
-                f"rewards of the open phase beyond {self.loads} times epsilon: the saved state was "
-                f"loaded {self.loads} times"
-            )
-        if core.epoch:
-            still.append(
-                f"{core.epoch} gaps where an older copy of the store was restored: what was decided "
-                "and released there is not counted here"
-            )
-        return dataclasses.replace(stated, not_protected=tuple(still))
+        stated = self._core.guarantee(horizon)
+        if not self.loads:
+            return stated
+        often = "" if self.loads == 1 else f", which was loaded {self.loads} times"
+        still = (
+            *(stated.not_protected or ()),
+            f"what other learners spend on a person after this state was saved{often}",
+        )
+        note = stated.note
+        if self._core.decider.releases:
+            note += " Rewards that no release had told of when it was saved were discarded."
+        return dataclasses.replace(stated, not_protected=still, note=note.strip())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything that is known to a file that only its owner can read.
 
-        With a store there is no need. The key of the noise is not in it; the sums of a central policy
-        are, so that whoever has the file is trusted as the server is.
+        With a store there is no need. What people spent is in it, with the key of their pseudonyms. The
+        key of the noise is not; the sums of a central policy are, so that whoever has the file is
+        trusted as the server is.
         """
         experiment = self._experiment
         experiment.check_process()
         with experiment.lock:
             about, state, decisions = experiment.core.snapshot()
             head = {
-                "format": _FORMAT,
-                "policy": _by_value(self.policy),
-                "secret": self._secret.hex() if about["people"] else None,
+                "format": _SAVED,
+                "policy": by_value(self.policy),
+                "secret": self._pseudonyms.key.hex(),
+                "name": experiment.name,
+                "old_names": self._pseudonyms.old,
                 "trust": self.trust,
                 "options": experiment.options or None,
                 "private": self._core.decider.releases,
                 "seed": self.seed,
-                "terms": plain(experiment.core.terms),
+                "terms": plain(experiment.core.config),
                 "choices": experiment.core.tape.key[:4].tolist(),
                 "loads": 0,
                 "about": about,
                 "decisions": decisions,
+                "charges": list(experiment.core.budget.charges()),
             }
         _write(Path(path), head, state)
 
@@ -506,27 +599,33 @@ class Learner:
     ) -> Learner:
         """Return the learner saved at `path`.
 
+        Of a central policy the rewards that no release has told of are discarded and open decisions are
+        closed, because the learner that was saved may have gone on and released them.
+
         Parameters
         ----------
         path : str or path
         policy : Policy
             The one it was saved with, by value.
         again : bool
-            A central policy would release the sums of its open phase once for every time that its
-            state is loaded. Loading marks the file; a second time must be asked for, and the
-            guarantee counts it.
+            Learners loaded from the same file know nothing of what the others spend. Where people
+            were charged, or the policy is central, loading marks the file; a second time must be
+            asked for, and the guarantee says it.
         **given
             As for a new learner: `explore` and what the setting needs.
         """
         file = Path(path)
         head, state = _read_save(file)
         rule = f"{head['policy']} as in {file.name}"
-        require("Learner", "policy", rule, _by_value(policy) == head["policy"], _by_value(policy))
-        if head["private"]:
+        require("Learner", "policy", rule, by_value(policy) == head["policy"], by_value(policy))
+        rule = "not given: what was saved goes on without one"
+        require("Learner", "store", rule, "store" not in given, given.get("store"))
+        once = head["private"] or bool(head["charges"] or head["terms"]["allowances"])
+        if once:
             if head["loads"] and not again:
                 raise ValueError(
-                    f"{file}: loaded before; to load it again releases the sums of its open phase "
-                    "once more, with again=True if that is meant"
+                    f"{file}: loaded before; two learners would each spend what is left of a person's "
+                    "budget, with again=True if that is meant"
                 )
             _write(file, {**head, "loads": head["loads"] + 1}, state)
         terms = dict(head["terms"])
@@ -542,12 +641,18 @@ class Learner:
             budget={each["window"]: each["epsilon"] for each in terms["allowances"]},
             baseline=terms["baseline"],
             key=None if head["secret"] is None else bytes.fromhex(head["secret"]),
-            **given,
+            **{"name": head.get("name", "learner"), **given},
         )
+        learner._pseudonyms.old = head.get("old_names", head["format"] < _SAVED)
         core = learner._core
         core.tape.key[:4] = head["choices"]
         core.restore(head["about"], state, head["decisions"])
-        learner.loads = head["loads"] + 1 if head["private"] else 0
+        core.budget.take((*who, amount) for *who, amount in head["charges"])
+        if head["format"] == 1 and core.budget.allowances:
+            # Nobody knows what each person spent, so that all was spent on everybody.
+            core.budget.debts.append((0, core.now, core.shown_count * core.cost))
+        core.discard()
+        learner.loads = head["loads"] + 1 if once else 0
         return learner
 
     def close(self) -> None:
@@ -621,9 +726,9 @@ class Learner:
         knows = self._core.decider.n_people is not None
         if person is not None:
             pseudonym = self._pseudonym(person)
-            if knows:
-                query["person"] = pseudonym
-        if knows and pseudonym not in self._core.people:
+        if knows and person is not None:
+            query["person"] = self._member(person)
+        if knows and query.get("person") is None:
             raise RefusedError(
                 "person",
                 f"Learner: expected a person who was added (add_person does it), got {person!r}",
@@ -631,8 +736,11 @@ class Learner:
         return query or None, pseudonym, names
 
     def _pseudonym(self, person: Any) -> str:
-        name = str(person).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(name, key=self._secret, digest_size=16).hexdigest()
+        return self._pseudonyms.of(person)
+
+    def _member(self, person: Any) -> str | None:
+        """Return what the policy knows a person as, if it does."""
+        return self._pseudonyms.find(person, self._core.people)
 
     def _read(self, report: Any) -> tuple[str, Any]:
         try:
@@ -666,72 +774,34 @@ class Learner:
             )
 
 
-class _Maker:
-    """What makes a decider and a tape anew, at every start and after a failure."""
-
-    def __init__(
-        self,
-        policy: AnyPolicy,
-        explore: float,
-        given: Mapping[str, Any],
-        seed: int | None,
-        key: bytes | None,
-    ) -> None:
-        self.policy, self.explore, self.given, self.seed = policy, explore, given, seed
-        self.choices = secrets.token_bytes(32)
-        require("Learner", "key", "of 32 bytes", key is None or len(key) == 32, "another")
-        self.keyed = key is not None
-        self.secret = secrets.token_bytes(32) if key is None else key
-
-    def decider(self) -> Decider:
-        return decider_for(self.policy, explore=self.explore, **self.given)
-
-    def tape(self) -> Tape:
-        log = 4096
-        if self.seed is not None:
-            return seeded_tape(self.seed, log=log)
-        return secure_tape(choices=self.choices, log=log)
+def _with_people(
+    wanted: Description, pseudonyms: Pseudonyms, known: Sequence[str] | None
+) -> Description:
+    people = [pseudonyms.at_start(person) for person in known or ()]
+    require("Learner", "people", "all different", len(set(people)) == len(people), known)
+    return dataclasses.replace(wanted, people=people)
 
 
-def _opened(
-    store: str | os.PathLike[str] | Store | None,
-    name: str,
-    decider: Decider,
-    terms: Terms,
-    make: _Maker,
-    names: list[str] | None,
-    restored: bool,
-) -> tuple[Store | None, tuple[int, int] | None]:
-    """Open the store, hold what it has against what is wanted, and take its key for choices."""
-    if store is None:
-        return None, None
-    why = decider.not_stored
-    require("Learner", "store", f"not given, because {why}", not why, store)
-    own = not isinstance(store, Store)
-    kept = store if isinstance(store, Store) else open_store(store, restored=restored)
-    try:
-        if kept.beside is not None and not make.keyed:
-            make.secret = key_beside(kept.beside)
-        wanted = {
-            "format": _FORMAT,
-            "policy": _by_value(make.policy),
-            "explore": make.explore,
-            "terms": plain(terms),
-            "options": names,
-        }
-        known = kept.load(name)
-        if known is None:
-            kept.create(name, {**wanted, "choices": make.choices.hex()})
-            return kept, None
-        for word, value in wanted.items():
-            was, now = _apart(known.description.get(word), value)
-            require("Learner", word, f"as in the store, {was!r}", was == now, now)
-        make.choices = bytes.fromhex(known.description["choices"])
-        return kept, kept.lost(name)
-    except BaseException:
-        if own:
-            kept.close()
-        raise
+def _agreed(
+    kept: Store, wanted: Description, known: Sequence[str] | None, key: bytes | None
+) -> tuple[Description, Store, Pseudonyms]:
+    """Hold what a store has against what is wanted, and take its keys; or make a new experiment."""
+    secret = key_of(kept, key) if kept.beside is not None else key or secrets.token_bytes(32)
+    found = kept.load(wanted.name)
+    stored = {} if found is None else found.description
+    pseudonyms = Pseudonyms(wanted.name, secret, old=stored.get("format") == 1)
+    wanted = _with_people(wanted, pseudonyms, known)
+    words = wanted.write()
+    if found is None:
+        kept.create(wanted.name, words)
+        return wanted, kept, pseudonyms
+    if "request" in stored:
+        stored = read_description(wanted.name, found).write()
+    for word in (word for word in words if word in stored and word not in ("format", "choices")):
+        was, now = _apart(stored[word], words[word])
+        require("Learner", word, f"as in the store, {was!r}", was == now, now)
+    choices = bytes.fromhex(stored["choices"])
+    return dataclasses.replace(wanted, choices=choices), kept, pseudonyms
 
 
 def _apart(was: Any, now: Any) -> tuple[Any, Any]:
@@ -799,11 +869,6 @@ def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def _by_value(policy: AnyPolicy) -> dict[str, Any]:
-    kind = type(policy)
-    return {"class": f"{kind.__module__}.{kind.__qualname__}", **plain(policy)}
-
-
 def _write(path: Path, head: Mapping[str, Any], state: bytes) -> None:
     def write(file: Path) -> None:
         file.chmod(0o600)
@@ -820,6 +885,6 @@ def _read_save(path: Path) -> tuple[dict[str, Any], bytes]:
             head, state = json.loads(archive.read("about.json")), archive.read("state.bin")
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise ValueError(f"{path}: not a saved learner ({error})") from None
-    if head.get("format") != _FORMAT:
-        raise ValueError(f"{path}: expected format {_FORMAT}, got {head.get('format')}")
-    return head, state
+    if head.get("format") not in range(1, _SAVED + 1):
+        raise ValueError(f"{path}: expected format {_SAVED}, got {head.get('format')}")
+    return {"charges": [], **head}, state

@@ -55,7 +55,17 @@ _VERSION = """
         one BOOLEAN PRIMARY KEY DEFAULT true CHECK (one), version INTEGER NOT NULL, secret BYTEA NOT NULL
     );
 """
-_MIGRATIONS = (MIGRATIONS[0], MIGRATIONS[1] + _CLUSTER, *MIGRATIONS[2:])
+_KEYS = """
+    INSERT INTO keys (name, fingerprint)
+        SELECT 'pseudonyms', pseudonyms FROM tacit_store WHERE pseudonyms IS NOT NULL;
+    ALTER TABLE tacit_store DROP COLUMN pseudonyms;
+"""
+_MIGRATIONS = (
+    MIGRATIONS[0],
+    MIGRATIONS[1] + _CLUSTER,
+    MIGRATIONS[2] + _KEYS,
+    *MIGRATIONS[3:],
+)
 _APPLICATION = 0x7AC1D
 _PATIENCE = {
     "connect_timeout": 5,
@@ -341,20 +351,6 @@ class PostgresStore(SQLStore):
     def secret(self) -> bytes:
         """What the processes on one database know each other by."""
         return bytes(self._query("SELECT secret FROM tacit_store")[0][0])
-
-    def require_key(self, key: bytes) -> None:
-        """Raise `StoreError` unless this key of pseudonyms is that of the other processes."""
-        mine = hashlib.blake2b(b"pseudonyms", key=key, digest_size=16).hexdigest()
-        with self._writing():
-            [(known,)] = self._query(
-                "UPDATE tacit_store SET pseudonyms = coalesce(pseudonyms, ?) RETURNING pseudonyms",
-                mine,
-            )
-        if known != mine:
-            raise StoreError(
-                f"{self.place}: expected the key of pseudonyms that the other processes have "
-                f"({self.beside}.key, or TACIT_PSEUDONYM_KEY), got another"
-            )
 
     # The end
 

@@ -7,6 +7,7 @@ its term, so that a former owner, however late it wakes, commits nothing.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
@@ -21,7 +22,14 @@ from typing import Any
 from tacit.forks import wait_for
 from tacit.serving.core import Event
 from tacit.serving.marks import Mark, Marks
-from tacit.serving.store import Kept, Snapshot, Store, StoreError, charged_by
+from tacit.serving.store import (
+    Kept,
+    Snapshot,
+    Store,
+    StoreError,
+    charged_by,
+    latest_expiry,
+)
 
 __all__ = ["MIGRATIONS", "SQLStore"]
 
@@ -55,6 +63,11 @@ MIGRATIONS = (
     """
     ALTER TABLE experiments ADD COLUMN term {integer} NOT NULL DEFAULT 0;
     ALTER TABLE experiments ADD COLUMN owner TEXT;
+    """,
+    """
+    ALTER TABLE experiments ADD COLUMN counted {integer} NOT NULL DEFAULT 0;
+    UPDATE experiments SET counted = at;
+    CREATE TABLE keys (name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL){packed};
     """,
 )
 """The steps from an empty database to the present tables, in a dialect's words for types."""
@@ -218,18 +231,19 @@ class SQLStore(Store):
     def load(self, experiment: str) -> Kept | None:
         """Return what is known of an experiment."""
         found = self._query(
-            "SELECT id, description, seq, charged, at FROM experiments WHERE name = ?", experiment
+            "SELECT id, description, seq, charged, at, counted FROM experiments WHERE name = ?",
+            experiment,
         )
         if not found:
             return None
-        id, description, seq, charged, at = found[0]
+        id, description, *point = found[0]
         kept = self._query("SELECT seq, about, state FROM snapshots WHERE experiment = ?", id)
         snapshot = None
         if kept:
             rows = self._query("SELECT body FROM open_decisions WHERE experiment = ?", id)
             decisions = (json.loads(body) for (body,) in rows)
             snapshot = Snapshot(kept[0][0], json.loads(kept[0][1]), kept[0][2], decisions)
-        return Kept(json.loads(description), snapshot, seq, charged, at)
+        return Kept(json.loads(description), snapshot, *point)
 
     def names(self) -> list[str]:
         """Return the names of all experiments."""
@@ -287,6 +301,14 @@ class SQLStore(Store):
                     "ON CONFLICT (experiment, person, period) DO UPDATE"
                     " SET amount = spending.amount + excluded.amount",
                 )
+            latest = latest_expiry(events)
+            if latest is not None:
+                self._run(
+                    "UPDATE events SET expires = ? WHERE experiment = ? AND expires > ?",
+                    latest,
+                    id,
+                    latest,
+                )
         released = any(event.state is not None for event in events)
         self._write_mark(experiment, done[0], durable=released or epoch)
         if epoch:
@@ -319,6 +341,47 @@ class SQLStore(Store):
             window,
         )
         return [int(amount) for (amount,) in rows]
+
+    def charges(self, experiment: str) -> list[tuple[str, str, int]]:
+        """Return all that was spent."""
+        rows = self._query(
+            "SELECT person, period, amount FROM spending WHERE experiment = ?",
+            self._id(experiment),
+        )
+        return [(person, window, int(amount)) for person, window, amount in rows]
+
+    def require_key(self, key: bytes) -> None:
+        """Raise `StoreError` unless pseudonyms were made with this key; it is known from then on.
+
+        With another key everybody would be somebody new, whose budget is whole.
+        """
+        mine = hashlib.blake2b(b"pseudonyms", key=key, digest_size=16).hexdigest()
+        if not self.read_only:
+            with self._writing():
+                self._run(
+                    "INSERT INTO keys (name, fingerprint) VALUES ('pseudonyms', ?)"
+                    " ON CONFLICT (name) DO NOTHING",
+                    mine,
+                )
+        known = self._query("SELECT fingerprint FROM keys WHERE name = 'pseudonyms'")
+        if any(fingerprint != mine for (fingerprint,) in known):
+            raise StoreError(
+                f"{self.place}: expected the key of pseudonyms that it was used with "
+                f"({self.beside}.key, or TACIT_PSEUDONYM_KEY), got another"
+            )
+
+    def knows_people(self) -> bool:
+        """Return whether pseudonyms were made for this store, so that it needs their key."""
+        found = self._query(
+            "SELECT 1 WHERE EXISTS (SELECT 1 FROM keys) OR EXISTS (SELECT 1 FROM spending)"
+            " OR EXISTS (SELECT 1 FROM experiments WHERE description LIKE ?)"
+            " OR EXISTS (SELECT 1 FROM snapshots WHERE about LIKE ?)"
+            " OR EXISTS (SELECT 1 FROM events WHERE body LIKE ?)",
+            '%"people": ["%',
+            '%"people": ["%',
+            '%"person":"%',
+        )
+        return bool(found)
 
     def keep(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""

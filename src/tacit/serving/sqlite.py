@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from tacit.serving.sql import MIGRATIONS, TYPES, SQLStore
-from tacit.serving.store import StoreError
+from tacit.serving.store import NotOwnedError, StoreError
 
 __all__ = ["SQLiteStore", "lock_of"]
 
 _APPLICATION = 0x7AC1D
+_MAGIC = b"SQLite format 3\0"
 _WORDS = {
     "identity": "INTEGER PRIMARY KEY",
     "integer": "INTEGER",
@@ -47,6 +48,7 @@ class SQLiteStore(SQLStore):
         super().__init__(str(self.path), self.path, restored=restored)
         if self.path.is_dir():
             raise StoreError(f"{self.path}: expected a file, got a folder")
+        _require_store(self.path)
         self._lock = lock_of(self.path)
         _open.add(self)
         try:
@@ -114,7 +116,8 @@ class SQLiteStore(SQLStore):
         if not same:
             raise StoreError(f"{self.path}: another file took its place while it was in use")
         with self._writing():
-            pass
+            # The number that it has: SQLite writes the page all the same.
+            self._connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
     def close(self) -> None:
         """Let others use it."""
@@ -167,6 +170,36 @@ class SQLiteStore(SQLStore):
             self._turn.release()
 
 
+class SQLiteReader(SQLiteStore):
+    """A file that another process writes, to read.
+
+    Parameters
+    ----------
+    path : str or path
+    """
+
+    read_only = True
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        SQLStore.__init__(self, str(self.path), self.path, restored=False)
+        self._lock = 0  # it holds none
+        self._connection = sqlite3.connect(
+            f"{self.path.resolve().as_uri()}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        [(version,)] = self._query("PRAGMA user_version")
+        if version != len(MIGRATIONS):
+            raise StoreError(f"{self.path}: in use by another version (schema {version})")
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._connection.close()
+        self._lock = -1
+
+
 _open: weakref.WeakSet[SQLiteStore] = weakref.WeakSet()
 _inherited: list[os.stat_result] = []
 
@@ -183,6 +216,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_let_go)
 
 
+def _require_store(path: Path) -> None:
+    """Refuse a file of another kind before anything is made beside it."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        if file.read(len(_MAGIC)) not in (b"", _MAGIC):
+            raise StoreError(f"{path}: not a store of experiments: file is not a database")
+
+
 def lock_of(path: Path) -> int:
     """Return the descriptor of a lock that this process holds as long as it is open."""
     try:
@@ -194,7 +234,7 @@ def lock_of(path: Path) -> int:
     except OSError:
         owner = os.pread(lock, 32, 0).decode(errors="replace").strip()
         os.close(lock)
-        raise StoreError(f"{path}: in use by process {owner}; only one may write") from None
+        raise NotOwnedError(f"{path}: in use by process {owner}; only one may write") from None
     os.ftruncate(lock, 0)
     os.pwrite(lock, str(os.getpid()).encode(), 0)
     return lock

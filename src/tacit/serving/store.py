@@ -41,6 +41,8 @@ class Kept(NamedTuple):
     """On how many decisions devices were ever asked to report, in histories that were lost too."""
     at: int
     """When the last one was."""
+    counted: int = 0
+    """Since when every window is charged; before, only those of the budgets then in force were."""
 
 
 class Store(ABC):
@@ -50,6 +52,8 @@ class Store(ABC):
     """What to call it; without a password."""
     beside: Path | None = None
     """What the names of the files outside of it begin with, if it has such: its mark, its key."""
+    read_only: bool = False
+    """Whether another process writes it."""
 
     @abstractmethod
     def create(self, experiment: str, description: dict[str, Any]) -> None:
@@ -88,6 +92,10 @@ class Store(ABC):
         """Return what was spent in a window, one number a person, in no order."""
 
     @abstractmethod
+    def charges(self, experiment: str) -> list[tuple[str, str, int]]:
+        """Return all that was spent: person, window, amount."""
+
+    @abstractmethod
     def keep(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""
 
@@ -105,6 +113,14 @@ class Store(ABC):
     def lost(self, experiment: str) -> tuple[int, int] | None:
         """Return how many charged decisions a restored copy lacks, and since when."""
         return None
+
+    @abstractmethod
+    def require_key(self, key: bytes) -> None:
+        """Raise `StoreError` unless pseudonyms were made with this key; it is known from then on."""
+
+    @abstractmethod
+    def knows_people(self) -> bool:
+        """Return whether pseudonyms were made for this store, so that it needs their key."""
 
     @abstractmethod
     def check(self) -> None:
@@ -168,6 +184,11 @@ class MemoryStore(Store):
             for person, window, amount in event.charges:
                 key = (experiment, person, window)
                 self._spent[key] = self._spent.get(key, 0) + amount
+        latest = latest_expiry(events)
+        if latest is not None:
+            for place, event in self._events[experiment].items():
+                if event.expires is not None and event.expires > latest:
+                    self._events[experiment][place] = event._replace(expires=latest)
         self._last[experiment] = last, charged, at
 
     def find(self, experiment: str, id: str) -> list[Event]:
@@ -185,6 +206,14 @@ class MemoryStore(Store):
             amount
             for (name, _, period), amount in self._spent.items()
             if (name, period) == (experiment, window)
+        ]
+
+    def charges(self, experiment: str) -> list[tuple[str, str, int]]:
+        """Return all that was spent."""
+        return [
+            (person, window, amount)
+            for (name, person, window), amount in self._spent.items()
+            if name == experiment
         ]
 
     def keep(self, experiment: str, snapshot: Snapshot) -> None:
@@ -213,11 +242,23 @@ class MemoryStore(Store):
                 del events[seq]
         return before - len(events)
 
+    def require_key(self, key: bytes) -> None:
+        """Do nothing: no key lies beside memory."""
+
+    def knows_people(self) -> bool:
+        """Return False: it is gone with its people."""
+        return False
+
     def check(self) -> None:
         """Do nothing: memory can always be written."""
 
     def close(self) -> None:
         """Do nothing."""
+
+
+def latest_expiry(events: Iterable[Event]) -> int | None:
+    """Return when all that is closed must be deleted, if these events set the clock back."""
+    return min((event.body["expires"] for event in events if event.kind == "clock"), default=None)
 
 
 def charged_by(event: Event) -> int:
