@@ -1,7 +1,7 @@
 """The one way to compile a kernel.
 
 Kernels are numba functions at module level, cached on disk, free of the interpreter lock and
-without ``fastmath``. Five things numba does by default are mended here:
+without ``fastmath``. Four things that numba does by default are mended here, without a change to numba:
 
 - It counts references to every array of every tuple that is passed, atomically: ten times the cost
   of a round of UCB1. A kernel that allocates no array needs none of it, so by default a kernel may
@@ -9,22 +9,21 @@ without ``fastmath``. Five things numba does by default are mended here:
   inlined where it is called. A kernel that must allocate says ``@kernel(allocates=True)``.
 - It invalidates a cached kernel when its own file changes, but not when a kernel it calls, in
   another file, does. The cache is stamped with every file involved.
-- It optimises every kernel, makes it into machine code and gives it what a call from Python needs, which
-  is half of the time. A kernel that only other kernels call goes without (`_Part`); and two processes
-  never compile the same kernel side by side.
-- It compiles a kernel anew for each number that is written where it is called, and infers the types of the
-  same operation again and again (`tacit.inference`).
-- It fails where the cache names a type that the code no longer has, or was cut short. Such a
-  cache counts as empty.
+- It compiles a kernel anew in every process that needs it at the same time, and for each number that is
+  written where it is called. Here one process compiles, for the types, and the others wait.
+- It fails where the cache names a type that the code no longer has, was cut short, or has no place. Such
+  a cache counts as empty; and there is always a place.
+
+`tacit._numba_speedups` is a faster way to compile, for the processes that Tacit owns.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import inspect
 import os
 import pickle
+import stat
 import tempfile
 import threading
 import types
@@ -39,19 +38,18 @@ try:
 except ImportError:  # not on this system: processes may then compile the same side by side
     fcntl = None  # type: ignore[assignment]
 
-from llvmlite import binding as llvm
 from numba import extending
 from numba import types as kinds
-from numba.core import caching, codegen, compiler, config, serialize, sigutils
+from numba.core import caching, config, serialize, sigutils
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
-
-from tacit.inference import remember_types
 
 __all__ = [
     "INTERPRETED",
     "address_of",
     "call",
     "evaluate",
+    "find_place",
     "for_types",
     "interpreted",
     "kept_only",
@@ -274,52 +272,108 @@ def _compile(function: F, **options: bool) -> F:
     if parts := [_name(part) for part in _given(function) if isinstance(part, _Kernel)]:
         # It is kept, and linked, by the names of what it was made of.
         function.__qualname__ = "_of_".join([function.__name__, *parts])
-    return cast(F, _dispatcher(function, _WholeCompiler, options))
+    return cast(F, _new_kernel(function, options))
 
 
-def _dispatcher(function: Any, how: Any, options: dict[str, bool]) -> Any:
+def _new_kernel(function: Any, options: dict[str, bool], *, within: bool = False) -> Any:
     targets = {
         "nopython": True,
         "no_cfunc_wrapper": True,
-        "no_cpython_wrapper": how is _PartCompiler,
+        "no_cpython_wrapper": within,
         **options,
     }
-    dispatcher = _Kernel(py_func=function, targetoptions=targets, pipeline_class=how)
-    dispatcher.within, dispatcher.options = how is _PartCompiler, options
-    return dispatcher
+    made = _Kernel(py_func=function, targetoptions=targets)
+    made.within, made.options = within, options
+    return made
 
 
+class _Plain:
+    """How kernels are compiled: by numba as it is. `tacit._numba_speedups.Fast` is the other way."""
+
+    def callee(self, kernel: Any) -> Any:
+        """Return what other kernels call."""
+        return kernel
+
+    def keep(self, impl: Any) -> Any:
+        """Return how kernels are written to disk, given how numba does."""
+        return impl
+
+    @contextmanager
+    def compiling(self, kernel: Any) -> Iterator[None]:
+        """Compile `kernel` inside."""
+        yield
+
+    def finish(self, kernel: Any, code: Any) -> None:
+        """Do what is left to do for a kernel that was compiled."""
+
+
+_here = threading.local()
+
+
+def _way() -> Any:
+    """Return how this process compiles: found out before it compiles for the first time."""
+    if (tried := getattr(_here, "tried", None)) is not None:
+        return tried
+    with _one_compiler:  # numba's: who compiles for somebody else has it already
+        return _choose()
+
+
+@cache
+def _choose() -> Any:
+    if os.environ.get("TACIT_PLAIN_NUMBA") != "0":
+        return _Plain()
+    from tacit._numba_speedups import install
+
+    return install(_unkept, _trying) or _Plain()
+
+
+def _unkept(function: Any, options: dict[str, bool]) -> Any:
+    made = _new_kernel(function, options)
+    made._ready = True
+    return made
+
+
+@contextmanager
+def _trying(way: Any) -> Iterator[None]:
+    _here.tried = way
+    try:
+        yield
+    finally:
+        _here.tried = None
+
+
+_one_compiler: Any = global_compiler_lock
 _Base: Any = CPUDispatcher
 _dumps: Any = serialize.dumps
 _signature: Any = sigutils.normalize_signature
 
 
 class _Kernel(CPUDispatcher):
-    """A function for Python and, within other kernels, its twin without the wrapper for Python.
+    """A function for Python and other kernels.
 
-    The twin and the cache are made when they are first needed: most kernels of a process never are.
+    Its cache, and the twin that it may have within other kernels, are made when they are first needed: most
+    kernels of a process never are.
     """
 
     within = False
     options: dict[str, bool]
-    _part: Any = None
+    part: Any = None
     _ready = False
 
-    @property
-    def part(self: Any) -> Any:
-        """The twin; None where this is it."""
-        if self._part is None and not self.within:
-            self._part = _dispatcher(self.py_func, _PartCompiler, self.options)
-        return self._part
+    def make_part(self: Any) -> Any:
+        """Return a twin without the wrapper for Python."""
+        part = _new_kernel(self.py_func, self.options, within=True)
+        part._ready = self._ready and not isinstance(self._cache, caching.FunctionCache)
+        return part
 
     def get_call_template(self: Any, args: Any, kws: Any) -> Any:
         # Numba would compile a kernel anew for each number that is written where it is called.
         args = tuple(_plain(kind) for kind in args)
         kws = {name: _plain(kind) for name, kind in kws.items()}
-        return _Base.get_call_template(self.part or self, args, kws)
+        return _Base.get_call_template(_way().callee(self), args, kws)
 
     def get_overload(self: Any, sig: Any) -> Any:
-        return _Base.get_overload(self.part or self, sig)
+        return _Base.get_overload(_way().callee(self), sig)
 
     def compile(self: Any, sig: Any) -> Any:
         """Compile, unless another process does so already: then wait for it and load what it made."""
@@ -331,10 +385,11 @@ class _Kernel(CPUDispatcher):
         if lacking is not None:
             lacking.append(self.py_func.__qualname__)
             raise RuntimeError(f"{lacking[-1]}: expected a kernel that was compiled before")
-        with _telling, self._alone(tuple(args)), _compiling():
-            code = _Base.compile(self, sig)
-        if not self.within:
-            _give_environments(self.overloads[tuple(args)])
+        with _telling:
+            way = _way()
+            with self._alone(tuple(args)), way.compiling(self):
+                code = _Base.compile(self, sig)
+        way.finish(self, self.overloads[tuple(args)])
         return code
 
     def _keep(self: Any) -> None:
@@ -343,13 +398,17 @@ class _Kernel(CPUDispatcher):
             return
         self._ready = True
         function = self.py_func
-        if Path(inspect.getsourcefile(function) or "").is_file():
+        if not Path(inspect.getsourcefile(function) or "").is_file():
+            return
+        try:
             kept: Any = cast(Any, _Kept)(function)
-            if self.within:
-                kept._impl = cast(Any, _PartsKept)(function)
-            name = kept._impl.filename_base + (".part" if self.within else "")
-            kept._cache_file = _Index(kept._cache_path, name, function)
-            self._cache = kept
+        except RuntimeError:  # not even a place for temporary files
+            return
+        if self.within:
+            kept._impl = _way().keep(kept._impl)
+        name = kept._impl.filename_base + (".part" if self.within else "")
+        kept._cache_file = _Index(kept._cache_path, name, function)
+        self._cache = kept
 
     def _is_kept(self: Any, sig: Any) -> bool:
         if not isinstance(self._cache, caching.FunctionCache):
@@ -368,7 +427,7 @@ class _Kernel(CPUDispatcher):
         if name in _held:
             yield
             return
-        with (_locks() / name).open("w") as lock:
+        with (_own_folder("compiling") / name).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             _held.add(name)
             try:
@@ -382,34 +441,20 @@ def _plain(kind: Any) -> Any:
     return kinds.unliteral(kind) if is_number else kind  # type: ignore[no-untyped-call]
 
 
-@contextmanager
-def _compiling() -> Iterator[None]:
-    _here.depth = getattr(_here, "depth", 0) + 1
-    # The collector would look again and again at all that numba makes, and find nothing to free.
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        _here.depth -= 1
-        if collects:
-            gc.enable()
-
-
-def _give_environments(code: Any) -> None:
-    """Let what a kernel consists of find its Python objects, as numba does when it loads one."""
-    for environment in code._find_referenced_environments():
-        code.library.codegen.set_env(environment.env_name, environment)
-
-
 _held: set[str] = set()
 
 
 @cache
-def _locks() -> Path:
-    folder = Path(tempfile.gettempdir()) / f"tacit-compiling-{os.getuid()}"
+def _own_folder(purpose: str) -> Path:
+    """Return a folder among temporary files that only this user can write to."""
+    user = os.getuid() if hasattr(os, "getuid") else os.environ.get("USERNAME", "")
+    folder = Path(tempfile.gettempdir()) / f"tacit-{purpose}-{user}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    return folder
+    found = folder.lstat()
+    mine = not hasattr(os, "getuid") or (found.st_uid == user and not found.st_mode & 0o022)
+    if mine and stat.S_ISDIR(found.st_mode):
+        return folder
+    return Path(tempfile.mkdtemp(prefix=f"tacit-{purpose}-"))
 
 
 class _Telling:
@@ -453,6 +498,46 @@ def tell_compiling() -> None:
     _telling.tell()
 
 
+def find_place(otherwise: Path) -> Path | None:
+    """Make a folder for compiled kernels, for this process and those it starts, if numba finds none.
+
+    Numba keeps them beside the package, in the user's home or in ``NUMBA_CACHE_DIR``. A service of a user
+    without a home, on a package that only others may write to, has none of these.
+
+    Parameters
+    ----------
+    otherwise : path
+        The folder. Only its owner may write there, because what is loaded from it is run.
+
+    Returns
+    -------
+    path or None
+        The folder if it was needed.
+    """
+    if INTERPRETED or _has_place():
+        return None
+    otherwise = otherwise.absolute()
+    try:
+        otherwise.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(
+            f"{otherwise}: compiled kernels cannot be kept there ({error.strerror}); "
+            "set NUMBA_CACHE_DIR to a folder that can be written"
+        ) from None
+    os.environ["NUMBA_CACHE_DIR"] = vars(config)["CACHE_DIR"] = str(otherwise)
+    if not _has_place():
+        raise ValueError(f"{otherwise}: expected a folder that can be written, got one that cannot")
+    return otherwise
+
+
+def _has_place() -> bool:
+    try:
+        cast(Any, caching.CompileResultCacheImpl)(find_place)
+    except RuntimeError:
+        return False
+    return True
+
+
 @contextmanager
 def kept_only() -> Iterator[list[str]]:
     """Compile nothing in this thread: a kernel that is neither loaded nor on disk raises ``RuntimeError``.
@@ -469,132 +554,44 @@ def kept_only() -> Iterator[list[str]]:
         _here.lacking = before
 
 
-class _Part(codegen.JITCodeLibrary):
-    """A kernel that others call: optimised and made into machine code only where it ends up.
+class _Elsewhere(caching._CacheLocator):
+    """The last place for a cache: among temporary files, where only this user can write."""
 
-    Numba would do both for every kernel and again for each that calls it: five calls deep, five times.
-    A function that Python may call as well, which has a wrapper for that, is made whole at once.
-    """
+    def __init__(self, function: Any, file: str) -> None:
+        self._line = function.__code__.co_firstlineno
+        below: Any = self.get_suitable_cache_subpath
+        self._path = str(_own_folder("kernels") / below(file))
 
-    _whole = False
+    def get_cache_path(self) -> str:
+        """Return the folder."""
+        return self._path
 
-    def _optimize_final_module(self) -> None:
-        """Leave that to the kernel this becomes a part of."""
+    def get_source_stamp(self) -> str:
+        """Return nothing: the index has a stamp of its own."""
+        return ""
 
-    def _finalize_final_module(self) -> None:
-        part: Any = self
-        part._finalize_dynamic_globals()
-        part._verify_declare_only_symbols()
-        part._finalized = True
+    def get_disambiguator(self) -> str:
+        """Return the line, which tells apart kernels of one name in one file."""
+        return str(self._line)
 
-    def get_pointer_to_function(self, name: str) -> int:
-        """Return where the machine code of a function that is defined here begins, else 0."""
-        if not self._whole:
-            if not self._defines(name):
-                return 0
-            self._whole = True
-            whole: Any = super()
-            whole._optimize_final_module()
-            whole._finalize_final_module()
-        return int(super().get_pointer_to_function(name))  # type: ignore[no-untyped-call]
-
-    def _defines(self, name: str) -> bool:
-        part: Any = self
-        part._ensure_finalized()
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> _Elsewhere | None:
+        """Return the place of a function, None where it cannot be written."""
         try:
-            return not part._final_module.get_function(name).is_declaration
-        except NameError:
-            return False
-
-    @property
-    def codegen(self) -> Any:
-        """Whom numba asks to `set_env` of machine code."""
-        return super().codegen if self._whole else self
-
-    def set_env(self, name: str, environment: Any) -> None:
-        """Do nothing: there is no machine code."""
+            place = cls(function, file)
+            place.ensure_cache_path()  # type: ignore[no-untyped-call]
+        except OSError:
+            return None
+        return place
 
 
-class _WholeCompiler(compiler.Compiler):
-    """Numba's compiler, of all that the function calls: numba's own functions become parts too."""
-
-    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        whole: Any = _whole_library(target.codegen(), "kernel")
-        whole.enable_object_caching()
-        super().__init__(typing, target, whole, *rest)  # type: ignore[no-untyped-call]
-
-
-class _PartCompiler(compiler.Compiler):
-    """Numba's compiler, into a part."""
-
-    def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
-        super().__init__(typing, target, _part(target), *rest)  # type: ignore[no-untyped-call]
-
-
-def _part(target: Any) -> Any:
-    return cast(Any, _Part)(target.codegen(), "part")
-
-
-_whole_library: Any = codegen.JITCodeLibrary
-_here = threading.local()
-
-
-def _library_of(generator: Any, name: str, **options: Any) -> Any:
-    """Return what numba makes room in for a function: a part while a kernel is compiled."""
-    kind = _Part if getattr(_here, "depth", 0) else generator._library_class
-    return kind(generator, name, **options)
-
-
-def _loaded_library(generator: Any, serialised: Any) -> Any:
-    """Return a function that numba has kept, whole as it is."""
-    depth, _here.depth = getattr(_here, "depth", 0), 0
-    try:
-        return generator._library_class._unserialize(generator, serialised)
-    finally:
-        _here.depth = depth
-
-
-remember_types(lambda: getattr(_here, "depth", 0) > 0)
-_generator: Any = codegen.JITCPUCodegen
-_generator.create_library = _library_of
-_generator.unserialize_library = _loaded_library
-
-
-class _PartsKept(caching.CompileResultCacheImpl):
-    """Keeps parts as what LLVM reads, since they have no machine code."""
-
-    def reduce(self, cres: Any) -> Any:
-        """Return what of a part can be written."""
-        code = cres.library._get_module_for_linking().as_bitcode()
-        cres.fndesc.typemap = cres.fndesc.calltypes = None
-        return code, cres.fndesc, cres.environment, cres.signature, cres.reload_init
-
-    def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """Return the part that was written."""
-        code, description, environment, signature, reload = payload
-        for again in reload:
-            again()
-        part = _part(target_context)
-        part._final_module = llvm.parse_bitcode(code)
-        part._finalize_final_module()
-        made: Any = compiler.compile_result
-        return made(
-            typing_context=target_context.typing_context,
-            target_context=target_context,
-            library=part,
-            environment=environment,
-            entry_point=target_context.get_executable(part, description, environment),
-            fndesc=description,
-            type_annotation="",
-            signature=signature,
-            objectmode=False,
-            lifted=(),
-            reload_init=reload,
-            referenced_envs=(),
-        )
+class _KeptAnywhere(caching.CompileResultCacheImpl):
+    _locator_classes: Any = (*caching.CompileResultCacheImpl._locator_classes, _Elsewhere)
 
 
 class _Kept(caching.FunctionCache):
+    _impl_class = _KeptAnywhere
+
     def _index_key(self, sig: Any, generator: Any) -> Any:
         """Return what a signature is found by; kernels that a kernel was given count by their names."""
         function: Any = cast(Any, self)._py_func
@@ -607,6 +604,10 @@ class _Kept(caching.FunctionCache):
         return sig, generator.magic_tuple(), tuple(hashes)
 
 
+#: The files that say how kernels are compiled, whichever way: both have one cache.
+_COMPILERS = {__file__, str(Path(__file__).with_name("_numba_speedups.py"))}
+
+
 class _Index(caching.IndexDataCacheFile):
     def __init__(self, cache_path: str, filename_base: str, function: Any) -> None:
         super().__init__(cache_path, filename_base, None)  # type: ignore[no-untyped-call]
@@ -617,7 +618,7 @@ class _Index(caching.IndexDataCacheFile):
     def _source_stamp(self) -> str:
         """Of all files involved, known once the kernels exist that this one calls, which it may precede."""
         digest = hashlib.sha256()
-        for file in sorted(_files_of(self._function) | {__file__}):
+        for file in sorted(_files_of(self._function) | _COMPILERS):
             status = os.stat(file)
             digest.update(f"{file}:{status.st_mtime_ns}:{status.st_size};".encode())
         return digest.hexdigest()
