@@ -6,6 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tacit.registry import build_both as build
     from tacit.registry import register
     from tacit.serving import Learner
     from tacit.simulation import Comparison, Identified, Result, compare, identify, simulate
@@ -16,13 +17,14 @@ __all__ = [
     "Learner",
     "Result",
     "__version__",
+    "build",
     "compare",
     "identify",
     "register",
     "simulate",
 ]
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
 
 
 def __getattr__(name: str) -> Any:
@@ -31,10 +33,10 @@ def __getattr__(name: str) -> Any:
         from tacit import simulation
 
         return getattr(simulation, name)
-    if name == "register":
-        from tacit.registry import register
+    if name in ("build", "register"):
+        from tacit import registry
 
-        return register
+        return registry.build_both if name == "build" else registry.register
     if name == "Learner":
         from tacit.serving import Learner
 

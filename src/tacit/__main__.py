@@ -1,5 +1,25 @@
-"""``python -m tacit``."""
+"""The command ``tacit``, and ``python -m tacit``: Ctrl-C is heeded before anything large is imported."""
 
-from tacit.cli import main
+from __future__ import annotations
 
-main()
+import os
+
+from tacit.signals import stop_once, stopped
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; one that is stopped while it is imported ends with 130 and says nothing."""
+    stop_once()
+    # This process, and those that it starts, are Tacit's own: they may compile in the faster way.
+    os.environ.setdefault("TACIT_PLAIN_NUMBA", "0")
+    try:
+        from tacit.cli import main as run
+    except KeyboardInterrupt:
+        stopped()
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import leaves
 from tacit.compiled import INTERPRETED
 from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.registry import build
@@ -96,13 +97,11 @@ def play(
 
 def arrays(value: Any, name: str = "") -> dict[str, NDArray[Any]]:
     """Return every array of a nested ``NamedTuple`` by its dotted name; other objects have none."""
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        found: dict[str, NDArray[Any]] = {}
-        for part in value._fields:
-            found |= arrays(getattr(value, part), f"{name}.{part}")
-        return found
-    array = np.array(value) if not isinstance(value, list) else np.empty(0)
-    return {} if array.dtype == object else {name: array}
+    found = {
+        f"{name}.{part}" if part else name: np.array(leaf if not isinstance(leaf, list) else ())
+        for part, leaf in leaves(value)
+    }
+    return {part: array for part, array in found.items() if array.dtype != object}
 
 
 def require_same(one: Any, other: Any, what: str) -> None:

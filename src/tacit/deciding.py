@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import json
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-
+from tacit.arrays import leaves, pack, unpack
 from tacit.checks import require
 from tacit.policy import AnyPolicy, insecure_because
 from tacit.tapes import Tape
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from tacit.privacy import Guarantee
 
 __all__ = [
+    "ALPHA",
     "Choice",
     "Decider",
     "Estimate",
@@ -35,7 +34,9 @@ __all__ = [
     "unpack",
 ]
 
-_ALPHA, _MIXED = 0.05, 10.0
+ALPHA = 0.05
+"""How often an interval of an option's mean may fail, at any time."""
+_MIXED = 10.0
 
 
 class Choice(NamedTuple):
@@ -69,7 +70,7 @@ def mean_of_bits(n: float, ones: float, zero: float, one: float) -> Estimate | N
     if n == 0:
         return None
     spread = n / 4.0 + _MIXED
-    radius = math.sqrt(spread * math.log(spread / (_MIXED * _ALPHA**2))) / n
+    radius = math.sqrt(spread * math.log(spread / (_MIXED * ALPHA**2))) / n
     ends = sorted((ones / n + sign * radius - zero) / (one - zero) for sign in (-1, 1))
     low, high = (min(1.0, max(0.0, end)) for end in ends)
     return Estimate(min(1.0, max(0.0, (ones / n - zero) / (one - zero))), low, high)
@@ -116,7 +117,15 @@ class Decider(ABC):
     @property
     @abstractmethod
     def epsilon(self) -> float:
-        """What one report costs its person; infinite if nothing is protected."""
+        """What one reward costs its person; infinite if nothing is protected."""
+
+    def shown_with(self, option: int) -> Sequence[int]:
+        """Return the options whose rewards a report on a served one may carry, itself among them."""
+        return (option,)
+
+    def rewards(self, option: int) -> int:
+        """Return how many protected records the report on a served option may carry at most."""
+        return 1
 
     @abstractmethod
     def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
@@ -189,7 +198,7 @@ class Decider(ABC):
     @property
     def nbytes(self) -> int:
         """How many bytes the arrays take."""
-        return sum(value.nbytes for _, value in _arrays(self.state) if hasattr(value, "nbytes"))
+        return sum(value.nbytes for _, value in leaves(self.state) if hasattr(value, "nbytes"))
 
     def pack(self) -> bytes:
         """Return the arrays as bytes."""
@@ -269,33 +278,3 @@ def require_exact(decider: Decider, otherwise: str = "") -> None:
         )
         inexact = ", ".join(each.name for each in held if not each.secure) or "another"
         require(policy, "noise", rule, False, inexact)
-
-
-def _arrays(state: Any, name: str = "") -> list[tuple[str, Any]]:
-    if isinstance(state, tuple) and hasattr(state, "_fields"):
-        dot = f"{name}." if name else ""
-        fields = zip(state._fields, state, strict=True)
-        return [pair for field, value in fields for pair in _arrays(value, dot + field)]
-    return [(name, state)]
-
-
-def pack(state: Any) -> bytes:
-    """Return a state's arrays as bytes: a line of JSON that names them, then their contents."""
-    arrays = [(name, value) for name, value in _arrays(state) if isinstance(value, np.ndarray)]
-    head = [[name, value.dtype.str, list(value.shape)] for name, value in arrays]
-    line = json.dumps(head, separators=(",", ":")).encode() + b"\n"
-    return line + b"".join(np.ascontiguousarray(value).tobytes() for _, value in arrays)
-
-
-def unpack(state: Any, data: bytes) -> None:
-    """Copy what `pack` returned into a state of the same shape, in place."""
-    line, _, rest = data.partition(b"\n")
-    head, at = json.loads(line), 0
-    arrays = [(name, value) for name, value in _arrays(state) if isinstance(value, np.ndarray)]
-    mine = [[name, value.dtype.str, list(value.shape)] for name, value in arrays]
-    if head != mine:
-        raise ValueError(f"state: expected the arrays {mine}, got {head}")
-    for _, value in arrays:
-        size = value.nbytes
-        value[...] = np.frombuffer(rest[at : at + size], value.dtype).reshape(value.shape)
-        at += size

@@ -16,15 +16,17 @@ import contextlib
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from typing import Any
 
-__all__ = ["leave_to_parent", "wait_for"]
+__all__ = ["Owner", "in_child", "leave_to_parent", "wait_for"]
 
 _MOMENT = 0.05  # seconds, after which locks that are taken in another order elsewhere are let go
 _locks: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 _sessions: weakref.WeakSet[Any] = weakref.WeakSet()
 _forking = threading.Lock()
 _held: list[Any] = []
+_forks = [0]
 
 
 def wait_for(owner: Any, lock: Any) -> None:
@@ -72,6 +74,29 @@ def _leave_all() -> None:
     _sessions.clear()
 
 
+def in_child(change: Callable[[], None]) -> None:
+    """Call `change` in every process that is forked from this one, before anything else there."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=change)
+
+
+class Owner:
+    """Whoever made a thing that only one process may use: a file, a connection, a key."""
+
+    def __init__(self) -> None:
+        self._forks = _forks[0]
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process was forked after the thing was made, so that it belongs to another one."""
+        return self._forks != _forks[0]
+
+
+def _count() -> None:
+    _forks[0] += 1
+
+
+in_child(_count)
+in_child(_leave_all)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_leave_all)
     os.register_at_fork(before=_pause, after_in_parent=_resume, after_in_child=_resume)

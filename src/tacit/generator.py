@@ -18,7 +18,6 @@ from tacit.compiled import INTERPRETED, kernel
 __all__ = [
     "chacha20",
     "chacha20_words",
-    "four_inverse_normals",
     "inverse_normal",
     "key_of",
     "philox",
@@ -183,36 +182,6 @@ def _ratio(coefficients: Any, r: Any) -> Any:
     return numerator / denominator
 
 
-if INTERPRETED:
-
-    def _four_ratios(r: Any) -> Any:
-        return tuple(_ratio(_CENTRE, each) for each in r)
-
-else:
-
-    @intrinsic
-    def _four_ratios(typing_context: Any, r: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            from llvmlite import ir
-
-            lane, vector = ir.IntType(32), ir.VectorType(ir.DoubleType(), 4)
-            r = ir.Constant(vector, ir.Undefined)
-            for i in range(4):
-                r = builder.insert_element(r, builder.extract_value(args[0], i), lane(i))
-            value = []
-            for coefficients in _CENTRE:
-                first, *others = (ir.Constant(vector, [c] * 4) for c in coefficients)
-                for other in others:
-                    first = builder.fadd(builder.fmul(first, r), other)
-                value.append(first)
-            ratio = builder.fdiv(*value)
-            four = [builder.extract_element(ratio, lane(i)) for i in range(4)]
-            return context.make_tuple(builder, signature.return_type, four)
-
-        tuple_of: Any = types.UniTuple
-        return tuple_of(types.float64, 4)(r), generate
-
-
 @kernel
 def _outer(p: Any) -> Any:
     lower = p < 0.5
@@ -229,18 +198,3 @@ def inverse_normal(p: Any) -> Any:
     """Return the standard normal quantile of p, to about 1e-16 (AS 241)."""
     q = p - 0.5
     return q * _ratio(_CENTRE, 0.180625 - q * q) if abs(q) <= 0.425 else _outer(p)
-
-
-@kernel
-def four_inverse_normals(p0: Any, p1: Any, p2: Any, p3: Any) -> Any:
-    """Return `inverse_normal` of each, bit for bit, the middle of all four by vector instructions."""
-    q0, q1, q2, q3 = p0 - 0.5, p1 - 0.5, p2 - 0.5, p3 - 0.5
-    x0, x1, x2, x3 = _four_ratios(
-        (0.180625 - q0 * q0, 0.180625 - q1 * q1, 0.180625 - q2 * q2, 0.180625 - q3 * q3)
-    )
-    return (
-        q0 * x0 if abs(q0) <= 0.425 else _outer(p0),
-        q1 * x1 if abs(q1) <= 0.425 else _outer(p1),
-        q2 * x2 if abs(q2) <= 0.425 else _outer(p2),
-        q3 * x3 if abs(q3) <= 0.425 else _outer(p3),
-    )

@@ -131,7 +131,9 @@ def written(text: str) -> dict[str, Any]:
         key, equals, value = part.partition("=")
         key = key.strip()
         if not equals or not key:
-            raise ValueError(f"{text!r}: expected NAME:parameter=value, got {part!r}")
+            raise ValueError(
+                f"{text!r}: expected NAME:parameter=value or MODULE:Class, got {part!r}"
+            )
         if key in spec:
             raise ValueError(f"{text!r}: {key} is written twice")
         try:

@@ -18,7 +18,6 @@ from tacit.checks import require
 from tacit.tapes import Tape
 
 if TYPE_CHECKING:
-    from tacit.pieces import Population
     from tacit.privacy import Guarantee, Mechanism, Neighbours
 
 __all__ = [
@@ -136,40 +135,6 @@ class Environment(ABC, Generic[Table, Trace]):
         A checkpoint is a number of rounds played. With `record`, every decision is kept too.
         """
 
-    @property
-    def population_kind(self) -> Callable[..., Population] | None:
-        """What makes a run whose agents are in pieces; None in settings without agents."""
-        return None
-
-    def population(
-        self,
-        policy: AnyPolicy,
-        bounds: NDArray[np.int64],
-        *,
-        seed: int,
-        repetition: int,
-        horizon: int,
-        checkpoints: NDArray[np.int64],
-        record: bool = False,
-    ) -> Population:
-        """Return a run of `policy` whose agents are in pieces, for settings that have agents."""
-        kind = self.population_kind
-        if kind is None:
-            raise ValueError(
-                f"{self.name}: expected no pieces, which are for populations of agents "
-                "(the settings diffusion and dynamics)"
-            )
-        return kind(
-            policy,
-            self,
-            bounds,
-            seed=seed,
-            repetition=repetition,
-            horizon=horizon,
-            checkpoints=checkpoints,
-            record=record,
-        )
-
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return what is public and may fill a policy's parameters: sizes, horizon and more."""
         return {**self.sizes, "horizon": horizon}
@@ -193,6 +158,10 @@ class Environment(ABC, Generic[Table, Trace]):
             f"{self.name}: expected pairs of tables for the unit {unit!r}, got none; "
             "give them as neighbours="
         )
+
+    def count_pairs(self, unit: str, horizon: int) -> int | None:
+        """Return how many pairs `neighbours` has to choose from; None if nobody counted."""
+        return None
 
     def every_pair(self, unit: str, horizon: int) -> list[Neighbours]:
         """Return all the pairs of tables of a small game, for an exact audit.

@@ -119,7 +119,7 @@ def environment_named(name: Any) -> type[AnyEnvironment]:
 
 def _named(known: Mapping[str, type[D]], what: str, name: Any) -> type[D]:
     if name is None:
-        raise ValueError(f"every {what} needs a name; there are {', '.join(sorted(known))}")
+        raise ValueError(f"every {what} needs a name, such as {min(known)}")
     if isinstance(name, str):
         if name in known:
             return known[name]
@@ -130,7 +130,8 @@ def _named(known: Mapping[str, type[D]], what: str, name: Any) -> type[D]:
         taken: type[D] = adopted
         return taken
     near = difflib.get_close_matches(str(name), known, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(sorted(known))}"
+    listed = {"policy": "policies", "environment": "environments"}[what]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"`tacit {listed}` lists them"
     raise ValueError(f"no {what} is called {name!r}; {hint}")
 
 
@@ -198,24 +199,47 @@ def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any
 
 
 def build_both(
-    policy: Mapping[str, Any], environment: Mapping[str, Any], horizon: int
+    policy: str | Mapping[str, Any],
+    environment: str | Mapping[str, Any] | AnyEnvironment,
+    horizon: int,
 ) -> tuple[AnyPolicy, AnyEnvironment]:
-    """Return a policy and the environment it plays in; each is ``name`` and parameters.
+    """Return a policy and the environment it plays in, each built from its name and parameters.
+
+    The environment fills the parameters of the policy that are public: sizes, the horizon and more.
+
+    Parameters
+    ----------
+    policy : str or mapping
+        ``"name:parameter=value,..."``, or a mapping with ``name`` and the parameters.
+    environment : str, mapping or Environment
+        The same, or one that is built already.
+    horizon : int
+        Number of rounds T.
 
     Examples
     --------
-    >>> build_both({"name": "ucb1"}, {"name": "bernoulli", "means": [0.3, 0.7]}, horizon=10)[0]
+    >>> import tacit
+    >>> policy, environment = tacit.build("ucb1", "bernoulli:means=[0.3,0.7]", horizon=10)
+    >>> policy
     UCB1(n_arms=2, exploration=2.0)
+    >>> tacit.build({"name": "klucb-cf", "epsilon": 1.0}, environment, horizon=10)[0].epsilon
+    1.0
     """
-    chosen, place = dict(policy), dict(environment)
+    chosen = written(policy) if isinstance(policy, str) else dict(policy)
     kind = policy_named(chosen.pop("name", None))
-    where = environment_named(place.pop("name", None))
+    place: dict[str, Any] = {}
+    where: type[AnyEnvironment] | AnyEnvironment
+    if isinstance(environment, Environment):
+        where = environment
+    else:
+        place = written(environment) if isinstance(environment, str) else dict(environment)
+        where = environment_named(place.pop("name", None))
     if kind.setting != where.setting:
         raise ValueError(
             f"{kind.name} is a policy of the setting {kind.setting!r}, {where.name} an environment "
             f"of {where.setting!r}; `tacit environments` lists them by setting"
         )
-    built = build(where, {}, place)
+    built = build(where, {}, place) if isinstance(where, type) else where
     return build(kind, built.public_parameters(horizon), chosen), built
 
 
@@ -224,11 +248,9 @@ _NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "require
 
 @converter(Environment, _NAMED)
 def _environment(value: Any, kind: type[Any]) -> Any:
-    spec = {"name": value} if isinstance(value, str) else dict(value)
-    return build(environment_named(spec.pop("name", None)), {}, spec)
+    return build_named(value, environment_named)
 
 
 @converter(Policy, _NAMED)
 def _policy(value: Any, kind: type[Any]) -> Any:
-    spec = {"name": value} if isinstance(value, str) else dict(value)
-    return build(policy_named(spec.pop("name", None)), {}, spec)
+    return build_named(value, policy_named)

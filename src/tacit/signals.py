@@ -34,8 +34,14 @@ def stop_once() -> None:
     raised: list[float] = []
     main, before = threading.get_ident(), sys.unraisablehook
 
+    def interrupt() -> None:
+        if hasattr(signal, "pthread_kill"):
+            signal.pthread_kill(main, signal.SIGINT)
+        else:  # on Windows
+            signal.raise_signal(signal.SIGINT)
+
     def send_again() -> None:
-        soon = threading.Timer(0.02, signal.pthread_kill, (main, signal.SIGINT))
+        soon = threading.Timer(0.02, interrupt)
         soon.daemon = True
         soon.start()
 

@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from tacit.arrays import leaves
+
 __all__ = ["load", "require_writable", "save", "write_atomically"]
 
 S = TypeVar("S")
@@ -26,7 +28,7 @@ FORMAT = 1
 
 def save(path: str | Path, state: Any, about: Mapping[str, Any]) -> None:
     """Write `state` (a ``NamedTuple`` of arrays, numbers and such tuples) and `about` (JSON)."""
-    arrays = dict(_flatten(state, ""))
+    arrays = {name: np.asarray(value) for name, value in leaves(state)}
 
     def write(file: Path) -> None:
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -55,21 +57,14 @@ def load(path: str | Path, template: S) -> tuple[S, dict[str, Any]]:
     return _rebuild(template, "", arrays, str(path)), about
 
 
-def _flatten(value: Any, name: str) -> list[tuple[str, Any]]:
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        dot = f"{name}." if name else ""
-        return [
-            pair for field in value._fields for pair in _flatten(getattr(value, field), dot + field)
-        ]
-    return [(name, np.asarray(value))]
-
-
 def _rebuild(template: Any, name: str, arrays: Mapping[str, Any], path: str) -> Any:
     if isinstance(template, tuple) and hasattr(template, "_fields"):
         dot = f"{name}." if name else ""
         return type(template)(
             *[_rebuild(getattr(template, f), dot + f, arrays, path) for f in template._fields]
         )
+    if template is None:
+        return None
     like = np.asarray(template)
     if name not in arrays:
         raise ValueError(f"{path}: expected an array {name!r}, found {', '.join(sorted(arrays))}")

@@ -11,7 +11,6 @@ can be logged: the ledger, the audit and the tests see what really happened.
 
 from __future__ import annotations
 
-import os
 import secrets
 import weakref
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.compiled import kernel
+from tacit.forks import in_child
 from tacit.generator import chacha20, key_of, philox, to_open_unit, to_unit
 
 __all__ = [
@@ -151,8 +151,7 @@ def _change_keys() -> None:
         key[first:] = np.frombuffer(secrets.token_bytes(64), dtype=np.uint64)[first:]
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_change_keys)
+in_child(_change_keys)
 
 
 def recorded_tape(uniforms: Mapping[Any, ArrayLike], *, log: int = 0, positions: int = 0) -> Tape:

@@ -2,7 +2,8 @@
 
 Every command prints a table on a terminal, aligned text in a pipe and JSON with ``--json``; complains
 in one line on standard error and exits with 2; and never leaves a half-written file. A group of commands
-is a file of this package with an ``app`` of its own, joined to the others below.
+is a file of this package with an ``app`` of its own, joined to the others below. Another distribution adds
+a command by an entry point of the group ``tacit.commands`` that names its ``typer.Typer``.
 """
 
 from __future__ import annotations
@@ -10,27 +11,88 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from typing import NoReturn
+from importlib.metadata import EntryPoint, entry_points
+from typing import Annotated, Any, NoReturn
 
 try:
     import typer
 except ImportError:
     raise SystemExit("tacit: the command line needs more parts; pip install 'tacit[cli]'") from None
 
-from tacit.cli import evaluations, ledger, listing, privacy, reproductions, runs, service
+import typer.main
+from typer.core import TyperGroup
+
+import tacit
+from tacit.cli import evaluations, ledger, listing, privacy, runs, service
+from tacit.cli.arguments import Address, EngineName, Json, Out, Workers
+from tacit.cli.output import progress_bar, show
 from tacit.signals import stop_once, stopped
 
-__all__ = ["app", "main"]
+__all__ = [
+    "Address",
+    "EngineName",
+    "Json",
+    "Out",
+    "Workers",
+    "app",
+    "main",
+    "progress_bar",
+    "show",
+]
+
+_DISTRIBUTIONS = {"reproduce": "tacit-studies"}
+"""Which distribution brings a command that is not here."""
+
+
+class _Commands(TyperGroup):
+    """The commands of this package, and those that other distributions add, loaded when asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands, those of this package first."""
+        own = super().list_commands(ctx)
+        return own + sorted(_added().keys() - set(own))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command, or say what to install for it."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None:
+            return found
+        point = _added().get(cmd_name)
+        if point is not None:
+            return typer.main.get_command(point.load())
+        if cmd_name in _DISTRIBUTIONS:
+            raise ValueError(
+                f"{cmd_name} is not installed here; pip install {_DISTRIBUTIONS[cmd_name]}"
+            )
+        return None
+
+
+def _added() -> dict[str, EntryPoint]:
+    return {point.name: point for point in entry_points(group="tacit.commands")}
+
 
 app = typer.Typer(
+    cls=_Commands,
     name="tacit",
-    help="Differentially private bandits on networks: learn together without telling.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
 
-for group in (listing, runs, evaluations, privacy, ledger, reproductions, service):
+
+@app.callback(invoke_without_command=True)
+def describe_version(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and nothing else.")
+    ] = False,
+) -> None:
+    """Differentially private bandits on networks: learn together without telling."""
+    if version:
+        print(f"tacit {tacit.__version__}")
+        raise typer.Exit
+
+
+for group in (listing, runs, evaluations, privacy, ledger, service):
     app.add_typer(group.app)
 
 
@@ -80,6 +142,8 @@ def _complaint(error: Exception) -> str | None:
     if hasattr(error, "format_message"):  # typer's own, wherever the version at hand keeps them
         command = getattr(getattr(error, "ctx", None), "command_path", "tacit")
         text = f"{error.format_message()} (see {command} --help)"
+    elif isinstance(error, IsADirectoryError):
+        text = f"{error.filename}: expected a file, got a folder"
     elif isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {(error.strerror or 'cannot be used').lower()}"
     elif isinstance(error, OSError) and error.errno == errno.ENOSPC:

@@ -14,8 +14,10 @@ __all__ = [
     "Json",
     "Out",
     "Pieces",
+    "Repetitions",
     "Seed",
     "Workers",
+    "parse_count",
     "parsed",
     "policy_and_environment",
     "require_picture",
@@ -46,7 +48,32 @@ Pieces = Annotated[
         help="Play each population (diffusion, dynamics) in so many pieces on the engine; the same bytes.",
     ),
 ]
-Horizon = Annotated[int, typer.Option(min=1, max=10**15, help="Rounds.")]
+_MOST = 10**15
+
+
+def parse_count(text: str | int) -> int:
+    """Return a whole number from 1 to 10^15, which may be written as 1e5.
+
+    Examples
+    --------
+    >>> parse_count("100_000"), parse_count("1e5")
+    (100000, 100000)
+    """
+    try:
+        number = float(text)
+        count = int(number) if "e" in str(text).lower() else int(text)
+        good = number == count and 1 <= count <= _MOST
+    except (ValueError, OverflowError):
+        good = False
+    if not good:
+        raise typer.BadParameter(f"expected a whole number from 1 to 10^15, got {text!r}")
+    return count
+
+
+Horizon = Annotated[int, typer.Option(parser=parse_count, metavar="N", help="Rounds.")]
+Repetitions = Annotated[
+    int, typer.Option(parser=parse_count, metavar="N", help="Independent repetitions.")
+]
 
 
 def parsed(text: str) -> dict[str, Any]:

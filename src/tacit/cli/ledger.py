@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,8 +38,15 @@ def allow(
 
     Example: `tacit ledger allow ledger.sqlite --epsilon 1 --period year`
     """
-    from tacit.privacy import Ledger
+    from tacit.checks import require
+    from tacit.privacy import Ledger, Period
 
+    # A mistake must leave no file behind.
+    periods = [each.value for each in Period]
+    require("ledger allow", "epsilon", ">= 0", 0 <= epsilon < math.inf, epsilon)
+    require("ledger allow", "delta", "in [0, 1]", 0 <= delta <= 1, delta)
+    require("ledger allow", "period", f"one of {', '.join(periods)}", period in periods, period)
+    require("ledger allow", "subject", "a name", subject != "", subject)
     with Ledger(file) as opened:
         opened.allow(epsilon, delta, period=period, subject=subject)
         rows = [_cap(subject, cap) for cap in opened.caps(subject)]

@@ -13,6 +13,8 @@ from tacit.jsonable import dumps
 __all__ = ["as_text", "progress_bar", "show"]
 
 MINUTE = 60.0
+_LEGIBLE = 12
+"""Characters that a column needs on a terminal; with fewer, columns stand below each other."""
 
 
 def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
@@ -26,17 +28,29 @@ def show(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
         from rich.console import Console
         from rich.table import Table
 
+        console = Console()
+        if console.width < max(len(line[0]) for line in cells) + _LEGIBLE * (len(columns) - 1):
+            _show_below_each_other(columns, cells)
+            return
         table = Table(box=None, header_style="bold", pad_edge=False)
         for column in columns:
             table.add_column(column, no_wrap=column == columns[0], overflow="fold")
         for line in cells:
             table.add_row(*line)
-        Console().print(table)
+        console.print(table)
         return
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     for line in [columns, *cells]:
         padded = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         print("  ".join(padded).rstrip())
+
+
+def _show_below_each_other(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> None:
+    blocks = (
+        "\n".join(f"{column}: {cell}" for column, cell in zip(columns, line, strict=True) if cell)
+        for line in cells
+    )
+    print("\n\n".join(blocks))
 
 
 def as_text(value: Any) -> str:

@@ -49,7 +49,7 @@ def guarantee(
     curve = horizons(chosen, horizon, delta) if as_json or picture is not None else []
     whole = [] if rewards is None else [person(chosen, horizon, rewards, d) for d in (0.0, delta)]
     if picture is not None:
-        from tacit.report.privacy import draw_curve
+        from tacit.simulation.plots.privacy import draw_curve
 
         draw_curve(curve, picture, title=repr(chosen), delta=delta)
     if as_json:
@@ -147,11 +147,19 @@ def audit(
     runs: Annotated[
         int, typer.Option(min=8, help="Repetitions of all rounds on each of the two inputs.")
     ] = 100_000,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Neighbouring tables to try; by default 18, and 128 in plain Python."
+        ),
+    ] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="The claim; by default what is guaranteed.")
     ] = None,
     delta: Annotated[float | None, typer.Option(help="The claim's delta.")] = None,
-    alpha: Annotated[float, typer.Option(help="Chance of refuting a true claim.")] = 0.01,
+    alpha: Annotated[
+        float, typer.Option(help="Chance of refuting a true claim, between 0 and 1.")
+    ] = 0.01,
     secure: Annotated[
         bool, typer.Option("--secure", help="Audit the exact noise that a service draws.")
     ] = False,
@@ -160,6 +168,15 @@ def audit(
         typer.Option(
             "--exact", help="Follow every path of a small game (3 rounds) instead of sampling."
         ),
+    ] = False,
+    served: Annotated[
+        bool,
+        typer.Option(
+            "--served", help="Play learner, service and clients in combinations of their options."
+        ),
+    ] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="With --served: few combinations, few games.")
     ] = False,
     seed: Seed = 0,
     picture: Annotated[
@@ -170,28 +187,54 @@ def audit(
     """Try to break a claim of privacy: refuted, or not refuted; never proved.
 
     Exits with 1 if the claim is refuted, and with 3 if nothing was released and so nothing was tried.
-    With --exact a game of a few rounds is enumerated, and epsilon itself is found.
+    With --exact a game of a few rounds is enumerated, and epsilon itself is found. With --served the
+    learner and the HTTP service are played, with modes, exploration, subsets and both outboxes; example:
+    tacit audit klucb-cf:epsilon=1 --served --quick.
 
     Example: `tacit audit klucb-cf:epsilon=1 --horizon 10 --runs 20000`
     """
+    if not 0 < alpha < 1:
+        raise ValueError(f"audit: expected alpha in (0, 1), got {alpha}")
     if exact:
         found = _enumerated(context, target, environment, horizon, epsilon, delta)
         print(found.to_json() if as_json else found.sentence())
         _exit_by(found.verdict)
         return
+    if quick and not served:
+        raise ValueError("--quick is for --served; without it use fewer --runs")
+    if served:
+        _refuse_given(
+            context,
+            "--served plays its own games",
+            ("environment", "horizon", "pairs", "secure", "picture"),
+        )
+        chosen = context.get_parameter_source("runs")
+        games = runs if chosen is not None and chosen.name == "COMMANDLINE" else 0
+        claim = {"epsilon": epsilon, "delta": delta, "alpha": alpha, "seed": seed}
+        found = _serve_and_audit(target, claim, games, quick)
+        print(found.to_json() if as_json else found.sentence())
+        if not as_json:
+            print()
+            show(found.table(), False)
+        _exit_by(found.verdict)
+        return
     require_picture(picture)
     claim = {"epsilon": epsilon, "delta": delta, "alpha": alpha}
-    claim |= {"runs": runs, "seed": seed, "secure": secure}
+    claim |= {"runs": runs, "seed": seed, "secure": secure, "pairs": pairs}
     with progress_bar(f"audit of {target.partition(':')[0]}"):
         found = _audited(target, environment, horizon, claim)
     if picture is not None:
         found.result.picture(picture)
     if as_json:
-        print(dumps({"pair": found.worst.words, **json.loads(found.result.to_json())}))
+        about = {"pair": found.worst.words, "tried": found.candidates, "pairs": found.among}
+        print(dumps({**about, **json.loads(found.result.to_json())}))
     else:
         print(found.sentence())
-        if found.result.lower_bound == 0.0 and not found.result.silent:
-            print("No event told the inputs apart; with more rounds or runs one might.")
+        if not found.result.refuted and found.untried:
+            print(
+                f"{found.untried:,} pairs were not tried, and a mistake in one of them would not "
+                f"show; --pairs {found.among} tries all."
+            )
         if picture is not None:
             print(picture)
     _exit_by(found.result.verdict)
@@ -214,10 +257,8 @@ def _enumerated(
     from tacit.privacy.auditing.mechanisms import mechanism_kinds, mechanism_named
     from tacit.simulation.exact_audits import audit_exactly, audit_mechanism_exactly
 
-    for name in ("runs", "alpha", "seed", "secure", "picture"):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
-            raise ValueError(f"--exact samples nothing; leave out --{name}")
+    sampled = ("runs", "pairs", "alpha", "seed", "secure", "served", "picture")
+    _refuse_given(context, "--exact samples nothing", sampled)
     parameters = parsed(target)
     name = parameters.pop("name")
     if name in mechanism_kinds():
@@ -229,6 +270,25 @@ def _enumerated(
     return audit_exactly(policy, place, horizon=rounds, epsilon=epsilon, delta=delta)
 
 
+def _refuse_given(context: typer.Context, why: str, names: tuple[str, ...]) -> None:
+    for name in names:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise ValueError(f"{why}; leave out --{name}")
+
+
+def _serve_and_audit(target: str, claim: Any, games: int, quick: bool) -> Any:
+    try:
+        from tacit.served_audits import audit_served
+    except ImportError:
+        raise ValueError(
+            "--served needs the service and its client: pip install 'tacit[service]'"
+        ) from None
+    claim |= {"runs": games or (40 if quick else 150), "combinations": 4 if quick else None}
+    with progress_bar(f"audit of {target.partition(':')[0]} as it is served") as progress:
+        return audit_served(parsed(target), **claim, progress=progress)
+
+
 def _audited(target: str, environment: str | None, horizon: int | None, claim: Any) -> Any:
     from tacit.privacy.auditing.mechanisms import audit_mechanism, mechanism_kinds
     from tacit.simulation.audits import audit_policy, releasing_horizon
@@ -237,6 +297,8 @@ def _audited(target: str, environment: str | None, horizon: int | None, claim: A
     name = parameters.pop("name")
     if name in mechanism_kinds():
         _require_no_environment(name, environment)
+        if claim.pop("pairs") is not None:
+            raise ValueError(f"{name} is a mechanism, whose pairs are known; leave out --pairs")
         return audit_mechanism(name, parameters, **claim)
     if horizon is None:
         _, place = policy_and_environment(target, environment, 20)

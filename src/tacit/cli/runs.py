@@ -17,8 +17,10 @@ from tacit.cli.arguments import (
     Json,
     Out,
     Pieces,
+    Repetitions,
     Seed,
     Workers,
+    parse_count,
     parsed,
     policy_and_environment,
 )
@@ -62,7 +64,7 @@ def compare(
         str | None, typer.Option(help="NAME or NAME:parameter=value,...")
     ] = None,
     horizon: Horizon = 10_000,
-    repetitions: Annotated[int, typer.Option(min=1, help="Independent repetitions.")] = 20,
+    repetitions: Repetitions = 20,
     epsilon: Annotated[
         list[float] | None, typer.Option(help="Privacy of every policy that has it; repeatable.")
     ] = None,
@@ -108,8 +110,11 @@ def identify(
         str | None, typer.Option(help="NAME or NAME:parameter=value,...")
     ] = None,
     confidence: Annotated[float, typer.Option(help="How sure it has to be.")] = 0.95,
-    limit: Annotated[int, typer.Option(min=1, help="Rounds after which to give up.")] = 1_000_000,
-    repetitions: Annotated[int, typer.Option(min=1, help="Independent repetitions.")] = 20,
+    limit: Annotated[
+        int,
+        typer.Option(parser=parse_count, metavar="N", help="Rounds after which to give up."),
+    ] = 1_000_000,
+    repetitions: Repetitions = 20,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
@@ -120,6 +125,7 @@ def identify(
     import numpy as np
 
     from tacit.simulation import identify as play_until_sure
+    from tacit.simulation.bands import band_of
 
     chosen, place = policy_and_environment(policy, environment, limit)
     with progress_bar(f"{chosen.name} in {place.name}") as progress:
@@ -132,17 +138,23 @@ def identify(
             seed=seed,
             progress=progress,
         )
-    rows: list[dict[str, Any]] = [
-        {
-            "arm": int(arm),
-            "named in": int((found.arms[found.sure] == arm).sum()),
-            "rounds, median": int(np.median(found.rounds[found.sure & (found.arms == arm)])),
-        }
-        for arm in np.unique(found.arms[found.sure])
-    ]
-    unsure = int((~found.sure).sum())
-    if unsure:
-        rows.append({"arm": "none yet", "named in": unsure, "rounds, median": limit})
+    rows: list[dict[str, Any]] = []
+    for arm in np.unique(found.arms[found.sure]):
+        rounds = found.rounds[found.sure & (found.arms == arm)].astype(float)
+        band = band_of(rounds[:, None])
+        interval = f"{as_text(float(band.low[0]))} to {as_text(float(band.high[0]))}"
+        rows.append(
+            {
+                "arm": int(arm),
+                "named in": len(rounds),
+                "rounds": float(band.mean[0]),
+                "95%": interval if len(rounds) > 1 else "",
+            }
+        )
+    undecided = int((~found.sure).sum())
+    if undecided:
+        none = f"not decided in {limit:,}"
+        rows.append({"arm": "none", "named in": undecided, "rounds": none, "95%": ""})
     show(rows, as_json)
 
 
@@ -183,9 +195,9 @@ def _run_study(
     as_json: bool,
 ) -> None:
     from tacit.privacy import brief
-    from tacit.report import draw_curves
-    from tacit.report.style import prepare_drawing
     from tacit.simulation import run_study
+    from tacit.simulation.plots import draw_curves
+    from tacit.simulation.plots.style import prepare_drawing
     from tacit.state import write_atomically
 
     Thread(target=prepare_drawing, daemon=True).start()  # while the repetitions are played

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -40,8 +42,9 @@ Name = Annotated[str, typer.Argument(help="The experiment.")]
 Option = Annotated[str, typer.Argument(help="The option.")]
 _STORE = "tacit.db"
 _URL = "http://127.0.0.1:8000"
-_PATIENCE = 300.0
-"""Seconds for an answer: the first experiment of its kind on a machine is compiled."""
+_PATIENCE = 60.0
+_LONGEST = 900.0
+"""Seconds for an answer, and for an experiment: the first of its kind on a machine is compiled."""
 
 
 @app.command()
@@ -53,36 +56,69 @@ def serve(
     internal: Annotated[
         str, typer.Option(help="With PostgreSQL: where other processes reach this one.")
     ] = "127.0.0.1:0",
+    root_path: Annotated[
+        str, typer.Option(help="What a proxy puts before every path, such as /tacit.")
+    ] = "",
+    trusted_proxies: Annotated[
+        str,
+        typer.Option(help="Whose X-Forwarded-For and -Proto are believed: addresses, networks."),
+    ] = "127.0.0.1,::1",
+    metrics: Annotated[
+        str | None, typer.Option(help="HOST:PORT that tells metrics without a token.")
+    ] = None,
+    access_log: Annotated[
+        bool, typer.Option("--access-log", help="Log each request, a line of JSON.")
+    ] = False,
 ) -> None:
     """Run the decision service on a store, made if there is none, until Ctrl-C.
 
-    The first start prints an administrator's token, once. Open the address for the dashboard.
+    The first start writes an administrator's token to a file beside the store. Open the address for the
+    dashboard.
 
-    Example: `tacit serve --help`
+    Example: `tacit serve --store shop.db --port 8080`
     """
     try:
         from tacit.service import open_service
         from tacit.service import serve as run
+        from tacit.service.connections import bind
         from tacit.serving.store import StoreError
     except ImportError as error:
         raise ValueError(
             f"the service needs more parts ({error.name}); pip install 'tacit[service]'"
         ) from None
+    # Where it cannot listen, nothing is made.
+    sockets = bind(host, port)
+    told = None
+    if metrics is not None:
+        name, _, number = metrics.rpartition(":")
+        if not number.isdigit():
+            raise ValueError(f"serve: expected metrics at HOST:PORT, got {metrics!r}")
+        told = bind(name.strip("[]"), int(number))
     try:
-        opened = open_service(store, beside=beside, internal=internal)
+        opened = open_service(store, beside=beside, internal=internal, root_path=root_path)
     except StoreError as error:
         raise ValueError(_said(error)) from None
 
     def ready(address: str) -> None:
-        if opened.first_token is not None:
-            print(f"token    {opened.first_token}  (administrator; not shown again)")
+        if (place := opened.write_first_token()) is not None:
+            print(f"token    in {place}  (an administrator's, readable by you only)")
+        if told is not None:
+            where = told[0].getsockname()
+            print(f"metrics  http://{where[0]}:{where[1]}/metrics")
         count = len(opened.host.experiments)
         print(
             f"serving  {address}  {count} experiment{'' if count == 1 else 's'} in {opened.host.store.place}",
             flush=True,
         )
 
-    run(opened, host=host, port=port, ready=ready)
+    run(
+        opened,
+        sockets=sockets,
+        metrics=told,
+        trusted=trusted_proxies,
+        access_log=access_log,
+        ready=ready,
+    )
 
 
 @app.command()
@@ -122,14 +158,16 @@ def create(
 ) -> None:
     """Create an experiment from a TOML file, and say what it protects.
 
-    Example: `tacit experiment create --help`
+    The first experiment of its kind on a machine is compiled, which takes up to a minute or two.
+
+    Example: `tacit experiment create front-page.toml`
     """
     try:
         wanted = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{file}: not a TOML file ({error})") from None
     wanted.setdefault("name", file.stem)
-    made = _ask(url, secret, "POST", "/v1/experiments", wanted)
+    made = _make(url, secret, wanted)
     print(json.dumps(made) if as_json else f"{made['name']}: {made['sentence']}")
 
 
@@ -137,7 +175,7 @@ def create(
 def list_all(url: Url = _URL, secret: Secret = None, as_json: Json = False) -> None:
     """List the experiments of a service.
 
-    Example: `tacit experiment list --help`
+    Example: `tacit experiment list`
     """
     found = _ask(url, secret, "GET", "/v1/experiments")["experiments"]
     rows = [
@@ -161,7 +199,7 @@ def list_all(url: Url = _URL, secret: Secret = None, as_json: Json = False) -> N
 def show_one(name: Name, url: Url = _URL, secret: Secret = None, as_json: Json = False) -> None:
     """Show what an experiment protects and how its options do.
 
-    Example: `tacit experiment show --help`
+    Example: `tacit experiment show front-page`
     """
     described = _ask(url, secret, "GET", _path(name))
     numbers = _ask(url, secret, "GET", f"{_path(name)}/statistics")
@@ -189,7 +227,7 @@ def mode(
 ) -> None:
     """Switch the mode of an experiment.
 
-    Example: `tacit experiment mode --help`
+    Example: `tacit experiment mode front-page frozen`
     """
     _change(url, secret, name, f"mode {mode}", {"mode": mode})
 
@@ -198,7 +236,7 @@ def mode(
 def add_option(name: Name, option: Option, url: Url = _URL, secret: Secret = None) -> None:
     """Add an option; the others keep what was learned about them.
 
-    Example: `tacit experiment add-option --help`
+    Example: `tacit experiment add-option front-page pink`
     """
     _change(url, secret, name, f"added {option}", {"add_options": [option]})
 
@@ -207,7 +245,7 @@ def add_option(name: Name, option: Option, url: Url = _URL, secret: Secret = Non
 def retire(name: Name, option: Option, url: Url = _URL, secret: Secret = None) -> None:
     """Never choose an option again.
 
-    Example: `tacit experiment retire --help`
+    Example: `tacit experiment retire front-page red`
     """
     _change(url, secret, name, f"retired {option}", {"retire_options": [option]})
 
@@ -226,7 +264,7 @@ def export(
     Of a central experiment these are decisions and released values, never a reward. JSON has a line for
     each thing that happened, CSV and Parquet have a row for each decision.
 
-    Example: `tacit experiment export --help`
+    Example: `tacit experiment export front-page --out log.csv`
     """
     kinds = (".json", ".csv", ".parquet")
     if out is not None and out.suffix not in kinds:
@@ -248,12 +286,15 @@ def backup(
 ) -> None:
     """Copy the store of a service, running or not; the mark stays where it is.
 
-    Example: `tacit service backup --help`
+    Example: `tacit service backup copy.db --store shop.db`
     """
     from tacit.service.backups import back_up
 
     back_up(store, file)
     print(f"wrote {file}; it holds what the store does, keep it as safe")
+    print(
+        f"it opens only with the key of pseudonyms ({store}.key or TACIT_PSEUDONYM_KEY): keep that too"
+    )
 
 
 @service.command("restore")
@@ -266,7 +307,7 @@ def restore(
 ) -> None:
     """Put an old copy in place of the store: what was lost counts as spent, open sums are discarded.
 
-    Example: `tacit service restore --help`
+    Example: `tacit service restore copy.db --store shop.db`
     """
     from tacit.service.backups import restore as go_on
     from tacit.serving.store import StoreError
@@ -280,11 +321,35 @@ def restore(
     print("restored" if said else "restored; nothing was lost")
 
 
+@service.command("reset-clock")
+def reset_clock(store: Store = _STORE, beside: Beside = None) -> None:
+    """Set experiments back to this machine's clock, after it was ahead and is right again.
+
+    Stop the service first. What was spent stays spent, and counts in the windows of the right time too.
+    Decisions that were made in the false time are closed.
+
+    Example: `tacit service reset-clock --store shop.db`
+    """
+    from tacit.service.backups import reset_clocks
+    from tacit.serving.store import StoreError
+
+    if "://" not in store and not Path(store).is_file():
+        raise ValueError(f"reset-clock: expected the store of a service, found no file {store}")
+    try:
+        found = reset_clocks(store, beside=beside)
+    except StoreError as error:
+        raise ValueError(_said(error)) from None
+    for name, seconds in found.items():
+        print(f"{name}: set back by {seconds:,.0f} s")
+    if not found:
+        print("no experiment is ahead of this machine's clock")
+
+
 @token.command("create")
 def create_token(
     name: Annotated[str, typer.Argument(help="What to call it.")],
     scope: Annotated[
-        list[str] | None, typer.Option(help="decide, report or admin; repeatable.")
+        list[str] | None, typer.Option(help="decide, report, metrics or admin; repeatable.")
     ] = None,
     origin: Annotated[
         list[str] | None, typer.Option(help="A page that may use it, https://...; repeatable.")
@@ -293,7 +358,7 @@ def create_token(
 ) -> None:
     """Make a token and print it, once; by default it may decide and report.
 
-    Example: `tacit token create shop --store example.db`
+    Example: `tacit token create shop --store shop.db --origin https://shop.example`
     """
     with _tokens(store) as tokens:
         print(tokens.create(name, scope or ["decide", "report"], origin or []))
@@ -303,7 +368,7 @@ def create_token(
 def list_tokens(store: Store = _STORE, as_json: Json = False) -> None:
     """List the tokens: names and scopes, never the tokens themselves.
 
-    Example: `tacit token list --store example.db --json`
+    Example: `tacit token list --store shop.db --json`
     """
     with _tokens(store) as tokens:
         rows = [
@@ -322,7 +387,7 @@ def revoke(
 ) -> None:
     """Make a token worthless, within a second.
 
-    Example: `tacit token revoke --help`
+    Example: `tacit token revoke first --store shop.db`
     """
     with _tokens(store) as tokens:
         tokens.revoke(name)
@@ -332,8 +397,11 @@ def revoke(
 @contextlib.contextmanager
 def _tokens(store: str) -> Iterator[Any]:
     from tacit.service.server import tokens_of
+    from tacit.serving.opening import is_database
     from tacit.serving.store import StoreError
 
+    if not is_database(store) and not Path(store).is_file():
+        raise ValueError(f"token: expected the store of a service, found no file {store}")
     try:
         yield tokens_of(store)
     except StoreError as error:
@@ -354,27 +422,61 @@ def _change(url: str, secret: str | None, name: str, done: str, wanted: dict[str
     print(f"{name}: {done}")
 
 
+def _make(url: str, secret: str | None, wanted: Any) -> Any:
+    """Create an experiment, and say how long it takes while it does."""
+    soon = {"prefer": "respond-async, wait=1"}
+    answer = _answered(url, secret, "POST", "/v1/experiments", wanted, headers=soon)
+    if answer.status_code != 202:
+        return answer.json()
+    begun, path = time.monotonic(), _path(wanted["name"])
+    what, grows = f"compiling {wanted['name']}, once on this machine", sys.stderr.isatty()
+    if not grows:
+        print(what, file=sys.stderr, flush=True)
+    while (seconds := time.monotonic() - begun) < _LONGEST:
+        if grows:
+            print(f"\r{what}: {seconds:.0f} s", end="", file=sys.stderr, flush=True)
+        time.sleep(1.0)
+        # Behind a proxy another process may be asked, which does not know of it.
+        status = _answered(url, secret, "GET", f"{path}/creation", missing=True)
+        said = status.json() if status.status_code == 200 else {"status": "elsewhere"}
+        if said["status"] in ("ready", "failed"):
+            if grows:
+                print(file=sys.stderr)
+            if said["status"] == "failed":
+                raise ValueError(f"the service cannot make it: {said['detail']}")
+            return _ask(url, secret, "GET", path)
+    raise ValueError(f"{wanted['name']}: not ready after {_LONGEST:.0f} s; ask again later")
+
+
 def _ask(url: str, secret: str | None, method: str, path: str, body: Any = None) -> Any:
     return _answered(url, secret, method, path, body).json()
 
 
-def _answered(url: str, secret: str | None, method: str, path: str, body: Any = None) -> Any:
-    import httpx
+def _answered(
+    url: str,
+    secret: str | None,
+    method: str,
+    path: str,
+    body: Any = None,
+    missing: bool = False,
+    headers: dict[str, str] | None = None,
+) -> Any:
+    import httpx2
 
     secret = secret or os.environ.get("TACIT_TOKEN")
     if not secret:
         raise ValueError("expected --token or the variable TACIT_TOKEN, got neither")
     try:
-        answer = httpx.request(
+        answer = httpx2.request(
             method,
             url.rstrip("/") + path,
             json=body,
-            headers={"authorization": f"Bearer {secret}"},
+            headers={"authorization": f"Bearer {secret}", **(headers or {})},
             timeout=_PATIENCE,
         )
-    except httpx.TransportError as error:
+    except httpx2.TransportError as error:
         raise ValueError(f"{url}: the service cannot be reached ({error})") from None
-    if answer.is_error:
+    if answer.is_error and not (missing and answer.status_code == 404):
         try:
             detail = answer.json()["detail"]
         except (ValueError, KeyError):

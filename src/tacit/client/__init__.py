@@ -1,7 +1,7 @@
 """Clients of the decision service whose rewards never leave the device.
 
-Every decision that was shown is answered by exactly one report, at the time that was fixed with the
-decision, with the reward if it came by then and the default reward if not. `Client` and
+Every decision that was shown is answered by exactly one report, at the time that was fixed when it was
+shown, with the reward if it came by then and the default reward if not. `Client` and
 `AsyncClient` behave alike; the TypeScript client does too.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
-import httpx
+import httpx2
 
 from tacit.client.flows import Answer, Ask, Decision, Flow, Flows, ServiceError
 from tacit.client.outbox import Outbox
@@ -33,11 +33,12 @@ class _Base:
         token: str,
         max_epsilon: float | None,
         outbox: Outbox | None = None,
+        on_late: Callable[[Decision], None] | None = None,
     ) -> None:
         self._base = f"{url.rstrip('/')}/v1/experiments/{quote(experiment, safe='')}"
         self._headers = {"authorization": f"Bearer {token}"}
         self.outbox = Outbox() if outbox is None else outbox
-        self._flows = Flows(self._base, self.outbox, max_epsilon)
+        self._flows = Flows(self._base, self.outbox, max_epsilon, on_late=on_late)
 
     @property
     def place(self) -> str:
@@ -48,9 +49,13 @@ class _Base:
         """Return the time by which reports are due, in seconds since 1970."""
         return self._flows.clock()
 
-    def reward(self, decision: Decision, value: float) -> None:
-        """Note the reward on the device: the first one before its time counts; nothing is sent now."""
-        self._flows.reward(decision, value)
+    def reward(self, decision: Decision, value: float) -> bool:
+        """Note the reward on the device; nothing is sent now.
+
+        The first reward that this client is told before `report_at` counts. Returns whether it is this one;
+        False if it came too late (then `on_late` is called), came second, or no report is owed.
+        """
+        return self._flows.reward(decision, value)
 
 
 class Client(_Base):
@@ -67,9 +72,12 @@ class Client(_Base):
         The most that one report may cost. None for no bound, which central trust needs.
     outbox : Outbox, optional
         Where owed reports wait; in memory, which a crash empties, unless given.
+    on_late : callable, optional
+        Called with the decision of a reward that came after `report_at`, too late to be reported. Count it on
+        the device: to send it somewhere would tell of the reward.
     background : bool, default True
         Send what is due from a thread. Without it, call `flush`.
-    transport : httpx.BaseTransport, optional
+    transport : httpx2.BaseTransport, optional
         How requests travel; for tests.
     """
 
@@ -81,11 +89,18 @@ class Client(_Base):
         token: str,
         max_epsilon: float | None,
         outbox: Outbox | None = None,
+        on_late: Callable[[Decision], None] | None = None,
         background: bool = True,
-        transport: httpx.BaseTransport | None = None,
+        transport: httpx2.BaseTransport | None = None,
     ) -> None:
-        super().__init__(url, experiment, token=token, max_epsilon=max_epsilon, outbox=outbox)
-        self._http = httpx.Client(headers=self._headers, transport=transport, timeout=10)
+        super().__init__(
+            *(url, experiment),
+            token=token,
+            max_epsilon=max_epsilon,
+            outbox=outbox,
+            on_late=on_late,
+        )
+        self._http = httpx2.Client(headers=self._headers, transport=transport, timeout=10)
         self._wake = threading.Event()
         self._closed = False
         self._sending = threading.Lock()
@@ -149,7 +164,7 @@ class Client(_Base):
     def _post(self, ask: Ask) -> Answer:
         try:
             response = self._http.post(self._base + ask.path, json=ask.body)
-        except httpx.TransportError:
+        except httpx2.TransportError:
             return Answer(0, None)
         return _answer(response)
 
@@ -166,9 +181,9 @@ class AsyncClient(_Base):
 
     Parameters
     ----------
-    url, experiment, token, max_epsilon, outbox
+    url, experiment, token, max_epsilon, outbox, on_late
         As in `Client`.
-    transport : httpx.AsyncBaseTransport, optional
+    transport : httpx2.AsyncBaseTransport, optional
         How requests travel; for tests.
     """
 
@@ -180,10 +195,17 @@ class AsyncClient(_Base):
         token: str,
         max_epsilon: float | None,
         outbox: Outbox | None = None,
-        transport: httpx.AsyncBaseTransport | None = None,
+        on_late: Callable[[Decision], None] | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
-        super().__init__(url, experiment, token=token, max_epsilon=max_epsilon, outbox=outbox)
-        self._http = httpx.AsyncClient(headers=self._headers, transport=transport, timeout=10)
+        super().__init__(
+            *(url, experiment),
+            token=token,
+            max_epsilon=max_epsilon,
+            outbox=outbox,
+            on_late=on_late,
+        )
+        self._http = httpx2.AsyncClient(headers=self._headers, transport=transport, timeout=10)
         self._sending = asyncio.Lock()
         self._wake = asyncio.Event()
 
@@ -250,12 +272,12 @@ class AsyncClient(_Base):
     async def _post(self, ask: Ask) -> Answer:
         try:
             response = await self._http.post(self._base + ask.path, json=ask.body)
-        except httpx.TransportError:
+        except httpx2.TransportError:
             return Answer(0, None)
         return _answer(response)
 
 
-def _answer(response: httpx.Response) -> Answer:
+def _answer(response: httpx2.Response) -> Answer:
     try:
         body: Any = response.json()
     except ValueError:

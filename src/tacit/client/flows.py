@@ -52,7 +52,7 @@ class ServiceError(Exception):
     """The service could not be asked, or refused."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Decision:
     """What the service decided.
 
@@ -63,7 +63,8 @@ class Decision:
     probability : float
         The chance with which this option was chosen.
     report_at : float or None
-        When the report goes out, in seconds since 1970; None if none will be sent.
+        When the report goes out, in seconds since 1970; None if none will be sent. It is fixed when the
+        decision is shown: before that, it is when the report would go out if it were shown at once.
     epsilon : float
         What the report will cost; 0 if none will be sent.
     reason : str
@@ -87,12 +88,15 @@ class Flows:
         outbox: Outbox,
         max_epsilon: float | None,
         clock: Callable[[], float] = time.time,
+        on_late: Callable[[Decision], None] | None = None,
     ) -> None:
         if max_epsilon is not None and not max_epsilon > 0:
             raise ValueError(f"Client: expected max_epsilon > 0 or None, got {max_epsilon!r}")
         self._place, self._outbox, self._max_epsilon = place, outbox, max_epsilon
-        self.clock = clock
-        self._asked: dict[str, Reporter] = {}
+        self.clock, self._on_late = clock, on_late
+        self._asked: dict[str, tuple[Reporter, float]] = {}
+        # In memory only: in the outbox it would tell who had a reward.
+        self._rewarded: set[str] = set()
 
     def decide(
         self,
@@ -130,29 +134,40 @@ class Flows:
                 id=id,
                 max_epsilon=self._max_epsilon,
                 report_at=said["report_at"],
+                random=self._outbox.random,
             )
         except ValueError as error:
             return replace(decision, reason=str(error))
         if reporter.report_at is None:
             return replace(decision, reason="the service named no time for the report")
-        self._asked[id] = reporter
+        self._asked[id] = (reporter, self.clock())
         return replace(decision, report_at=reporter.report_at, epsilon=reporter.epsilon)
 
     def shown(self, decision: Decision) -> Flow[bool]:
         """Owe a report from here on; False if none will be sent."""
-        reporter = self._asked.get(decision.id)
-        if reporter is None or decision.report_at is None:
+        if decision.id not in self._asked or decision.report_at is None:
             return False
-        if not self._outbox.owe(self._place, reporter, decision.report_at):
+        reporter, decided = self._asked[decision.id]
+        # Its time counts from here, by this clock: an answer that is lost must not change it.
+        reporter.report_at = due = decision.report_at + self.clock() - decided
+        if not self._outbox.owe(self._place, reporter, due):
             return False
         del self._asked[decision.id]
+        decision.report_at = due
         yield from self._announce(decision.id)
         return True
 
-    def reward(self, decision: Decision, value: float) -> None:
-        """Note the reward on the device: the first one before its time counts; nothing is sent now."""
-        late = decision.report_at is None or self.clock() >= decision.report_at
-        self._outbox.fix(self._place, decision.id, None if late else value)
+    def reward(self, decision: Decision, value: float) -> bool:
+        """Draw the report anew for a reward; return whether it counts. Nothing is sent now."""
+        id = decision.id
+        if decision.report_at is None or id in self._asked or id in self._rewarded:
+            return False
+        if self._outbox.replace(self._place, id, value, self.clock):
+            self._rewarded.add(id)
+            return True
+        if self._on_late is not None and self.clock() >= decision.report_at:
+            self._on_late(decision)
+        return False
 
     def flush(self) -> Flow[float | None]:
         """Send what is due; return when to come again, None if nothing is owed."""
@@ -161,17 +176,19 @@ class Flows:
             if owed.due > self.clock():
                 again.append(owed.due)
                 continue
-            report = self._outbox.fix(self._place, owed.id)
-            if report is None:
-                continue
             if not owed.confirmed and not (yield from self._announce(owed.id)):
                 again += [self.clock() + _RETRY] if self._owes(owed.id) else []
+                continue
+            # From here to sending nothing is drawn or written: a reward was written when it came.
+            report = self._outbox.report(self._place, owed.id)
+            if report is None:
                 continue
             answer = yield Ask("/reports", report)
             if answer.unsure:
                 again.append(self.clock() + _RETRY)
+                self._outbox.seal(self._place, owed.id)
             else:
-                self._outbox.forget(self._place, owed.id)
+                self._forget(owed.id)
         return min(again, default=None)
 
     def _announce(self, id: str) -> Flow[bool]:
@@ -181,8 +198,12 @@ class Flows:
         if wanted:
             self._outbox.confirm(self._place, id)
         elif not answer.unsure:
-            self._outbox.forget(self._place, id)
+            self._forget(id)
         return wanted
+
+    def _forget(self, id: str) -> None:
+        self._outbox.forget(self._place, id)
+        self._rewarded.discard(id)
 
     def _owes(self, id: str) -> bool:
         return any(owed.id == id for owed in self._outbox.owed(self._place))

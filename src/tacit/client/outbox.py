@@ -1,9 +1,9 @@
-"""Reports that a device owes, kept so that each is fixed once and survives a crash.
+"""Reports that a device owes, kept so that each survives a crash and is sent as it was first sent.
 
-One SQLite file (or memory) holds them. What is decided about a report is decided inside a
-transaction, so that two processes with one file come to the same report, and whatever a budget was
-charged stays charged. A forked process must open the file anew: two copies of a report that is not fixed yet
-would be drawn twice.
+One SQLite file (or memory) holds them. A report is drawn and stored when its decision is shown, for the
+default reward; a reward replaces it before its time. So a record looks the same with and without a reward,
+and sending only reads it. What is decided about a report is decided inside a transaction, so that two
+processes with one file send the same report, and whatever a budget was charged stays charged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ CREATE TABLE IF NOT EXISTS owed (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS spent (one INTEGER PRIMARY KEY CHECK (one = 1), budget TEXT NOT NULL);
 """
-"""In files ``told`` is what is called confirmed here."""
+_CONFIRMED, _SENT = 1, 2
+"""The bits of ``told``: the service knows that it was shown; it was sent, and the answer was lost."""
 
 
 class Owed(NamedTuple):
@@ -71,8 +72,9 @@ class Outbox:
             check_same_thread=False,
             timeout=10,
         )
-        self._database.executescript(f"PRAGMA synchronous=FULL; {_SCHEMA}")
-        self._budget, self._random = budget, random
+        # What was replaced or dropped does not stay in the file.
+        self._database.executescript(f"PRAGMA synchronous=FULL; PRAGMA secure_delete=ON; {_SCHEMA}")
+        self._budget, self.random = budget, random
         self._process, self._lock = os.getpid(), threading.RLock()
         wait_for(self, self._lock)
 
@@ -93,30 +95,59 @@ class Outbox:
 
         return self._together(work)
 
-    def fix(self, place: str, id: str, reward: object = None) -> dict[str, Any] | None:
-        """Return the report of a decision, drawn for this reward unless it is fixed; None if none."""
+    def replace(self, place: str, id: str, reward: object, clock: Callable[[], float]) -> bool:
+        """Draw the report of a decision for a reward, if its time has not come; return whether it was.
+
+        The clock is read while no other process can read the report: what comes later is never sent.
+        """
+
+        def work() -> bool:
+            row = self._row(
+                "SELECT reporter, due, told FROM owed WHERE place = ? AND id = ?", place, id
+            )
+            if row is None or row[2] & _SENT or clock() >= row[1]:
+                return False
+            reporter = self._reporter(row[0])
+            reporter.replace(reward)
+            self._keep(place, reporter)
+            return True
+
+        return self._together(work)
+
+    def report(self, place: str, id: str) -> dict[str, Any] | None:
+        """Return the report of a decision as it is stored; None if none is owed."""
 
         def work() -> dict[str, Any] | None:
             row = self._row("SELECT reporter FROM owed WHERE place = ? AND id = ?", place, id)
             if row is None:
                 return None
-            # Checked against the client's bound when it was owed; a budget has paid for it.
-            reporter = Reporter.from_json(row[0], max_epsilon=None, random=self._random)
-            fixed = reporter.fixed
-            report = reporter.report(reward)
-            if not fixed:
-                text = reporter.to_json()
-                self._run(
-                    "UPDATE owed SET reporter = ? WHERE place = ? AND id = ?", text, place, id
-                )
-            return report
+            reporter = self._reporter(row[0])
+            if not reporter.fixed:  # written by 0.2.0, which drew at the reward or at its time
+                self._keep(place, reporter)
+            return reporter.report()
 
         return self._together(work)
 
+    def _reporter(self, text: str) -> Reporter:
+        # Checked against the client's bound when it was owed; a budget has paid for it.
+        return Reporter.from_json(text, max_epsilon=None, random=self.random)
+
+    def _keep(self, place: str, reporter: Reporter) -> None:
+        text = reporter.to_json()
+        update = "UPDATE owed SET reporter = ? WHERE place = ? AND id = ?"
+        self._run(update, text, place, reporter.id)
+
     def confirm(self, place: str, id: str) -> None:
         """Note that the service knows that the decision was shown."""
+        self._tell(place, id, _CONFIRMED)
+
+    def seal(self, place: str, id: str) -> None:
+        """Note that a report was sent, perhaps in vain: it stays as it is, should a clock be set back."""
+        self._tell(place, id, _SENT)
+
+    def _tell(self, place: str, id: str, bit: int) -> None:
         with self._turn():
-            self._run("UPDATE owed SET told = 1 WHERE place = ? AND id = ?", place, id)
+            self._run("UPDATE owed SET told = told | ? WHERE place = ? AND id = ?", bit, place, id)
 
     def forget(self, place: str, id: str) -> None:
         """Drop what was sent, or what the service will never take."""
@@ -129,7 +160,7 @@ class Outbox:
             rows = self._database.execute(
                 "SELECT id, due, told FROM owed WHERE place = ? ORDER BY due", (place,)
             ).fetchall()
-        return [Owed(id, due, bool(confirmed)) for id, due, confirmed in rows]
+        return [Owed(id, due, bool(told & _CONFIRMED)) for id, due, told in rows]
 
     @property
     def spent(self) -> float:

@@ -7,7 +7,7 @@ import random
 from collections import deque
 from dataclasses import dataclass, field
 
-import httpx
+import httpx2
 
 from tacit.client import AsyncClient, ServiceError
 
@@ -61,11 +61,13 @@ class Crowd:
     came: int = 0
     in_browsers: int = 0
     clicks: int = 0
+    late: int = 0
+    """Clicks that came after their report had gone out."""
     spent: float = 0.0
 
     async def run(self) -> None:
         """Let everybody come and wait until the last report is out."""
-        transport = httpx.AsyncHTTPTransport(limits=httpx.Limits(max_connections=64))
+        transport = httpx2.AsyncHTTPTransport(limits=httpx2.Limits(max_connections=64))
         rng = random.SystemRandom()
         visits: set[asyncio.Task[None]] = set()
         try:
@@ -82,7 +84,7 @@ class Crowd:
             await transport.aclose()
 
     async def _visit(
-        self, person: str, rng: random.Random, transport: httpx.AsyncBaseTransport
+        self, person: str, rng: random.Random, transport: httpx2.AsyncBaseTransport
     ) -> None:
         device = AsyncClient(
             self.url,
@@ -102,8 +104,8 @@ class Crowd:
         self.count(visit, decision.epsilon)
         if clicked:
             await asyncio.sleep(rng.random() / 2)
-            device.reward(decision, 1.0)
-        report = device.outbox.fix(device.place, decision.id)
+            self.late += not device.reward(decision, 1.0)
+        report = device.outbox.report(device.place, decision.id)
         again = await device.flush()
         while again is not None:
             await asyncio.sleep(max(0.0, again - device.clock()) + 0.01)

@@ -147,6 +147,7 @@ def _app(service: Starlette, hosted: Hosted, crowd: Crowd, page_token: str, word
             visit = visits[said["id"]] = Visit(said["option"], said["clicked"], where="browser")
             crowd.count(visit, said["epsilon"])
             crowd.in_browsers += 1
+            crowd.late += said["late"]
         elif said["id"] in visits:
             visit = visits.pop(said["id"])
             visit.sent = said["value"]
@@ -173,6 +174,7 @@ def _panel(hosted: Hosted, crowd: Crowd, page_token: str) -> dict[str, Any]:
         "experiment": _NAME,
         "came": crowd.came,
         "in_browsers": crowd.in_browsers,
+        "late": _lateness(crowd),
         "spent": crowd.spent,
         "epsilon": crowd.max_epsilon,
         "sentence": hosted.sentence(),
@@ -199,7 +201,18 @@ def _line(hosted: Hosted, crowd: Crowd) -> str:
     total = sum(row.decided for row in found.options) or 1
     best = max(HEADLINES, key=HEADLINES.__getitem__)
     share = next(row.decided for row in found.options if row.option == best) / total
-    return f"{crowd.came:6,} visitors  {share:4.0%} were shown the best headline"
+    late = f"  {crowd.late:,} clicks came too late" if crowd.late else ""
+    return f"{crowd.came:6,} visitors  {share:4.0%} were shown the best headline{late}"
+
+
+def _lateness(crowd: Crowd) -> str:
+    """Say what clicks that came too late do to the estimates; nothing if there were none."""
+    if not crowd.late:
+        return ""
+    return (
+        f"{crowd.late:,} of {crowd.clicks:,} clicks came after their report had gone out, so the estimates "
+        "are too low: this machine is too busy for so many visitors a second."
+    )
 
 
 def _end(hosted: Hosted, crowd: Crowd) -> str:
@@ -212,4 +225,4 @@ def _end(hosted: Hosted, crowd: Crowd) -> str:
     for row in statistics_of(hosted).options:
         worth = "-" if row.estimate is None else f"{row.estimate:.2f}"
         lines.append(f"  {worth:>5}  {HEADLINES[row.option]:.2f}  {row.decided:6,}  {row.option}")
-    return "\n".join(lines)
+    return "\n".join([*lines, _lateness(crowd)]).rstrip()

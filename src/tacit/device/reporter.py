@@ -26,7 +26,7 @@ class Reporter:
     """What answers for one decision on the device.
 
     Everything about the instructions is checked here, before any reward is seen. Afterwards no
-    reward raises, and the first call of `report` fixes the report for good.
+    reward raises, and the first call of `report` fixes the report, until a reward replaces it.
 
     Parameters
     ----------
@@ -129,13 +129,30 @@ class Reporter:
         value = list(self._value) if isinstance(self._value, list) else self._value
         return {"v": 1, "id": self.id, "value": value}
 
+    def replace(self, reward: object) -> dict[str, Any]:
+        """Draw the report anew for a reward that came in time, and return it; never once it was sent.
+
+        Its random bytes are new too: with the old ones, two reports that somebody saw in the storage would
+        together tell the reward. The first does not depend on the reward, so both tell as much as one.
+
+        Parameters
+        ----------
+        reward : object
+            As in `report`.
+        """
+        with self._lock:
+            self._value = self._channel.draw(reward, self._random)
+        return self.report()
+
     def to_json(self) -> str:
         """Return all there is to keep, for `from_json`; the reward is not in it, the report is.
 
-        Store it after the first `report` and before sending, and the report survives a crash.
+        If no report is drawn yet, it draws that of the default reward: what is kept looks the same whether or
+        not a reward came. Store it when the decision is shown, and again after `replace`.
         """
         import json
 
+        self.report()
         with self._lock:
             kept = {
                 "v": 1,

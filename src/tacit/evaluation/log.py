@@ -104,7 +104,8 @@ def read_log(file: str | Path, *, columns: Mapping[str, str] | None = None, n_ar
     unknown = sorted(set(names) - set(COLUMNS))
     require("read_log", "columns", f"among {', '.join(COLUMNS)}", not unknown, unknown)
     if not path.is_file():
-        raise ValueError(f"{path}: no such file")
+        what = "expected a file, got a folder" if path.is_dir() else "no such file"
+        raise ValueError(f"{path}: {what}")
     wanted = [name for name in names.values() if name]
     read = _parquet if path.suffix == ".parquet" else _csv
     found = dict(zip(wanted, read(path, wanted), strict=True))

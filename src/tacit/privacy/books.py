@@ -18,6 +18,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from tacit.errors import first_line
+
 __all__ = ["Book", "Connection", "LedgerError", "open_book"]
 
 _APPLICATION, _VERSION = 0x7AC17, 2
@@ -263,7 +265,7 @@ class _DatabaseBook(Book):
                 connection.close()
                 raise
         except self._psycopg.Error as error:
-            raise LedgerError(f"Ledger: cannot open {self.path}: {_line(error)}") from error
+            raise LedgerError(f"Ledger: cannot open {self.path}: {first_line(error)}") from error
         self._connection = connection
         return connection
 
@@ -306,7 +308,7 @@ class _DatabaseBook(Book):
             with contextlib.suppress(self._psycopg.Error):
                 connection.rollback()
             if isinstance(error, self._psycopg.Error):
-                raise LedgerError(f"Ledger: {self.path}: {_line(error)}") from error
+                raise LedgerError(f"Ledger: {self.path}: {first_line(error)}") from error
             raise
 
     def reading(self) -> AbstractContextManager[Connection]:
@@ -339,10 +341,6 @@ class _Translated:
 def _check_version(place: Any, version: int) -> None:
     if version > _VERSION:
         raise LedgerError(f"Ledger: {place} was made by a later version (schema {version})")
-
-
-def _line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _move_aside(connection: Connection) -> None:

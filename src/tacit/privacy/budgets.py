@@ -6,7 +6,7 @@ holds in each window of the calendar (UTC) or for a lifetime, and several may ho
 up by basic composition, which holds even when later charges depend on earlier answers.
 
 The ledger decides here and keeps its rows in a file or a database. What a running experiment may spend on one
-person is counted in the experiment's own log (`tacit.serving.spending`), with these amounts and windows.
+person is counted in the experiment's own log (`tacit.serving.core.budget`), with these amounts and windows.
 """
 
 from __future__ import annotations

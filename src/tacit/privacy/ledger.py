@@ -12,7 +12,6 @@ import contextlib
 import csv
 import json
 import os
-import tempfile
 import threading
 import time
 from collections import deque
@@ -21,13 +20,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from tacit.cells import plain
-from tacit.forks import wait_for
+from tacit.forks import Owner, wait_for
 from tacit.privacy import budgets
 from tacit.privacy.books import Book, Connection, LedgerError, open_book
 from tacit.privacy.budgets import Amount, Cap, Number, Outcome, Period, decide, left_of
+from tacit.state import write_atomically
 
 __all__ = ["BudgetExceededError", "Charge", "Entry", "Ledger", "LedgerError"]
 
@@ -117,7 +117,7 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
         self._lock = threading.RLock()
-        self._process = os.getpid()
+        self._owner = Owner()
         self._queue = threading.Lock()
         self._waiting: deque[_Waiting] = deque()
         self._leading = False
@@ -128,7 +128,7 @@ class Ledger:
         wait_for(self, self._lock)
 
     def _require_process(self) -> None:
-        if os.getpid() != self._process:
+        if self._owner.is_inherited:
             raise LedgerError("Ledger: opened before a fork; open it again in this process")
 
     def _require_history(self, connection: Connection) -> None:
@@ -164,7 +164,7 @@ class Ledger:
         period: str = "lifetime",
         subject: str | None = None,
     ) -> None:
-        """Set a cap for `subject`, or for everybody who has none of their own.
+        """Set a cap for `subject`, or for everybody who has none of their own for this period.
 
         Caps of several periods hold at once. A cap counts from the beginning of its window: lowered
         below what is spent, it leaves nothing.
@@ -176,7 +176,7 @@ class Ledger:
         period : {"day", "month", "year", "lifetime"}
             How long a window is, by the calendar of UTC.
         subject : str, optional
-            Whose cap; one of their own replaces all of everybody's.
+            Whose cap; one of their own replaces everybody's of the same period only.
         """
         amount = _amount(Amount.allowed, epsilon, delta)
         self._set_cap(period, subject, amount.epsilon_units, amount.delta_units)
@@ -313,7 +313,7 @@ class Ledger:
     def caps(self, subject: str | None = None) -> tuple[Cap, ...]:
         """Return the caps that hold for `subject`, or everybody's; empty if there are none."""
         with self._using() as connection:
-            return _own_caps(connection, _EVERYBODY if subject is None else subject)
+            return _caps_for(connection, _EVERYBODY if subject is None else subject)
 
     def subjects(self) -> list[str]:
         """Return who was charged or has a budget of their own."""
@@ -357,17 +357,20 @@ class Ledger:
         rows = self._exported()
         for row in rows:
             row.update({name: plain(row[name]) for name in ("subject", "key", "note")})
-        with _whole_file(path) as file:
-            writer = csv.DictWriter(file, _EXPORTED, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
+
+        def write(place: Path) -> None:
+            with place.open("w", newline="", encoding="utf-8") as file:
+                writer = csv.DictWriter(file, _EXPORTED, lineterminator="\n")
+                writer.writeheader()
+                writer.writerows(rows)
+
+        write_atomically(Path(path), write, mode=0o600)
 
     def export_json(self, path: str | os.PathLike[str]) -> None:
         """Write all entries as JSON, with the names of the units."""
         units = {"epsilon_units": "1e-12 epsilon", "delta_units": "1e-18 delta"}
-        with _whole_file(path) as file:
-            json.dump({"units": units, "entries": self._exported()}, file, indent=1)
-            file.write("\n")
+        text = json.dumps({"units": units, "entries": self._exported()}, indent=1) + "\n"
+        write_atomically(Path(path), lambda file: file.write_text(text, "utf-8"), mode=0o600)
 
     def _exported(self) -> list[dict[str, Any]]:
         with self._using() as connection:
@@ -376,7 +379,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the file; what was spent is safe without it."""
-        if os.getpid() == self._process:  # what was inherited in a fork is its owner's to close
+        if not self._owner.is_inherited:  # what was inherited in a fork is its owner's to close
             with self._lock:
                 self._book.close()
 
@@ -496,24 +499,26 @@ def _last_id(connection: Connection) -> int:
 
 
 def _caps(connection: Connection, subject: str) -> tuple[Cap, ...]:
-    caps = _own_caps(connection, subject) or _own_caps(connection, _EVERYBODY)
+    caps = _caps_for(connection, subject)
     if not caps:
         raise LedgerError(f"Ledger: {subject!r} has no budget; set one with allow(...)")
     return caps
 
 
-def _own_caps(connection: Connection, subject: str) -> tuple[Cap, ...]:
+def _caps_for(connection: Connection, subject: str) -> tuple[Cap, ...]:
+    """Return the caps that hold for somebody: for each period their own, or else everybody's."""
+    held = {**_own_caps(connection, _EVERYBODY), **_own_caps(connection, subject)}
+    return tuple(held[period] for period in Period if period in held)
+
+
+def _own_caps(connection: Connection, subject: str) -> dict[Period, Cap]:
     rows = connection.execute(
         "SELECT period, epsilon_units, delta_units FROM caps WHERE id IN"
         " (SELECT max(id) FROM caps WHERE subject = ? GROUP BY period)",
         (subject,),
     )
-    held = {row[0]: row for row in rows}
-    return tuple(
-        Cap(Amount(held[period.value][1], held[period.value][2]), period)
-        for period in Period
-        if period.value in held and held[period.value][1] is not None
-    )
+    caps = [Cap(Amount(row[1], row[2]), Period(row[0])) for row in rows if row[1] is not None]
+    return {cap.period: cap for cap in caps}
 
 
 def _amount(rounded: Any, epsilon: Any, delta: Any) -> Amount:
@@ -554,17 +559,3 @@ def _stamp(at: datetime) -> str:
 def _now() -> datetime:
     now = datetime.now(UTC)
     return now.replace(microsecond=now.microsecond // 1000 * 1000)
-
-
-@contextlib.contextmanager
-def _whole_file(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    """Write beside `path` and rename, so that no reader ever sees half a file."""
-    target = Path(path)
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "w", newline="", encoding="utf-8") as file:
-            yield file
-        Path(name).replace(target)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise

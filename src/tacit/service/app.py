@@ -17,9 +17,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.service import dashboard, export, metrics, ofrep, openapi
-from tacit.service.description import places
+from tacit.service import creation, dashboard, export, metrics, ofrep, openapi
 from tacit.service.hosting import Host, Hosted
+from tacit.service.logs import place_of
 from tacit.service.messages import (
     Change,
     DecisionRequest,
@@ -30,23 +30,30 @@ from tacit.service.messages import (
     Shown,
 )
 from tacit.service.requests import (
+    Guesses,
     RequestError,
     allowed,
     body_of,
+    clock_lead,
+    decode_body,
     host_of,
     hosted_of,
     json_answer,
     problem,
+    store_problem,
 )
 from tacit.service.telling import answer, apply, decided, describe, statistics_of
 from tacit.service.tokens import Tokens
-from tacit.serving.core import Core, Open, RefusedError
+from tacit.serving.core import Core, OpenDecision, RefusedError
 from tacit.serving.core import Receipt as CoreReceipt
+from tacit.serving.description import places
 from tacit.serving.store import StoreError
 
 __all__ = ["make_app"]
 
 _MAX_REPORTS = 1000
+_AHEAD = 60.0
+"""Seconds that decisions may be dated ahead without a word."""
 _STATUS = {
     "unknown": 404,
     "closed": 410,
@@ -63,7 +70,7 @@ _experiment = msgspec.json.Decoder(ExperimentRequest)
 _change = msgspec.json.Decoder(Change)
 
 
-def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette:
+def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0, prefix: str = "") -> Starlette:
     """Return the service for the experiments of `host`.
 
     Parameters
@@ -72,12 +79,16 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
     tokens : Tokens
     rate : float
         Requests a second that one token may make; more get 429.
+    prefix : str
+        What stands before every path where people see it, behind a proxy.
     """
+    creations = creation.Creations()
 
     @contextlib.asynccontextmanager
     async def life(app: Starlette) -> AsyncIterator[None]:
         host.start()
         yield
+        creations.stop()
         await host.stop()
 
     routes = [
@@ -85,6 +96,7 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
         Route("/v1/experiments", list_all, methods=["GET"]),
         Route("/v1/experiments/{name}", show, methods=["GET"]),
         Route("/v1/experiments/{name}", change, methods=["PATCH"]),
+        Route("/v1/experiments/{name}/creation", creation.tell, methods=["GET"]),
         Route("/v1/experiments/{name}/decisions", decide, methods=["POST"]),
         Route("/v1/experiments/{name}/decisions/{id}/shown", shown, methods=["POST"]),
         Route("/v1/experiments/{name}/reports", report, methods=["POST"]),
@@ -108,6 +120,7 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
             msgspec.ValidationError: _invalid,
             msgspec.DecodeError: _invalid,
             RefusedError: _refused_by_core,
+            UnicodeDecodeError: _not_text,
             ValueError: _mistaken,
             StoreError: _unavailable,
             RecursionError: _nested,
@@ -116,7 +129,10 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
     # A redirect repeats the host that the request claims.
     app.router.redirect_slashes = False
     app.state.host, app.state.tokens = host, tokens
+    app.state.prefix, app.state.guesses = prefix, Guesses()
     app.state.rate, app.state.buckets = rate, {}
+    app.state.readiness = (float("-inf"), "")
+    app.state.creations = creations
     app.state.started = time.time()
     app.state.metrics, app.state.pages = metrics.Metrics(), {}
     return app
@@ -125,9 +141,7 @@ def make_app(host: Host, tokens: Tokens, *, rate: float = 20_000.0) -> Starlette
 async def create(request: Request) -> Response:
     """Make an experiment; the answer says what it protects and what a device must do."""
     allowed(request, "admin")
-    wanted = _experiment.decode(await body_of(request))
-    hosted = await host_of(request).create_while_serving(wanted)
-    return json_answer(describe(hosted), 201)
+    return await creation.make(request, decode_body(_experiment, await body_of(request)))
 
 
 async def list_all(request: Request) -> Response:
@@ -147,7 +161,7 @@ async def change(request: Request) -> Response:
     """Switch the mode, add or retire options, set budgets."""
     allowed(request, "admin")
     hosted = hosted_of(request)
-    wanted = _change.decode(await body_of(request))
+    wanted = decode_body(_change, await body_of(request))
     await apply(hosted, wanted)
     return json_answer(describe(hosted))
 
@@ -157,7 +171,7 @@ async def decide(request: Request) -> Response:
     allowed(request, "decide")
     hosted = hosted_of(request)
     body = await body_of(request)
-    wanted = _decision.decode(body) if body else DecisionRequest()
+    wanted = decode_body(_decision, body) if body else DecisionRequest()
     key = request.headers.get("idempotency-key")
     if key is not None and wanted.id is None:
         wanted = msgspec.convert({**given_of(wanted), "id": key}, DecisionRequest)
@@ -169,7 +183,7 @@ async def shown(request: Request) -> Response:
     """Note that a decision was shown: its person is charged, and its device reports."""
     allowed(request, "decide")
     hosted = hosted_of(request)
-    decision: Open = await hosted.ask(Core.show, request.path_params["id"])
+    decision: OpenDecision = await hosted.ask(Core.show, request.path_params["id"])
     at = decision.report_at
     silent = bool(decision.reason)
     return json_answer(
@@ -185,7 +199,7 @@ async def report(request: Request) -> Response:
     """Take in one report or many, each on its own."""
     allowed(request, "report")
     hosted = hosted_of(request)
-    sent = _reports.decode(await body_of(request))
+    sent = decode_body(_reports, await body_of(request))
     if isinstance(sent, Report):
         receipt = await _taken(hosted, sent)
         request.app.state.metrics.count(hosted, receipt.status)
@@ -246,12 +260,18 @@ async def healthy(request: Request) -> Response:
 
 
 async def ready(request: Request) -> Response:
-    """Say whether the store can be written."""
-    try:
-        host_of(request).store.check()
-    except StoreError as error:
-        raise RequestError(503, f"the store cannot be written: {error}") from error
-    return json_answer({"status": "ready", "experiments": len(host_of(request).experiments)})
+    """Say whether the store can be written: by a write."""
+    if why := store_problem(request):
+        raise RequestError(503, f"the store cannot be written: {why}")
+    hosts = host_of(request).experiments
+    said: dict[str, Any] = {"status": "ready", "experiments": len(hosts)}
+    ahead = max((clock_lead(hosted) for hosted in hosts.values()), default=0.0)
+    if ahead > _AHEAD:
+        said["detail"] = (
+            f"decisions are dated {ahead:.0f} s ahead of this machine's clock; if the clock is right, "
+            "tacit service reset-clock mends it"
+        )
+    return json_answer(said)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -274,6 +294,10 @@ async def _refused_by_core(request: Request, error: Exception) -> Response:
     status = _STATUS.get(error.reason, 422)
     headers = {"retry-after": "5"} if status == 429 else None
     return problem(status, str(error), error.reason, headers)
+
+
+async def _not_text(request: Request, error: Exception) -> Response:
+    return problem(400, "the body is not what is expected: not UTF-8", "invalid")
 
 
 async def _mistaken(request: Request, error: Exception) -> Response:
@@ -305,6 +329,12 @@ class _Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
+            return
+        names = [name for name, _ in scope["headers"]]
+        if b"content-length" in names and b"transfer-encoding" in names:
+            # A proxy and this service could take different parts of it for the body.
+            both = "expected Content-Length or Transfer-Encoding, got both"
+            await problem(400, both, headers={"connection": "close"})(scope, receive, send)
             return
         origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
         allowed = origin is not None and origin.decode("latin-1") in {
@@ -357,9 +387,9 @@ class _Guard:
             )
         except Exception as error:
             # Nothing goes further up, where a server would print what was sent in a traceback.
-            metrics.log("fault", Request(scope), detail=type(error).__name__)
+            metrics.log("fault", Request(scope), detail=place_of(error))
             if begun:
-                # Half an answer must not look like a whole one: the connection is cut.
-                raise RuntimeError("an answer was cut short") from None
+                # Half an answer must not look like a whole one: the server cuts the connection.
+                return
             fault = "a fault of the service; it was logged and nothing was answered for it"
             await problem(500, fault)(scope, receive, with_headers)

@@ -14,11 +14,13 @@ import sqlite3
 from pathlib import Path
 
 from tacit.checks import require
+from tacit.service.hosting import clock
+from tacit.serving.core import Core
 from tacit.serving.opening import is_database
 from tacit.serving.sqlite import lock_of
 from tacit.state import write_atomically
 
-__all__ = ["back_up", "restore"]
+__all__ = ["back_up", "reset_clocks", "restore"]
 
 _GONE = (
     "made after the copy, and gone with all that was decided, learned and spent in it; its devices' reports "
@@ -30,7 +32,7 @@ def back_up(store: str | os.PathLike[str], file: str | os.PathLike[str]) -> None
     """Copy a SQLite store, in use or not, to a file that only its owner can read.
 
     The copy holds what the store does, rewards of central experiments included, and outlives their
-    retention. The mark is not part of it.
+    retention. The mark is not part of it, nor is the key of pseudonyms, without which no copy opens.
     """
     where = "a file (of PostgreSQL, pg_dump makes copies)"
     require("backup", "store", where, not is_database(store), "an address")
@@ -41,7 +43,10 @@ def back_up(store: str | os.PathLike[str], file: str | os.PathLike[str]) -> None
         place.chmod(0o600)
         reader = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
         with contextlib.closing(reader), contextlib.closing(sqlite3.connect(place)) as target:
-            reader.backup(target)
+            try:
+                reader.backup(target)
+            except sqlite3.DatabaseError as error:
+                raise ValueError(f"backup: {source}: not a store ({error})") from None
 
     write_atomically(Path(file), write, mode=0o600)
 
@@ -78,7 +83,7 @@ def restore(
         said = {
             name: hosted.sentence()
             for name, hosted in opened.host.experiments.items()
-            if hosted.core.debts
+            if hosted.core.budget.debts
         }
         return said | dict.fromkeys(gone, _GONE)
     finally:
@@ -112,3 +117,30 @@ def _names(store: Path) -> list[str]:
     reader = sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)
     with contextlib.closing(reader):
         return [name for (name,) in reader.execute("SELECT name FROM experiments ORDER BY id")]
+
+
+def reset_clocks(
+    store: str | os.PathLike[str], *, beside: str | os.PathLike[str] | None = None
+) -> dict[str, float]:
+    """Set back the clocks of experiments that ran ahead; return by how many seconds each did.
+
+    Parameters
+    ----------
+    store : path or address
+        Of a service that is not running, on a machine whose clock is right again.
+    beside : path, optional
+        For a database: what the names of mark and key, outside of it, begin with.
+    """
+    from tacit.service.server import open_service
+
+    opened = open_service(store, beside=beside)
+    try:
+        reset = dict[str, float]()
+        for name, hosted in opened.host.experiments.items():
+            now = clock()
+            if lead := hosted.core.clock_lead(now):
+                hosted.experiment.run(Core.reset_clock, now)
+                reset[name] = lead / 1000
+        return reset
+    finally:
+        opened.host.store.close()

@@ -12,11 +12,9 @@ import asyncio
 import contextlib
 import hashlib
 import hmac
-import json
 import re
 import secrets
 import socket
-import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
@@ -28,6 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.deciding import Decider
 from tacit.service.hosting import Host, Hosted
+from tacit.service.logs import write_log
 from tacit.service.messages import ExperimentRequest
 from tacit.service.requests import MAX_BODY, problem
 from tacit.serving.core import RefusedError
@@ -200,7 +199,7 @@ class ClusterHost(Host):
         # One that cannot be continued here must not keep the others from it.
         if isinstance(error, ValueError) and name not in self._refused:
             self._refused.add(name)
-            print(json.dumps({"event": "refused", "detail": str(error)}), file=sys.stderr)
+            write_log("refused", detail=str(error))
 
     def answers(self, name: str) -> bool:
         """Return whether this process owns an experiment, also after its connection was lost."""
@@ -386,8 +385,12 @@ class Forwarding:
         else:
             if answer is None:
                 await self._app(scope, _given(body), send)
-            else:
+                return
+            try:
                 await _relay(answer, send)
+            except UnansweredError:
+                # Half an answer must not look like a whole one: the server cuts the connection.
+                write_log("cut", detail="the owner of an experiment went away while it answered")
 
     async def _all(
         self, fields: tuple[str, str], scope: Scope, receive: Receive, send: Send
@@ -544,11 +547,13 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _given(body: bytes) -> Receive:
-    """Return what reads a body that was read before."""
+    """Return what reads a body that was read before; then nothing comes, and nobody has gone."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive() -> Message:
-        return messages.pop() if messages else {"type": "http.disconnect"}
+        if not messages:
+            await asyncio.get_running_loop().create_future()
+        return messages.pop()
 
     return receive
 

@@ -25,11 +25,17 @@ from starlette.routing import Route
 import tacit
 from tacit.service.hosting import Hosted, clock
 from tacit.service.messages import Change
-from tacit.service.requests import RequestError, body_of, host_of, hosted_of
+from tacit.service.requests import (
+    RequestError,
+    body_of,
+    clock_lead,
+    host_of,
+    hosted_of,
+    store_problem,
+)
 from tacit.service.telling import apply, statistics_of
 from tacit.service.tokens import Tokens
 from tacit.serving.core import Core
-from tacit.serving.store import StoreError
 
 __all__ = ["routes"]
 
@@ -71,8 +77,12 @@ def _templates() -> jinja2.Environment:
     )
 
 
-def _page(template: str, status: int = 200, **values: Any) -> Response:
-    text = _templates().get_template(template).render(version=tacit.__version__, **values)
+def _page(request: Request, template: str, status: int = 200, **values: Any) -> Response:
+    text = (
+        _templates()
+        .get_template(template)
+        .render(version=tacit.__version__, prefix=request.app.state.prefix, **values)
+    )
     headers = {"content-security-policy": _POLICY, "referrer-policy": "same-origin"}
     return Response(text, status, headers=headers, media_type="text/html; charset=utf-8")
 
@@ -80,14 +90,14 @@ def _page(template: str, status: int = 200, **values: Any) -> Response:
 async def home(request: Request) -> Response:
     """List the experiments, or ask for a token."""
     if not _signed_in(request):
-        return _page("login.html", problem="")
+        return _page(request, "login.html", problem="")
     host = host_of(request)
     rows = [
         {"name": name, "mode": hosted.core.mode, **_summary(hosted)}
         for name, hosted in host.experiments.items()
     ]
     others = [name for name in host.names() if name not in host.experiments]
-    return _page("home.html", rows=rows, others=others)
+    return _page(request, "home.html", rows=rows, others=others)
 
 
 async def login(request: Request) -> Response:
@@ -95,14 +105,18 @@ async def login(request: Request) -> Response:
     form = await _form(request)
     token = request.app.state.tokens.find(form.get("token", "").strip())
     if token is None or not token.may("admin"):
-        return _page("login.html", 403, problem="This is not an administrator's token.")
+        if token is None:
+            request.app.state.guesses.count(request)
+        wrong = "This is not an administrator's token."
+        return _page(request, "login.html", 403, problem=wrong)
     text = f"{int(time.time()) + _LASTS}.{token.digest}.{secrets.token_urlsafe(16)}"
     session = f"{text}.{_seal(request, text)}"
-    answer = RedirectResponse("/", 303)
+    answer = _go(request)
     answer.set_cookie(
         _COOKIE,
         session,
         max_age=_LASTS,
+        path=request.app.state.prefix or "/",
         httponly=True,
         samesite="strict",
         secure=request.url.scheme == "https",
@@ -117,18 +131,26 @@ async def logout(request: Request) -> Response:
         session = request.cookies[_COOKIE]
         until, digest, *_ = session.split(".")
         request.app.state.tokens.end_session(digest, session, int(until))
-    answer = RedirectResponse("/", 303)
-    answer.delete_cookie(_COOKIE)
+    answer = _go(request)
+    answer.delete_cookie(_COOKIE, path=request.app.state.prefix or "/")
     return answer
+
+
+def _go(request: Request, path: str = "/") -> RedirectResponse:
+    return RedirectResponse(f"{request.app.state.prefix}{path}", 303)
 
 
 async def experiment(request: Request) -> Response:
     """Show one experiment."""
     if not _signed_in(request):
-        return RedirectResponse("/", 303)
-    hosted = hosted_of(request)
+        return _go(request)
+    return _shown(request, hosted_of(request))
+
+
+def _shown(request: Request, hosted: Hosted, problem: str = "") -> Response:
     core = hosted.core
     return _page(
+        request,
         "experiment.html",
         name=hosted.name,
         place=quote(hosted.name),
@@ -139,8 +161,8 @@ async def experiment(request: Request) -> Response:
         sentence=hosted.sentence(),
         trust=core.decider.trust,
         active=[name for i, name in enumerate(core.options) if i not in core.retired],
-        problem=request.query_params.get("problem", "")[:300],
-        **_numbers(hosted),
+        problem=problem,
+        **_numbers(request, hosted),
     )
 
 
@@ -152,7 +174,7 @@ async def numbers(request: Request) -> Response:
     made: dict[str, tuple[float, Hosted, Response]] = request.app.state.pages
     until, of, page = made.get(hosted.name, (0.0, None, None))
     if page is None or of is not hosted or until < now:
-        page = _page("numbers.html", **_numbers(hosted))
+        page = _page(request, "numbers.html", **_numbers(request, hosted))
         made[hosted.name] = (now + _FRESH, hosted, page)
     return page
 
@@ -167,29 +189,37 @@ async def set_options(request: Request) -> Response:
 
     def wanted(form: dict[str, str]) -> dict[str, Any]:
         name = form.get("name", "").strip()
-        return {"add_options": [name]} if form.get("do") == "add" else {"retire_options": [name]}
+        if form.get("do") == "add":
+            return {"add_options": [name]}
+        if form.get("sure") != "yes":
+            raise ValueError(f"retire: expected to be told that {name!r} is to go for good")
+        return {"retire_options": [name]}
 
     return await _change(request, wanted)
 
 
 async def _change(request: Request, wanted: Any) -> Response:
     if not _signed_in(request):
-        return RedirectResponse("/", 303)
+        return _go(request)
     hosted = hosted_of(request)
     form = await _form(request)
-    back = f"/experiments/{quote(hosted.name)}"
     try:
         await apply(hosted, msgspec.convert(wanted(form), Change))
     except (ValueError, RequestError) as error:
-        return RedirectResponse(f"{back}?problem={quote(str(error)[:300])}", 303)
-    return RedirectResponse(back, 303)
+        # In the answer itself: what an address says, anybody could have written.
+        return _shown(request, hosted, str(error)[:300])
+    return _go(request, f"/experiments/{quote(hosted.name)}")
+
+
+@cache
+def _files() -> dict[str, Path]:
+    return {path.name: path for path in _PAGES.iterdir() if path.suffix in _KINDS}
 
 
 async def static(request: Request) -> Response:
     """Return a file of the pages."""
-    name = request.path_params["file"]
-    path = _PAGES / name
-    if path.parent != _PAGES or path.suffix not in _KINDS or not path.is_file():
+    path = _files().get(request.path_params["file"])
+    if path is None:
         return Response(status_code=404)
     headers = {"cache-control": "public, max-age=300"}
     return Response(path.read_bytes(), headers=headers, media_type=_KINDS[path.suffix])
@@ -199,10 +229,18 @@ async def _form(request: Request) -> dict[str, str]:
     """Return the fields of a form of this site; another site's is refused."""
     origin = request.headers.get("origin")
     host = request.headers.get("host", "")
-    fetched = request.headers.get("sec-fetch-site", "same-origin")
-    own = origin is None or origin.split("://", 1)[-1] == host
-    if not own or fetched not in ("same-origin", "none"):
-        raise RequestError(403, "expected a form of this site")
+    fetched = request.headers.get("sec-fetch-site")
+    # A browser says itself whether a form is of the same site, whatever a proxy made of the host.
+    if fetched is not None:
+        own = fetched in ("same-origin", "none")
+    else:
+        own = origin is None or origin.split("://", 1)[-1] == host
+    if not own:
+        raise RequestError(
+            403,
+            f"expected a form of this site, {host!r}, got one of {origin!r}; a proxy must pass on the host "
+            "that it is asked for",
+        )
     body = await body_of(request, "application/x-www-form-urlencoded")
     fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
     return {name: values[0] for name, values in fields.items()}
@@ -246,14 +284,14 @@ def _leader(core: Core) -> str:
     return core.options[first[1]] if first[0] > second[0] else ""
 
 
-def _numbers(hosted: Hosted) -> dict[str, Any]:
+def _numbers(request: Request, hosted: Hosted) -> dict[str, Any]:
     core, found = hosted.core, statistics_of(hosted)
     total = sum(row.decided for row in found.options) or 1
     rows = [
         {
             "option": row.option,
             "retired": row.retired,
-            "baseline": core.mode in _BASELINE and i == core.terms.baseline,
+            "baseline": core.mode in _BASELINE and i == core.config.baseline,
             "share": row.decided / total,
             "decided": row.decided,
             "learned": row.learned,
@@ -276,25 +314,17 @@ def _numbers(hosted: Hosted) -> dict[str, Any]:
         "lies": found.shift_by_lies,
         "budgets": _budgets(hosted),
         "events": None if core.hides_silence else hosted.experiment.seq,
-        "store_problem": _store_problem(hosted),
-        "ahead": max(0, core.now - clock()) / 1000,
+        "store_problem": store_problem(request),
+        "ahead": clock_lead(hosted),
         "horizon": core.decider.horizon,
         "past_horizon": core.past_horizon,
     }
 
 
-def _store_problem(hosted: Hosted) -> str:
-    try:
-        hosted.store.check()
-    except StoreError as error:
-        return str(error)
-    return ""
-
-
 def _budgets(hosted: Hosted) -> list[dict[str, Any]]:
     """Return for each window how many people used which share of what they may spend."""
     shown = []
-    for allowance in hosted.core.allowances:
+    for allowance in hosted.core.budget.allowances:
         window, _ = allowance.of(clock())
         amounts = hosted.store.amounts(hosted.name, window)
         limit = max(1, allowance.amount)

@@ -2,7 +2,7 @@
 
 Of a local experiment these are its decisions and what devices reported, which is private by itself. Of a
 central one they are its decisions and the values that were released: neither a reward, nor whether or when
-one came. A table has one row for each decision.
+one came, nor contexts where they are protected too. A table has one row for each decision.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from tacit.cells import plain
 from tacit.service.hosting import Hosted
 from tacit.service.requests import allowed, hosted_of
 from tacit.serving.core import Event
+from tacit.serving.core.events import Change, read_record
 from tacit.state import write_atomically
 
 __all__ = ["COLUMNS", "released", "rows", "table", "write"]
@@ -29,7 +30,6 @@ COLUMNS = ("id", "at", "option", "probability", "shown", "reason", "person", "co
 _NAMES = ("id", "option")
 """Columns of text that comes from elsewhere; contexts are JSON, persons are pseudonyms."""
 _CHUNK = 1000
-_CHANGES = ("mode", "option", "retire", "epoch")
 
 _encode = msgspec.json.Encoder().encode
 
@@ -42,21 +42,26 @@ async def released(request: Request) -> Response:
 
 async def _lines(hosted: Hosted) -> AsyncIterator[bytes]:
     seq, last = 0, hosted.experiment.seq
+    lines: list[bytes] = []
     while seq < last:
         until = min(seq + _CHUNK, last)
         found = rows(hosted, hosted.store.events(hosted.name, seq, until))
-        text = b"".join(_encode(row) + b"\n" for row in found)
-        if text:
-            yield text
+        lines.extend(_encode(row) + b"\n" for row in found)
+        # By lines that are shown: by events, where a part ends would tell how many are not.
+        while len(lines) >= _CHUNK:
+            yield b"".join(lines[:_CHUNK])
+            del lines[:_CHUNK]
         seq = until
         # Others decide in between.
         await asyncio.sleep(0)
+    if lines:
+        yield b"".join(lines)
 
 
 def rows(hosted: Hosted, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
     """Return what events of the log show to anybody."""
     options = hosted.core.options
-    local = hosted.core.decider.trust == "local"
+    local, hidden = hosted.core.decider.trust == "local", hosted.hides_contexts
     for event in events:
         at, body = event.at / 1000, event.body
         if event.kind == "decide":
@@ -71,16 +76,21 @@ def rows(hosted: Hosted, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
                 "shown": body["shown"],
                 "reason": body.get("reason", ""),
                 "person": body.get("person"),
-                "contexts": _contexts(query),
+                "contexts": None if hidden else _contexts(query),
             }
         elif event.kind == "show":
             yield {"kind": "shown", "id": event.id, "at": at, "reason": body.get("reason", "")}
         elif event.kind == "learn" and local:
             yield {"kind": "report", "id": event.id, "at": at, "value": body["value"]}
-        elif event.kind == "retire":
-            yield {"kind": "retire", "at": at, "name": options[body["option"]]}
-        elif event.kind in _CHANGES:
-            yield {"kind": event.kind, "at": at, **body}
+        elif event.kind == "epoch":
+            yield {"kind": "epoch", "at": at, **body}
+        elif isinstance(change := read_record(event), Change):
+            for name in change.options or ():
+                yield {"kind": "option", "at": at, "name": name}
+            for option in change.retire or ():
+                yield {"kind": "retire", "at": at, "name": options[option]}
+            if change.mode is not None:
+                yield {"kind": "mode", "at": at, "mode": change.mode}
         if "released" in body:
             yield {"kind": "release", "at": at, "values": body["released"]}
 

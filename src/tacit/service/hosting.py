@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import math
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -23,16 +21,18 @@ from tacit.policy import require_secure
 from tacit.privacy import Guarantee
 from tacit.service.description import (
     checked,
-    decider_of,
+    declare_reward,
+    description_of,
     named_by,
-    policy_of,
-    pseudonym,
-    terms_of,
+    request_of,
 )
+from tacit.service.logs import place_of, write_log
 from tacit.service.messages import ExperimentRequest
 from tacit.service.rehearsal import Rehearsals
-from tacit.serving.core import Core, Open, RefusedError
-from tacit.serving.experiment import Experiment
+from tacit.serving.core import Core, OpenDecision, RefusedError
+from tacit.serving.description import Description, read_description
+from tacit.serving.experiment import Experiment, Ticket
+from tacit.serving.pseudonyms import Pseudonyms
 from tacit.serving.store import NotOwnedError, Store, StoreError
 from tacit.tapes import secure_tape
 
@@ -49,13 +49,6 @@ def clock() -> int:
     return time.time_ns() // 1_000_000
 
 
-class _Waiting(NamedTuple):
-    command: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
-    answer: asyncio.Future[Any]
-
-
 class Hosted:
     """One experiment.
 
@@ -63,8 +56,8 @@ class Hosted:
     ----------
     request : ExperimentRequest
         What it was made from.
-    choices : bytes
-        The key of its choices, which is logged.
+    description : Description
+        The same.
     store : Store
     secret : bytes
         The key of pseudonyms, which lies outside the store.
@@ -75,33 +68,34 @@ class Hosted:
     def __init__(
         self,
         request: ExperimentRequest,
-        choices: bytes,
+        description: Description,
         store: Store,
         secret: bytes,
         decider: Decider | None = None,
     ) -> None:
         self.request, self.name, self.store = request, request.name, store
-        self.policy = policy_of(request)
+        self.policy = description.policy
         require_secure(self.policy)
-        self._secret, self._choices, self._first = secret, choices, decider
-        terms, options = terms_of(request), list(request.options or ())
+        self._description, self._first = description, decider
+        self.pseudonyms = Pseudonyms(self.name, secret, old=description.old_names)
         self.experiment = Experiment(
             self._decider,
-            lambda: secure_tape(choices=choices, log=4096),
-            terms,
-            options=options,
-            people=request.people or (),
+            lambda: secure_tape(choices=description.choices),
+            description.config,
+            options=description.options,
+            people=description.people,
+            aliases=self.pseudonyms.aliases,
             store=store,
             name=request.name,
         )
         lost = store.lost(request.name)
         if lost is not None:
             self.experiment.run(Core.begin_epoch, clock(), *lost)
-        self._queue: list[_Waiting] = []
+        self._asked: list[tuple[Ticket, asyncio.Future[Any]]] = []
 
     def _decider(self) -> Decider:
         first, self._first = self._first, None
-        return decider_of(self.policy, self.request) if first is None else first
+        return self._description.make_decider() if first is None else first
 
     @property
     def core(self) -> Core:
@@ -110,37 +104,32 @@ class Hosted:
 
     def pseudonym(self, person: str | None) -> str | None:
         """Return what the store calls a person."""
-        return None if person is None else pseudonym(self.name, person, self._secret)
+        return None if person is None else self.pseudonyms.of(person)
 
     async def ask(self, command: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
         """Carry out a command with whatever else is waiting; return its answer once durable."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        self._queue.append(_Waiting(command, arguments, keywords, answer))
-        if len(self._queue) == 1:
+        self._asked.append((self.experiment.submit(_at(command), *arguments, **keywords), answer))
+        if len(self._asked) == 1:
             # The next turn of the loop: all requests that are readable now are in by then.
-            loop.call_soon(self._commit)
+            loop.call_soon(self._answer)
         return await answer
 
-    def _commit(self) -> None:
-        batch, self._queue = self._queue, []
-        now = clock()
-        try:
-            answers = self.experiment.run_many(
-                [(each.command, (now, *each.arguments), each.keywords) for each in batch]
-            )
-        except Exception as error:
-            for each in batch:
-                if not each.answer.done():
-                    each.answer.set_exception(error)
-            return
-        for each, answer in zip(batch, answers, strict=True):
-            if each.answer.done():
+    def _answer(self) -> None:
+        asked, self._asked = self._asked, []
+        self.experiment.serve(*(ticket for ticket, _ in asked))
+        for ticket, answer in asked:
+            if answer.done():
                 continue
-            if isinstance(answer, RefusedError):
-                each.answer.set_exception(answer)
+            try:
+                outcome = ticket.outcome()
+            except Exception as error:
+                outcome = error
+            if isinstance(outcome, Exception):
+                answer.set_exception(outcome)
             else:
-                each.answer.set_result(answer)
+                answer.set_result(outcome)
 
     async def tick(self) -> None:
         """Close what is due."""
@@ -156,20 +145,18 @@ class Hosted:
                 "is itself the outcome, silence tells."
             )
         else:
-            text += " The service sees rewards until their decisions are forgotten."
-        for since, until, _ in core.debts:
-            span = " to ".join(
-                time.strftime("%Y-%m-%d %H:%M", time.gmtime(t / 1000)) for t in (since, until)
-            )
-            text += (
-                f" An old copy was restored: what happened from {span} (UTC) is counted as spent."
-            )
+            seen = "contexts and rewards" if self.hides_contexts else "rewards"
+            text += f" The service sees {seen} and keeps them until their decisions are forgotten."
         return text
 
     def guarantee(self) -> Guarantee:
         """Return what is protected in this experiment as it runs."""
-        core = self.core
-        return core.decider.guarantee(max(core.rounds, core.decider.horizon or 1))
+        return self.core.guarantee()
+
+    @property
+    def hides_contexts(self) -> bool:
+        """Whether contexts are protected like rewards: the unit is a whole visit."""
+        return self.core.decider.guarantee(1).unit == "visit"
 
 
 class Host:
@@ -200,24 +187,32 @@ class Host:
         found = self.described(name)
         if found is None:
             return False
-        request, choices = found
         try:
-            self.experiments[name] = Hosted(request, choices, self.store, self.secret)
+            self.experiments[name] = Hosted(*found, self.store, self.secret)
         except NotOwnedError:
             return False
         return True
 
-    def described(self, name: str) -> tuple[ExperimentRequest, bytes] | None:
-        """Return what an experiment in the store was made from, and the key of its choices."""
+    def described(self, name: str) -> tuple[ExperimentRequest, Description] | None:
+        """Return what an experiment in the store was made from, by a service or by a learner."""
         kept = self.store.load(name)
-        if kept is None or "request" not in kept.description:
+        if kept is None:
             return None
-        request = msgspec.convert(kept.description["request"], ExperimentRequest)
-        return request, bytes.fromhex(kept.description["choices"])
+        if "request" in kept.description:
+            request = msgspec.convert(kept.description["request"], ExperimentRequest)
+            return request, read_description(name, kept)
+        try:
+            description = read_description(name, kept)
+            return request_of(description), description
+        except ValueError as error:
+            # Not everything that a learner can do goes over HTTP.
+            write_log("skipped", experiment=name, detail=str(error))
+            return None
 
     async def create_while_serving(self, request: ExperimentRequest) -> Hosted:
         """Make a new experiment, in a thread as far as it takes long: a model of many people does."""
         self._require_new(request.name)
+        request = declare_reward(request)
         await self.rehearsals.of(request)
         async with self._building:
             decider = await asyncio.to_thread(checked, request)
@@ -233,13 +228,15 @@ class Host:
             What `checked` made of it; it is checked now unless given.
         """
         self._require_new(request.name)
+        request = declare_reward(request)
         if decider is None:
             decider = checked(request)
-        request = named_by(request, self.secret)
+        request = named_by(request, Pseudonyms(request.name, self.secret))
         choices = secrets.token_bytes(32)
         described = {"request": msgspec.to_builtins(request), "choices": choices.hex()}
         self.store.create(request.name, described)
-        hosted = Hosted(request, choices, self.store, self.secret, decider)
+        made = description_of(request, choices)
+        hosted = Hosted(request, made, self.store, self.secret, decider)
         self.experiments[request.name] = hosted
         return hosted
 
@@ -323,8 +320,12 @@ def _going_on() -> Iterator[None]:
         # A store that went away may come back; whoever asks for something is told.
         pass
     except Exception as error:
-        line = {"event": "fault", "path": "clock", "detail": type(error).__name__}
-        print(json.dumps(line), file=sys.stderr, flush=True)
+        write_log("fault", path="clock", detail=place_of(error))
+
+
+def _at(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a command that takes the time when it is carried out."""
+    return lambda core, *arguments, **keywords: command(core, clock(), *arguments, **keywords)
 
 
 def decide_once(
@@ -334,7 +335,7 @@ def decide_once(
     query: Mapping[str, Any] | None,
     person: str | None,
     shown: bool,
-) -> Open:
+) -> OpenDecision:
     """Decide, or return the decision that was made for the same request under this identity."""
     if id is None:
         return core.decide(now, secrets.token_hex(16), query, person=person, shown=shown)

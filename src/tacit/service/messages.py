@@ -8,6 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 __all__ = [
     "Change",
+    "Creation",
     "Decided",
     "DecisionRequest",
     "Described",
@@ -199,6 +200,14 @@ class Statistics(Struct):
     """How far an estimate may be off if one in a hundred of its reports lies; null where none is made."""
     confidence: float
     options: list[Statistic]
+
+
+class Creation(Struct, omit_defaults=True):
+    """What became of an experiment that was to be made."""
+
+    name: str
+    status: Literal["compiling", "ready", "failed"]
+    detail: str = ""
 
 
 class Problem(Struct, omit_defaults=True):

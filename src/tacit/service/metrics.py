@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import time
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
@@ -12,7 +9,10 @@ from prometheus_client.core import GaugeMetricFamily
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tacit.service.connections import INSIDE
 from tacit.service.hosting import Hosted
+from tacit.service.logs import write_log
+from tacit.service.requests import allowed, clock_lead
 from tacit.service.telling import tallied
 
 __all__ = ["Metrics", "exposed", "log"]
@@ -51,6 +51,11 @@ class _State:
                 "tacit_open_decisions", "Decisions that wait", labels=["experiment"]
             ),
             "events": GaugeMetricFamily("tacit_events", "Events in the log", labels=["experiment"]),
+            "ahead": GaugeMetricFamily(
+                "tacit_clock_lead_seconds",
+                "How far decisions are dated ahead of this machine's clock",
+                labels=["experiment"],
+            ),
             "silent": GaugeMetricFamily(
                 "tacit_missing_reports", "Reports that never came", labels=["experiment"]
             ),
@@ -60,6 +65,7 @@ class _State:
             for option, tally in zip(tallied(core), core.tallies, strict=True):
                 families["decided"].add_metric([name, option], tally[0])
             families["open"].add_metric([name], len(core.open))
+            families["ahead"].add_metric([name], clock_lead(hosted))
             if not core.hides_silence:
                 families["events"].add_metric([name], hosted.experiment.seq)
                 families["silent"].add_metric([name], core.silent)
@@ -67,7 +73,9 @@ class _State:
 
 
 async def exposed(request: Request) -> Response:
-    """Return what Prometheus reads; every number is one that anybody may see."""
+    """Return what Prometheus reads, at an address of its own or for a token."""
+    if INSIDE not in request.scope:
+        allowed(request, "metrics")
     registry = CollectorRegistry()
     registry.register(_State(request.app.state.host))
     text = generate_latest(request.app.state.metrics.registry) + generate_latest(registry)
@@ -77,11 +85,4 @@ async def exposed(request: Request) -> Response:
 def log(what: str, request: Request, *, detail: str) -> None:
     """Write one line of JSON: neither a token, nor a body, nor a person."""
     template = getattr(request.scope.get("route"), "path", request.scope["path"])
-    line = {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "event": what,
-        "method": request.method,
-        "path": template,
-        "detail": detail,
-    }
-    print(json.dumps(line), file=sys.stderr, flush=True)
+    write_log(what, method=request.method, path=template, detail=detail)

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tacit.service.messages import DecisionRequest
-from tacit.service.requests import RequestError, allowed, body_of, hosted_of
+from tacit.service.requests import RequestError, allowed, body_of, decode_body, hosted_of
 from tacit.service.telling import answer, decided
 from tacit.serving.core import RefusedError
 
@@ -79,7 +79,7 @@ def _key(request: Request) -> bytes:
 async def _context(request: Request) -> dict[str, Any]:
     allowed(request, "decide")
     body = await body_of(request)
-    return _asked.decode(body).context if body else {}
+    return decode_body(_asked, body).context if body else {}
 
 
 def _wanted(context: dict[str, Any], *, shown: bool, id: str | None = None) -> DecisionRequest:

@@ -17,6 +17,7 @@ __all__ = ["described", "description"]
 _TYPES = (
     m.Change,
     m.Decided,
+    m.Creation,
     m.DecisionRequest,
     m.Described,
     m.ExperimentRequest,
@@ -110,6 +111,7 @@ def described() -> dict[str, Any]:
                 body=_body(_ref(m.ExperimentRequest)),
                 done=_answer("Guarantee and instructions.", _ref(m.Described)),
                 status="201",
+                errors={"202": _answer("Compiled first; ask at Location.", _ref(m.Creation))},
             ),
         },
         "/v1/experiments/{name}": {
@@ -122,6 +124,12 @@ def described() -> dict[str, Any]:
                 "admin",
                 body=_body(_ref(m.Change)),
                 done=_answer("As it is now.", _ref(m.Described)),
+            ),
+        },
+        "/v1/experiments/{name}/creation": {
+            "parameters": [_NAME],
+            "get": _operation(
+                "Whether it is ready", "admin", done=_answer("Its status.", _ref(m.Creation))
             ),
         },
         "/v1/experiments/{name}/decisions": {

@@ -18,7 +18,7 @@ import msgspec
 
 from tacit.compiled import kept_only
 from tacit.device import Reporter
-from tacit.service.description import checked, decider_of, policy_of, terms_of
+from tacit.service.description import checked, description_of
 from tacit.service.messages import ExperimentRequest
 from tacit.serving.core import Core
 from tacit.serving.experiment import Experiment
@@ -52,13 +52,13 @@ def rehearse(request: ExperimentRequest) -> None:
     """Play an experiment in memory: decide, learn, close, replay, grow; or raise ``ValueError``."""
     checked(request)
     request = msgspec.structs.replace(request, mode="learn", budget=None)
-    policy, store, name = policy_of(request), MemoryStore(), request.name
+    wanted, store, name = description_of(request), MemoryStore(), request.name
     store.create(name, {})
     people, options = request.people or [], request.options or []
     played = Experiment(
-        lambda: decider_of(policy, request),
+        wanted.make_decider,
         lambda: secure_tape(choices=bytes(32), log=4096),
-        terms_of(request),
+        wanted.config,
         options=options,
         people=people,
         store=store,
@@ -66,7 +66,7 @@ def rehearse(request: ExperimentRequest) -> None:
     )
     query = None
     if not options:
-        dimension = getattr(policy, "dimension", 1)
+        dimension = getattr(wanted.policy, "dimension", 1)
         contexts = [[float(i == j) for i in range(dimension)] for j in range(2)]
         query = {"contexts": contexts, "names": ["one", "other"]}
         if people:
@@ -84,11 +84,11 @@ def rehearse(request: ExperimentRequest) -> None:
     core.decider.estimates(core.tallies)
     core.decider.guarantee(max(core.rounds, core.decider.horizon or 1))
     changes: list[Callable[[], Any]] = [
-        lambda: played.run(Core.add_option, now, "rehearsed"),
-        lambda: played.run(Core.retire, now, 0),
-        lambda: played.run(Core.add_person, now, "joined", people[:1]),
-        lambda: played.run(Core.add_person, now, "alone", []),
-        lambda: played.run(Core.set_edges, now, core.decider.joined),
+        lambda: played.run(Core.change, now, options=["rehearsed"]),
+        lambda: played.run(Core.change, now, retire=[0]),
+        lambda: played.run(Core.change, now, people=[("joined", people[:1])]),
+        lambda: played.run(Core.change, now, people=[("alone", [])]),
+        lambda: played.run(Core.change, now, joined=core.decider.joined),
         lambda: played.run(Core.begin_epoch, now, 1, now),
         lambda: played.run(Core.decide, now, "later", query),
     ]

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.service.hosting import Host, Hosted
+from tacit.service.hosting import Host, Hosted, clock
+from tacit.service.logs import write_log
 from tacit.service.messages import Problem
 from tacit.service.tokens import Token, Tokens
+from tacit.serving.store import StoreError
 
 __all__ = [
     "MAX_BODY",
+    "Guesses",
     "RequestError",
     "allowed",
     "body_of",
+    "clock_lead",
+    "decode_body",
     "host_of",
     "hosted_of",
     "json_answer",
     "problem",
+    "store_problem",
     "token_of",
 ]
 
 MAX_BODY = 1 << 20
 _SLOW = 1.0
+_FRESH = 1.0
+_GUESSES = 20.0
+_ADDRESSES = 4096
 _TITLES = {
     400: "Bad request",
     401: "Unauthorized",
@@ -44,6 +54,7 @@ _TITLES = {
 }
 
 _encode = msgspec.json.Encoder().encode
+T = TypeVar("T")
 
 
 class RequestError(Exception):
@@ -80,7 +91,7 @@ def allowed(request: Request, scope: str) -> Token:
     """Return the token of a request that allows `scope`, or refuse."""
     token = token_of(request)
     if token is None:
-        raise _unknown()
+        raise _unknown(request)
     if not token.may(scope):
         raise RequestError(
             403, f"expected a token with the scope {scope!r}, got {list(token.scopes)}"
@@ -92,10 +103,55 @@ def allowed(request: Request, scope: str) -> Token:
     return token
 
 
-def _unknown() -> RequestError:
-    return RequestError(
-        401, "expected a token: Authorization: Bearer ...", **{"www-authenticate": "Bearer"}
-    )
+def _unknown(request: Request) -> RequestError:
+    bearer = {"www-authenticate": "Bearer"}
+    if "authorization" not in request.headers:
+        return RequestError(401, "expected a token: Authorization: Bearer ...", **bearer)
+    request.app.state.guesses.count(request)
+    detail = "expected a token of this service, got one that is unknown or revoked"
+    return RequestError(401, detail, **bearer)
+
+
+class Guesses:
+    """Wrong tokens: each address may try a few, then one a second; the log has a line for each second."""
+
+    def __init__(self) -> None:
+        self._left: dict[str, tuple[float, float]] = {}
+        self._logged_at, self._unlogged = -_FRESH, 0
+
+    def count(self, request: Request) -> None:
+        """Count a wrong token, or refuse it because its address tried too many."""
+        address, now = request.client.host if request.client else "", time.monotonic()
+        self._unlogged += 1
+        if now - self._logged_at >= _FRESH:
+            write_log("token", detail="wrong token", address=address, count=self._unlogged)
+            self._logged_at, self._unlogged = now, 0
+        left, at = self._left.pop(address, (_GUESSES, now))
+        left = min(_GUESSES, left + now - at) - 1.0
+        self._left[address] = (max(left, 0.0), now)
+        if len(self._left) > _ADDRESSES:
+            del self._left[next(iter(self._left))]
+        if left < 0:
+            raise RequestError(429, "too many wrong tokens", "rate", **{"retry-after": "1"})
+
+
+def clock_lead(hosted: Hosted) -> float:
+    """Return how many seconds an experiment's decisions are dated ahead of this machine's clock."""
+    return max(0, hosted.core.now - clock()) / 1000
+
+
+def store_problem(request: Request) -> str:
+    """Return why the store cannot be written, as of a second ago at most; empty if it can."""
+    state, now = request.app.state, time.monotonic()
+    known_until, why = state.readiness
+    if now >= known_until:
+        try:
+            host_of(request).store.check()
+            why = ""
+        except StoreError as error:
+            why = str(error)
+        state.readiness = (now + _FRESH, why)
+    return str(why)
 
 
 def _within_rate(request: Request, token: Token) -> None:
@@ -125,8 +181,23 @@ async def body_of(request: Request, kind: str = "application/json") -> bytes:
     slow = time.monotonic() - begun > _SLOW
     if slow and "authorization" in request.headers and token_of(request) is None:
         # It was revoked while the body came in.
-        raise _unknown()
+        raise _unknown(request)
     return b"".join(parts)
+
+
+def decode_body(decoder: msgspec.json.Decoder[T], body: bytes) -> T:
+    """Return what a body says; one that names a field twice is refused, since readers differ about it."""
+    value = decoder.decode(body)
+    if body.count(b":") > 1:
+        json.loads(body, object_pairs_hook=_named_once)
+    return value
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise RequestError(400, "expected each field once, got one twice", "invalid")
+    return found
 
 
 def json_answer(value: Any, status: int = 200) -> Response:

@@ -6,41 +6,58 @@ import contextlib
 import gc
 import logging
 import os
-import resource
 import signal
-import time
-from collections.abc import Callable, Iterable, Iterator
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import uvicorn
 from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tacit.checks import require
+from tacit.compiled import find_place
 from tacit.service.app import make_app
+from tacit.service.connections import Door, Patience, bind, make_room, protocol
 from tacit.service.hosting import Host
+from tacit.service.logs import gather_logs, write_log
 from tacit.service.tokens import SharedTokens, Tokens
-from tacit.serving.keys import key_beside
 from tacit.serving.opening import is_database, open_store
+from tacit.serving.pseudonyms import key_of
 from tacit.serving.store import Store
+from tacit.state import write_atomically
 
-__all__ = ["Opened", "open_service", "pseudonym_key", "serve", "tokens_of"]
+__all__ = ["TRUSTED", "Opened", "given_key", "open_service", "serve", "tokens_of"]
 
+TRUSTED = "127.0.0.1,::1"
+"""Proxies that are believed who asks, and how: those of this machine."""
 _KEY = "TACIT_PSEUDONYM_KEY"
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
-_CONNECTIONS = 4096
-_OWN_FILES = 128
 _PATIENCE = 30.0
 
 
-class Opened(NamedTuple):
+@dataclass(frozen=True)
+class Opened:
     """A service that is ready to listen."""
 
     app: Starlette
     host: Host
     tokens: Tokens
-    first_token: str | None
-    """An administrator's token, made because there was none yet; shown this once."""
+
+    @cached_property
+    def first_token(self) -> str | None:
+        """An administrator's token, made now because there was none; None if there is one."""
+        return self.tokens.create_first()
+
+    def write_first_token(self) -> Path | None:
+        """Make the first administrator's token; return the file it is in, readable by its owner."""
+        secret = self.first_token
+        if secret is None:
+            return None
+        place = Path(f"{self.host.store.beside}.first-token")
+        write_atomically(place, lambda file: file.write_text(f"{secret}\n"), mode=0o600)
+        return place.absolute()
 
 
 def open_service(
@@ -49,6 +66,7 @@ def open_service(
     restored: bool = False,
     beside: str | os.PathLike[str] | None = None,
     internal: str = "127.0.0.1:0",
+    root_path: str = "",
 ) -> Opened:
     """Open a store with all its experiments, or make one.
 
@@ -63,7 +81,11 @@ def open_service(
         For a database: what the names of mark and key, outside of it, begin with.
     internal : str
         For a database: ``HOST:PORT`` at which the other processes reach this one.
+    root_path : str
+        What a proxy puts before every path, such as ``/tacit``.
     """
+    plain = not root_path or (root_path.startswith("/") and root_path.strip("/").isprintable())
+    require("service", "root_path", "such as /tacit", plain, root_path)
     many = is_database(store)
     outside = beside if many else store
     if outside is not None:
@@ -71,16 +93,39 @@ def open_service(
     kept = open_store(store, beside=beside, restored=restored)
     try:
         assert kept.beside is not None
-        secret, tokens = pseudonym_key(kept.beside), tokens_of(store)
+        _keep_kernels(kept.beside)
+        secret, tokens = key_of(kept, given_key()), tokens_of(store)
         host = _clustered(kept, secret, internal) if many else Host(kept, secret)
-        first = tokens.create("first", ["admin"]) if not tokens.known() else None
     except BaseException:
         kept.close()
         raise
-    app = make_app(host, tokens)
+    prefix = root_path.rstrip("/")
+    app = make_app(host, tokens, prefix=prefix)
     if many:
         _join(app, host)
-    return Opened(app, host, tokens, first)
+    if prefix:
+        app.add_middleware(_Prefixed, prefix=prefix)
+    return Opened(app, host, tokens)
+
+
+def _keep_kernels(beside: Path) -> None:
+    """Find a place for compiled kernels, since numba may find none: beside the store."""
+    made = find_place(Path(f"{beside}.kernels"))
+    if made is not None:
+        write_log("kernels", detail=f"numba finds no place for compiled kernels; kept in {made}")
+
+
+class _Prefixed:
+    """Takes the prefix of a proxy from paths, whether the proxy does so as well or not."""
+
+    def __init__(self, app: ASGIApp, prefix: str) -> None:
+        self._app, self._prefix = app, prefix
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+        if path == self._prefix or path.startswith(f"{self._prefix}/"):
+            scope["path"] = path.removeprefix(self._prefix) or "/"
+        await self._app(scope, receive, send)
 
 
 def _clustered(store: Store, secret: bytes, internal: str) -> Host:
@@ -90,7 +135,6 @@ def _clustered(store: Store, secret: bytes, internal: str) -> Host:
     # What it says when a connection is lost, the service says in its own words.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     assert isinstance(store, PostgresStore)
-    store.require_key(secret)
     return ClusterHost(store, secret, internal=internal)
 
 
@@ -108,17 +152,17 @@ def tokens_of(store: str | os.PathLike[str]) -> Tokens:
     return SharedTokens(address) if is_database(address) else Tokens(f"{address}.tokens")
 
 
-def pseudonym_key(store: Path) -> bytes:
-    """Return the key of pseudonyms: from the environment, or from a file beside the store."""
+def given_key() -> bytes | None:
+    """Return the key of pseudonyms that the environment gives, if it does."""
     given = os.environ.get(_KEY)
-    if given is not None:
-        try:
-            key = bytes.fromhex(given)
-        except ValueError:
-            key = b""
-        require("service", _KEY, "64 hexadecimal digits", len(key) == 32, "something else")
-        return key
-    return key_beside(store)
+    if given is None:
+        return None
+    try:
+        key = bytes.fromhex(given)
+    except ValueError:
+        key = b""
+    require("service", _KEY, "64 hexadecimal digits", len(key) == 32, "something else")
+    return key
 
 
 def serve(
@@ -126,6 +170,10 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8000,
+    sockets: list[socket.socket] | None = None,
+    metrics: list[socket.socket] | None = None,
+    trusted: str = TRUSTED,
+    access_log: bool = False,
     ready: Callable[[str], None] | None = None,
     patience: float = _PATIENCE,
 ) -> None:
@@ -136,72 +184,40 @@ def serve(
     opened : Opened
     host, port
         Where to listen; port 0 takes a free one.
+    sockets : list of sockets, optional
+        Where to listen instead, from `bind`.
+    metrics : list of sockets, optional
+        Where metrics are told to whoever asks, from `bind`.
+    trusted : str
+        Proxies whose ``X-Forwarded-For`` and ``X-Forwarded-Proto`` are believed: addresses and networks.
+    access_log : bool
+        Whether each request is a line of the log.
     ready : callable, optional
         Called with the address once the service listens.
     patience : float
         Seconds for sending a request, or for taking in some of an answer; a tenth of them while
         half of all connections are in use.
     """
-    most = _room()
+    listening = bind(host, port) if sockets is None else sockets
+    most = make_room()
+    inside = metrics[0].getsockname()[1] if metrics else None
+    door = Door(opened.app, most, inside=inside, access_log=access_log)
+    gather_logs()
     config = uvicorn.Config(
-        opened.app,
-        host=host,
-        port=port,
+        door,
+        http=protocol(most),
+        ws="none",
+        log_config=None,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=3,
-        limit_concurrency=most,
+        forwarded_allow_ips=trusted,
         backlog=1024,
     )
-    _Server(config, ready, _Patience(patience, most // 2)).run()
-
-
-def _room() -> int:
-    """Return how many connections there may be, beside the files that a service has open."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _CONNECTIONS + _OWN_FILES
-    if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-    return max(1, wanted - _OWN_FILES)
-
-
-class _Patience:
-    """Hangs up on those who hold a connection and neither finish a request nor take in the answer."""
-
-    def __init__(self, seconds: float, crowd: int) -> None:
-        self._seconds, self._crowd = seconds, crowd
-        self._waiting: dict[Any, tuple[Any, float]] = {}
-
-    def look(self, connections: Iterable[Any]) -> None:
-        """Look at all connections once more."""
-        now, every, still = time.monotonic(), list(connections), {}
-        seconds = self._seconds if len(every) < self._crowd else self._seconds / 10
-        for each in every:
-            what = _awaited(each)
-            if what is None:
-                continue
-            known, since = self._waiting.get(each, (None, now))
-            if known != what:
-                since = now
-            if now - since >= seconds:
-                each.transport.abort()
-            else:
-                still[each] = what, since
-        self._waiting = still
-
-
-def _awaited(connection: Any) -> Any:
-    """Return what a client is to do next, another value whenever it did something; None if nothing."""
-    cycle, unread = connection.cycle, connection.transport.get_write_buffer_size()
-    if unread:
-        return "read", cycle, unread
-    if cycle is None or cycle.response_complete:
-        # The server itself ends what is idle between two requests.
-        return ("ask", cycle) if connection.timeout_keep_alive_task is None else None
-    return ("send", cycle) if cycle.more_body else None
+    server = _Server(config, ready, Patience(patience, most // 2))
+    door.state = server.server_state
+    server.run(sockets=[*listening, *(metrics or [])])
 
 
 class _Server(uvicorn.Server):
@@ -213,7 +229,7 @@ class _Server(uvicorn.Server):
         yield
 
     def __init__(
-        self, config: uvicorn.Config, ready: Callable[[str], None] | None, patience: _Patience
+        self, config: uvicorn.Config, ready: Callable[[str], None] | None, patience: Patience
     ) -> None:
         super().__init__(config)
         self._ready, self._patience = ready, patience
@@ -223,8 +239,8 @@ class _Server(uvicorn.Server):
             self._patience.look(self.server_state.connections)
         return await super().on_tick(counter)
 
-    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
-        await super().startup(sockets)  # type: ignore[arg-type]
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
         # What lives until the end need not be looked at again and again.
         gc.collect()
         gc.freeze()

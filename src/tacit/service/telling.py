@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tacit.deciding import decider_for
-from tacit.service.description import graph_of, places, require_new
+from tacit.deciding import Decider, decider_for
 from tacit.service.hosting import Hosted, decide_once
 from tacit.service.messages import (
     Change,
@@ -19,14 +18,15 @@ from tacit.service.messages import (
     Statistic,
     Statistics,
 )
-from tacit.serving.core import Core, Open
+from tacit.serving.core import Core, OpenDecision
+from tacit.serving.description import graph_of, places, require_new
 
 __all__ = ["answer", "apply", "decided", "describe", "statistics_of", "tallied"]
 
 _LIARS = 0.01
 
 
-async def decided(hosted: Hosted, wanted: DecisionRequest) -> tuple[Open, Any]:
+async def decided(hosted: Hosted, wanted: DecisionRequest) -> tuple[OpenDecision, Any]:
     """Carry out a decision; return it with the names of what could be chosen."""
     core = hosted.core
     query: dict[str, Any] = {}
@@ -38,13 +38,13 @@ async def decided(hosted: Hosted, wanted: DecisionRequest) -> tuple[Open, Any]:
     if wanted.eligible is not None:
         query["eligible"] = places(names, wanted.eligible)
     if wanted.person is not None and core.decider.n_people is not None:
-        query["person"] = hosted.pseudonym(wanted.person)
+        query["person"] = hosted.pseudonyms.find(wanted.person, core.people) or ""
     person = hosted.pseudonym(wanted.person)
     decision = await hosted.ask(decide_once, wanted.id, query or None, person, wanted.shown)
     return decision, names
 
 
-def answer(hosted: Hosted, decision: Open, names: Any) -> Decided:
+def answer(hosted: Hosted, decision: OpenDecision, names: Any) -> Decided:
     """Return a decision as it is told."""
     at = decision.report_at
     instructions = hosted.core.instructions(decision)
@@ -59,34 +59,39 @@ def answer(hosted: Hosted, decision: Open, names: Any) -> Decided:
 
 
 async def apply(hosted: Hosted, wanted: Change) -> None:
-    """Carry out a change, option by option; what is refused is refused before anything is done."""
-    names = hosted.core.options
-    if isinstance(wanted.add_options, list):
-        require_new("option", wanted.add_options, names)
-    leaving = (
-        places(names, wanted.retire_options) if isinstance(wanted.retire_options, list) else []
-    )
+    """Carry out a change, all of it or nothing."""
+    await hosted.ask(_change, hosted, wanted)
+
+
+def _change(core: Core, now: int, hosted: Hosted, wanted: Change) -> None:
+    changes: dict[str, Any] = {}
+
+    def member(person: str) -> str:
+        return hosted.pseudonyms.find(person, core.people) or hosted.pseudonyms.of(person)
+
     if isinstance(wanted.budget, dict):
-        await hosted.ask(Core.set_allowances, wanted.budget)
+        changes["allowances"] = wanted.budget
     if isinstance(wanted.add_options, list):
-        for name in wanted.add_options:
-            await hosted.ask(Core.add_option, name)
-    for option in leaving:
-        await hosted.ask(Core.retire, option)
+        require_new("option", wanted.add_options, core.options)
+        changes["options"] = wanted.add_options
+    if isinstance(wanted.retire_options, list):
+        changes["retire"] = places(core.options, wanted.retire_options)
     if isinstance(wanted.mode, str):
-        await hosted.ask(Core.set_mode, wanted.mode)
+        changes["mode"] = wanted.mode
     if isinstance(wanted.add_people, dict):
-        for name, near in wanted.add_people.items():
-            friends = [hosted.pseudonym(friend) for friend in near]
-            await hosted.ask(Core.add_person, hosted.pseudonym(name), friends)
+        require_new("person", list(wanted.add_people))
+        changes["people"] = [
+            (member(name), [member(friend) for friend in near])
+            for name, near in wanted.add_people.items()
+        ]
     if isinstance(wanted.edges, list):
-        await hosted.ask(_join, hosted, wanted.edges)
+        called = [(member(u), member(v)) for u, v in wanted.edges]
 
+        def joined(decider: Decider, people: list[str]) -> Any:
+            return decider_for(decider.policy, graph=graph_of(people, called)).joined
 
-def _join(core: Core, now: int, hosted: Hosted, edges: list[tuple[str, str]]) -> None:
-    called = [(str(hosted.pseudonym(u)), str(hosted.pseudonym(v))) for u, v in edges]
-    graph = graph_of(list(core.people), called)
-    core.set_edges(now, decider_for(core.decider.policy, graph=graph).joined)
+        changes["joined"] = joined
+    core.change(now, **changes)
 
 
 def tallied(core: Core) -> list[str]:
@@ -145,11 +150,11 @@ def describe(hosted: Hosted) -> Described:
         grace=request.grace,
         retention=request.retention,
         explore=request.explore,
-        budget={each.window: each.epsilon for each in core.allowances},
+        budget={each.window: each.epsilon for each in core.budget.allowances},
         guarantee=msgspec.json.decode(guarantee.to_json()),
         sentence=hosted.sentence(),
         epsilon_per_report=epsilon if math.isfinite(epsilon) else None,
-        instructions=core.decider.instructions(0, None, core.terms.default) if fixed else None,
+        instructions=core.decider.instructions(0, None, core.config.default) if fixed else None,
         secure=hosted.policy.secure,
         version=1 + core.changes,
     )

@@ -25,7 +25,7 @@ from tacit.state import write_atomically
 
 __all__ = ["SCOPES", "SharedTokens", "Token", "Tokens"]
 
-SCOPES = ("decide", "report", "admin")
+SCOPES = ("decide", "report", "metrics", "admin")
 _CHECK_EVERY = 1.0
 
 
@@ -100,6 +100,19 @@ class Tokens:
         self._change(add)
         return secret
 
+    def create_first(self) -> str | None:
+        """Make an administrator's token if there is none; return its secret."""
+        if any(token.may("admin") for token in self.known()):
+            return None
+        taken = {token.name for token in self.known()}
+        name = "first" if "first" not in taken else f"first-{secrets.token_hex(4)}"
+        try:
+            return self.create(name, ["admin"])
+        except ValueError:
+            # Another process has made it in the same moment.
+            self._refresh()
+            return None
+
     def revoke(self, name: str) -> None:
         """Make a token worthless."""
 
@@ -154,7 +167,10 @@ class Tokens:
         stamp = (status.st_mtime_ns, status.st_ino)
         if stamp == self._stamp:
             return
-        self._known = _by_digest(json.loads(self.path.read_text(encoding="utf-8")))
+        try:
+            self._known = _by_digest(json.loads(self.path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError, KeyError) as error:
+            raise StoreError(f"{self.path}: not a file of tokens ({error})") from None
         self._stamp = stamp
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.arrays import in_one_buffer
 from tacit.checks import require
 from tacit.compiled import address_of, call, kernel
 from tacit.policy import AnyEnvironment, AnyPolicy, require_secure
@@ -28,13 +29,12 @@ from tacit.tapes import SECURE, SEEDED, Tape, seeded_tape
 
 __all__ = ["PolicyRun", "audit_policy", "neighbours_of", "releasing_horizon"]
 
-_ALIGNMENT = 64
 _SHORTEST = 20
 _LONGEST, _LONGEST_PLAIN = 2**17, 1280
 _COLUMNS = 2**15
 _PROBES = 4
-_SHORT, _SHORT_PLAIN = 4_000, 500
-_PAIRS, _PAIRS_PLAIN = 18, 4
+_SHORT, _SHORT_PLAIN = 4_000, 64
+_PAIRS, _PAIRS_PLAIN = 18, 128
 _LIMIT = 3600.0
 """No audit begins that would take longer than this many seconds."""
 
@@ -142,6 +142,7 @@ def audit_policy(
     epsilon: float | None = None,
     delta: float | None = None,
     neighbours: Iterable[Neighbours] | None = None,
+    pairs: int | None = None,
     runs: int = 100_000,
     alpha: float = 0.05,
     seed: int = 0,
@@ -162,8 +163,11 @@ def audit_policy(
     epsilon, delta : float, optional
         The claim. By default what ``policy.guarantee(horizon)`` states.
     neighbours : iterable of Neighbours, optional
-        Pairs of tables. By default those of `neighbours_of` for the guarantee's unit, four of them for
-        a policy in plain Python.
+        Pairs of tables. By default those of `neighbours_of` for the guarantee's unit.
+    pairs : int, optional
+        How many of these; 18 by default, and 128 for a policy in plain Python, whose mistakes may lie in
+        any round. Of many pairs the worst is found in short audits and tried with fresh runs, so that
+        their number does not raise the chance of refuting a true claim.
     runs : int
         Repetitions on each table of the worst pair. So many that the audit would take more than an
         hour are refused before they are played.
@@ -199,13 +203,18 @@ def audit_policy(
     rule = "finite" if epsilon is not None else f"given, because {policy.name} claims no finite one"
     require("audit_policy", "epsilon", rule, math.isfinite(claimed), claimed)
     allowed = (guarantee.delta if epsilon is None else 0.0) if delta is None else delta
+    rule = ">= 1, and not with neighbours"
+    alone = pairs is None or (pairs >= 1 and neighbours is None)
+    require("audit_policy", "pairs", rule, alone, pairs)
+    among = None
     if neighbours is None:
-        limit = _PAIRS if policy.compiled else _PAIRS_PLAIN
+        limit = pairs or (_PAIRS if policy.compiled else _PAIRS_PLAIN)
         neighbours = neighbours_of(
             environment, horizon, unit=guarantee.unit, seed=seed, limit=limit
         )
-    pairs = list(neighbours)
-    drawn = _noise_drawn(policy, environment, horizon, pairs, seed)
+        among = environment.count_pairs(guarantee.unit, horizon)
+    known = list(neighbours)
+    drawn = _noise_drawn(policy, environment, horizon, known, seed)
     run = PolicyRun(
         policy=policy,
         environment=environment,
@@ -214,16 +223,17 @@ def audit_policy(
         decisions=decisions,
         secure=secure,
     )
-    _require_an_end(run, pairs, runs, seed)
+    _require_an_end(run, known, runs, seed)
     found = search(
         run,
-        pairs,
+        known,
         epsilon=claimed,
         delta=allowed,
         runs=runs,
         alpha=alpha,
         seed=seed,
         short=_short(policy),
+        keep=_keep(policy),
         low_bits=secure,
         names=run.names,
     )
@@ -231,7 +241,7 @@ def audit_policy(
     silent = drawn == 0 and policy.mechanisms is not None
     overlooked = max(0, drawn - run.released)
     result = dataclasses.replace(found.result, silent=silent, overlooked=overlooked)
-    return dataclasses.replace(found, result=result)
+    return dataclasses.replace(found, result=result, among=among)
 
 
 def neighbours_of(
@@ -332,7 +342,8 @@ def _require_an_end(run: PolicyRun, pairs: Sequence[Neighbours], runs: int, seed
     started = time.perf_counter()
     run(pairs[0].left, 32, seed)
     game = (time.perf_counter() - started) / 32
-    games = 2 * (runs + 2 * len(pairs) * min(runs, _short(run.policy)))
+    turns = math.ceil(math.log(len(pairs), _keep(run.policy)))
+    games = 2 * (runs + turns * len(pairs) * min(runs, _short(run.policy)))
     rule = f"at most {max(1, int(_LIMIT / game / 2)):,}, which end within an hour"
     require("audit_policy", "runs", rule, games * game <= _LIMIT, runs)
 
@@ -340,6 +351,11 @@ def _require_an_end(run: PolicyRun, pairs: Sequence[Neighbours], runs: int, seed
 def _short(policy: AnyPolicy) -> int:
     """Return how many games the first, shortest audits get; in plain Python each takes its time."""
     return _SHORT if policy.compiled else _SHORT_PLAIN
+
+
+def _keep(policy: AnyPolicy) -> int:
+    """Return how fast the search narrows; games in plain Python are too slow for many short audits."""
+    return 2 if policy.compiled else 4
 
 
 def _decisions(trace: Any) -> NDArray[Any]:
@@ -371,32 +387,3 @@ def _play_all(
 def _copy(source: Any, target: Any) -> None:
     for j in range(target.size):
         target[j] = source[j]
-
-
-def in_one_buffer(tree: Any) -> tuple[Any, NDArray[np.uint64]]:
-    """Return the same tuples with all their arrays moved into one buffer."""
-    arrays: list[NDArray[Any]] = []
-    _visit(tree, arrays.append)
-    offsets = np.cumsum([0] + [-(-a.nbytes // _ALIGNMENT) * _ALIGNMENT for a in arrays])
-    buffer = np.zeros(int(offsets[-1]) // 8, np.uint64)
-    memory = buffer.view(np.uint8)
-    places = iter(offsets.tolist())
-
-    def move(array: NDArray[Any]) -> NDArray[Any]:
-        start = next(places)
-        flat = memory[start : start + array.nbytes].view(array.dtype)
-        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-        moved = flat.reshape(array.shape, order="F" if fortran else "C")
-        moved[...] = array
-        return moved
-
-    return _visit(tree, move), buffer
-
-
-def _visit(tree: Any, change: Any) -> Any:
-    if isinstance(tree, np.ndarray):
-        return change(tree)
-    if isinstance(tree, tuple):
-        parts = [_visit(part, change) for part in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-    return tree

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tacit import tapes, variates
+from tacit.arrays import in_one_buffer
 from tacit.checks import require
 from tacit.compiled import interpreted
 from tacit.generator import philox, to_open_unit, to_unit
@@ -34,7 +35,6 @@ from tacit.privacy.auditing.enumeration import (
     exact_audit,
 )
 from tacit.privacy.mechanisms import staircase, subset_selection
-from tacit.simulation.audits import in_one_buffer
 from tacit.simulation.run import require_match
 from tacit.tapes import SECURE, SEEDED, Tape
 

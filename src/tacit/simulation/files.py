@@ -97,6 +97,9 @@ def read(path: str | Path) -> StudyResult:
     import pyarrow.parquet as pq
 
     path = Path(path)
+    if not path.is_file():
+        what = "expected a file, got a folder" if path.is_dir() else "no such file"
+        raise ValueError(f"{path}: {what}")
     try:
         table = pq.read_table(path)
         metadata = json.loads(table.schema.metadata[b"tacit"])

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 
 from tacit.checks import require
 from tacit.engines import Engine, engine_named
-from tacit.pieces import bounds_of
 from tacit.policy import AnyEnvironment, AnyPolicy
-from tacit.simulation.pieces import Keeping, play_in_pieces
+from tacit.populations import Keeping, bounds_of, play_in_pieces, population_of
 from tacit.simulation.result import Result
 from tacit.tapes import seeded_tape
 
@@ -139,8 +138,9 @@ def simulate(
 
         def in_pieces(repetition: int) -> tuple[Any, int]:
             begin = partial(
-                environment.population,
+                population_of,
                 policy,
+                environment,
                 bounds,
                 seed=seed,
                 repetition=repetition,

@@ -130,7 +130,8 @@ class Study:
         try:
             written = tomllib.loads(file.read_text(encoding="utf-8"))
         except OSError as error:
-            raise ValueError(f"{file}: cannot read it ({error.strerror})") from None
+            what = "expected a file, got a folder" if file.is_dir() else error.strerror
+            raise ValueError(f"{file}: cannot read it ({what})") from None
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{file}: not a TOML file ({error})") from None
         unknown = sorted(set(written) - _TOP)

@@ -157,8 +157,9 @@ class Tabular(ABC):
         """
         if importlib.util.find_spec("matplotlib") is None:
             raise ValueError("plot: pictures need matplotlib; pip install 'tacit[cli]'")
-        # By name, because the report stands above this layer.
-        return importlib.import_module("tacit.report.curves").plot_curves(self, measure)
+        from tacit.simulation.plots.curves import plot_curves
+
+        return plot_curves(self, measure)
 
     def _lines(self, measure: str | None) -> list[list[str]]:
         rows = self.summary(measure)

@@ -7,7 +7,7 @@ const word = new URLSearchParams(location.search).get("crowd");
 const note = (body) => word && fetch("/demo/noted", { method: "POST", body: JSON.stringify({ ...body, word }) });
 
 const data = await (await fetch("/demo/data")).json();
-let shown;
+let shown, late = false;
 
 /** The network as it is, with an eye on the reports. */
 async function watched(address, init) {
@@ -16,7 +16,7 @@ async function watched(address, init) {
     const { id, value } = JSON.parse(init.body);
     if (id === shown?.id) {
       by("receives").textContent = init.body;
-      by("when").textContent = "Sent, at the time that was fixed before you saw the headline. The value is the truth about a click " +
+      by("when").textContent = "Sent, at the time that was fixed when you were shown the headline. The value is the truth about a click " +
         `with probability ${(1 / (1 + Math.exp(-shown.epsilon))).toFixed(2)}, and a lie otherwise.`;
     }
     note({ id, value });
@@ -26,10 +26,12 @@ async function watched(address, init) {
 
 const client = createClient({
   url: location.origin, token: data.token, experiment: data.experiment, maxEpsilon: data.epsilon, fetch: watched,
+  onLate: () => (late = true),
 });
 
 async function visit() {
   by("headline").disabled = true;
+  late = false;
   shown = await client.decide();
   await client.shown(shown);
   by("headline").textContent = shown.option;
@@ -44,7 +46,7 @@ async function visit() {
 by("headline").addEventListener("click", async () => {
   await client.reward(shown, 1);
   by("knows").textContent = "The headline was shown and clicked.";
-  if (Date.now() / 1000 >= shown.reportAt) {
+  if (late) {
     by("story").textContent = "The report went out before this click, which therefore counts for nothing.";
     return;
   }
@@ -57,7 +59,8 @@ if (word) {
   const clicked = Math.random() < data.options.find((each) => each.option === shown.option).truth;
   await pause(0.5 + Math.random() / 2);
   if (clicked) by("headline").click();
-  await note({ id: shown.id, option: shown.option, clicked, epsilon: shown.epsilon });
+  await pause(0.1);
+  await note({ id: shown.id, option: shown.option, clicked, late, epsilon: shown.epsilon });
   await pause(0.3);
   location.reload(); // The report waits in this browser; the next page sends it when it is due.
 }

@@ -37,7 +37,7 @@ async function refresh() {
   if (!data.came) return;
   const truth = 1 / (1 + Math.exp(-data.epsilon));
   const browsers = data.in_browsers ? `, ${data.in_browsers.toLocaleString("en")} of them in a real browser` : "";
-  by("came").textContent = `${data.came.toLocaleString("en")} visitors came${browsers}. The service decides what each is shown, learns from their reports, and never sees a click.`;
+  by("came").textContent = `${data.came.toLocaleString("en")} visitors came${browsers}. The service decides what each is shown, learns from their reports, and never sees a click. ${data.late}`;
   by("shares").replaceChildren(...data.options.map((each) => row(each.option, `${Math.round(100 * each.share)}%`, mark("fill", 0, each.share))));
   by("worth").replaceChildren(...data.options.map(worth));
   if (data.latest.length) by("latest").replaceChildren(...data.latest.toReversed().map(visited));

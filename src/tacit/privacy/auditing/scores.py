@@ -25,6 +25,8 @@ _MANY = 512
 """Columns whose log ratios are added up."""
 _LINEAR = 192
 """Columns of the best projection."""
+_DIGITS = 4
+"""Digits that get scores of their own."""
 _NOTICED = 2.3
 """Standard errors from which on a column counts as different."""
 _RANKED = 4096
@@ -72,6 +74,9 @@ def scores_for(
     scores = [Score(labels[j], _Column(j)) for j in columns]
     if low_bits:
         scores += [Score(f"lowest bit of {labels[j]}", _LowestBit(j)) for j in columns[:8]]
+    scores += [
+        Score(f"{digit.words} of {labels[digit.j]}", digit) for digit in _digits(left, right, vary)
+    ]
     if len(vary) > 1:
         medians = np.median(np.concatenate([low, high]), axis=0)
         whole: dict[str, Callable[[Rows], Values]] = {
@@ -127,6 +132,10 @@ def _histogram_difference(left: Values, right: Values) -> float:
     size = len(edges) + 1
     x = np.bincount(np.searchsorted(edges, a, side="right"), minlength=size)
     y = np.bincount(np.searchsorted(edges, b, side="right"), minlength=size)
+    return _difference(x, y)
+
+
+def _difference(x: Values, y: Values) -> float:
     total = x + y
     used = total > 0
     if used.sum() < 2:
@@ -191,6 +200,55 @@ class _LowestBit:
         place = np.frexp(np.maximum(lowest, 1).astype(np.float64))[1] - 1
         position = np.maximum(exponent, 1) - 1075 + place
         return np.where(mantissa == 0, 2000, position).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class _Digit:
+    """One digit behind the point, where rewards can hide under noise that is far larger."""
+
+    j: int
+    base: int
+    place: int
+
+    @property
+    def words(self) -> str:
+        return f"{'decimal' if self.base == 10 else 'bit'} {self.place} behind the point"
+
+    def __call__(self, rows: Rows) -> Values:
+        return _digit(rows[:, self.j], self.base, self.place)
+
+
+def _digit(values: Values, base: int, place: int) -> Values:
+    scaled = np.abs(values) * float(base) ** place
+    # Decimals are rounded, since 0.1 is none of the numbers of a computer; bits are cut off.
+    whole = np.rint(scaled) if base == 10 else np.floor(scaled)
+    return np.where(np.isnan(values), np.nan, np.mod(whole, base))
+
+
+def _digits(left: Rows, right: Rows, vary: list[int]) -> list[_Digit]:
+    """Return the digits whose distributions differ most, of the columns that are no whole numbers.
+
+    Arithmetic rounds the digits that lie 2^44 times below the largest value, which tells nothing about
+    the design: noise on floats, as simulations draw it, is private to that precision only.
+    """
+    n = min(len(left), _RANKED // 4)
+    both = np.concatenate([left[:n], right[:n]])
+    side = 16 * np.repeat([0, 1], n)
+    found: list[tuple[float, _Digit]] = []
+    for j in vary[:_MANY]:
+        values = both[:, j]
+        known = values[np.isfinite(values)]
+        if (known == np.rint(known)).all():
+            continue
+        finest = 44 - int(np.frexp(np.abs(known).max())[1])
+        places = [(10, k) for k in range(1, int(finest * 0.301) + 1)]
+        places += [(2, k) for k in range(1, finest + 1)]
+        for base, place in places:
+            digits = np.nan_to_num(_digit(values, base, place), nan=15.0).astype(np.int64)
+            counts = np.bincount(digits + side, minlength=32)
+            found.append((_difference(counts[:16], counts[16:]), _Digit(j, base, place)))
+    found.sort(key=lambda each: -each[0])
+    return [digit for _, digit in found[:_DIGITS]]
 
 
 def _total(rows: Rows) -> Values:

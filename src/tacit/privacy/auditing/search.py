@@ -32,10 +32,18 @@ class SearchResult:
     """How many pairs were compared."""
     runs: int
     """How many runs of each input the search cost, before the last audit."""
+    among: int | None = None
+    """How many pairs there are to choose from, if somebody counted."""
+
+    @property
+    def untried(self) -> int:
+        """How many pairs are known that were not compared."""
+        return max(0, (self.among or 0) - self.candidates)
 
     def sentence(self) -> str:
         """Return the finding in words."""
-        pairs = f"Worst of {self.candidates} neighbouring pairs"
+        tried = f"{self.candidates:,}" + (f" of {self.among:,}" if self.untried else "")
+        pairs = f"Worst of {tried} neighbouring pairs"
         return f"{pairs}: {self.worst.words or 'unnamed'}. {self.result.sentence()}"
 
 
@@ -49,6 +57,7 @@ def search(
     alpha: float = 0.05,
     seed: int = 0,
     short: int = 4_000,
+    keep: int = 2,
     low_bits: bool = True,
     names: Sequence[str] = (),
 ) -> SearchResult:
@@ -67,6 +76,8 @@ def search(
         As for `audit`; `runs` is for the last audit.
     short : int
         How many runs of each input the first, shortest audits get.
+    keep : int
+        One pair in so many goes on, with so many times the runs.
 
     Returns
     -------
@@ -103,8 +114,8 @@ def search(
         ]
         cost += size * len(alive)
         order = sorted(range(len(alive)), key=lambda i, b=bounds: -b[i])  # type: ignore[misc]
-        alive = [alive[i] for i in order[: len(alive) // 2]]
-        size, turn = min(2 * size, runs), turn + 1
+        alive = [alive[i] for i in order[: max(1, len(alive) // keep)]]
+        size, turn = min(keep * size, runs), turn + 1
     result = audit(
         run,
         alive[0].left,

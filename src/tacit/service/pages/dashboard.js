@@ -5,7 +5,7 @@ if (numbers) {
     if (document.hidden) return;
     try {
       const answer = await fetch(numbers.dataset.source, { credentials: "same-origin" });
-      if (answer.status === 401) location.assign("/");
+      if (answer.status === 401) location.assign(document.body.dataset.home);
       if (answer.ok) numbers.innerHTML = await answer.text();
     } catch {
       // The service is away; the next turn asks again.
