@@ -37,13 +37,14 @@ _IMPORTED = (
     "pydantic.type_adapter",
     "rich.markdown",
     "scipy.special",
-    "tacit.papers.runner",
     "tacit.demo",
     "tacit.privacy.accounting",
-    "tacit.report",
     "tacit.service",
     "tacit.simulation.audits",
     "tacit.simulation.exact_audits",
+    "tacit.simulation.plots",
+    "tacit_studies.command",
+    "tacit_studies.runner",
     "typer.rich_utils",
 )
 _SERVED = {

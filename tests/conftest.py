@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+# The processes of the tests are Tacit's own; `make plain` says otherwise.
+os.environ.setdefault("TACIT_PLAIN_NUMBA", "0")
 
 #: Files that take five seconds or more: those that wait (for services, browsers, clusters) among those that
 #: compute, the longest of either first. Begun first, none runs alone at the end, and the cores rarely wait.
@@ -14,10 +18,10 @@ LONGEST = (
     "battery/test_checks.py",
     "service/test_cluster.py",
     "test_docs.py",
-    "simulation/test_pieces_cluster.py",
+    "populations/test_populations_cluster.py",
     "battery/test_service.py",
     "service/test_service_audit.py",
-    "simulation/test_pieces.py",
+    "populations/test_populations.py",
     "clients/test_in_chromium.py",
     "test_cli_help.py",
     "clients/test_client_audit.py",
@@ -70,6 +74,7 @@ LONGEST = (
     "arms/test_arms_oracles.py",
     "service/test_kill.py",
     "serving/test_people.py",
+    "together/test_combinations.py",
 )
 
 

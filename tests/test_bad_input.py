@@ -119,10 +119,16 @@ OPTIONS = [
     ["--horizon", "0"],
     ["--horizon", "-3"],
     ["--horizon", "ten"],
-    ["--horizon", "1e3"],
+    ["--horizon", "1.5"],
+    ["--horizon", "1.5e0"],
+    ["--horizon", "1e99"],
+    ["--horizon", "inf"],
+    ["--horizon", "nan"],
     ["--horizon", str(10**30)],
     ["--repetitions", "0"],
     ["--repetitions", "x"],
+    ["--repetitions", "2.5"],
+    ["--repetitions", "1e-3"],
     ["--repetitions", "99999999"],
     ["--seed", "-1"],
     ["--seed", "x"],
@@ -177,6 +183,78 @@ OTHERS = [
     ["check", "ucb1", "--runs", "1"],
     ["reproduce", "005"],
     ["reproduce", "nothing", "--quick"],
+    ["--colour"],
+    ["--version=3"],
+    ["identify", "dp-top-two:epsilon=1", "--confidence", "0"],
+    ["identify", "dp-top-two:epsilon=1", "--confidence", "1"],
+    ["identify", "dp-top-two:epsilon=1", "--confidence", "nan"],
+    ["identify", "dp-top-two:epsilon=1", "--repetitions", "0"],
+    ["identify", "dp-top-two:epsilon=1", "--environment", "fitted-users"],
+    ["identify", "dp-top-two:epsilon=0"],
+    ["identify"],
+    ["run", "study.csv", "extra"],
+    ["run", "good.csv", "--pieces", "0"],
+    ["run", "good.csv", "--workers", "1e9"],
+    ["check", "ucb1", "--environment", "fitted-users"],
+    ["check", "ucb1", "--horizon", "1e99"],
+    ["policies", "ucb1", "--colour"],
+    ["policies", "klucb-cf:epsilon=1"],
+    ["environments", "ucb1:exploration=2"],
+    ["evaluate"],
+    ["evaluate", "good.csv"],
+    ["evaluate", "good.csv", "ucb1"],
+    ["evaluate", "notes.txt", "ucb1"],
+    ["evaluate", "good.csv", "ucb1", "--n-arms", "-1"],
+    ["evaluate", "good.csv", "ucb1", "--seed", "-1"],
+    ["evaluate", "open-bandit:campaign=moon", "ucb1"],
+    ["evaluate", "open-bandit:planet=mars", "ucb1"],
+    ["evaluate", "open-bandit:directory=folder", "ucb1"],
+    ["reproduce", ""],
+    ["reproduce", "all", "nothing"],
+    ["reproduce", "002", "--workers", "0"],
+    ["reproduce", "003-changes", "--quick", "--out", "notes.txt"],
+    ["reproduce", "003-changes", "--quick", "--engine", "nope"],
+    ["reproduce", "--table", "notes.txt/x.md"],
+    ["reproduce", "--table", "x.md"],
+    ["ledger", "allow"],
+    ["ledger", "allow", "l.db"],
+    ["ledger", "allow", "l.db", "--epsilon", "-1"],
+    ["ledger", "allow", "l.db", "--epsilon", "nan"],
+    ["ledger", "allow", "l.db", "--epsilon", "1", "--delta", "2"],
+    ["ledger", "allow", "l.db", "--epsilon", "1", "--period", "week"],
+    ["ledger", "allow", "l.db", "--epsilon", "1", "--subject", ""],
+    ["ledger", "allow", "folder", "--epsilon", "1"],
+    ["ledger", "allow", "notes.txt", "--epsilon", "1"],
+    ["ledger", "allow", "folder/none/l.db", "--epsilon", "1"],
+    ["ledger", "allow", "", "--epsilon", "1"],
+    ["ledger", "show", "absent.db"],
+    ["ledger", "show", "folder"],
+    ["ledger", "show", "notes.txt"],
+    ["ledger", "show", "mysql://x"],
+    ["ledger", "verify", "folder"],
+    ["ledger", "verify", "notes.txt"],
+    ["ledger", "export", "absent.db", "x.csv"],
+    ["ledger", "export", "notes.txt", "x.csv"],
+    ["ledger", "export", "notes.txt", "x.xls"],
+    ["ledger", "forget"],
+]
+
+# Finding E10: what is said must name the mistake.
+SAID = [
+    (["compare", "os:system"], "expected NAME:parameter=value or MODULE:Class, got 'system'"),
+    (["compare", "os:system:"], "expected a policy class in os"),
+    (["compare", "ucb1", "--environment", "os:getcwd:n_arms=2"], "os:getcwd"),
+    (["compare", "ucb1", "--horizon", "ten"], "expected a whole number from 1 to 10^15, got 'ten'"),
+    (["identify", "dp-top-two:epsilon=1", "--limit", "9" * 20], "from 1 to 10^15"),
+    (["identify", "dp-top-two:epsilon=1", "--limit", "0"], "from 1 to 10^15"),
+    (["run", "folder"], "folder: cannot read it (expected a file, got a folder)"),
+    (["evaluate", "folder", "ucb1"], "folder: expected a file, got a folder"),
+    (["evaluate", "absent.csv", "ucb1"], "absent.csv: no such file"),
+    (["reproduce", "--table", "folder"], "nothing was measured yet"),
+    (["policies", ""], "no policy is called ''; `tacit policies` lists them"),
+    (["environments", ""], "no environment is called ''; `tacit environments` lists them"),
+    (["compare", "ucb1", "--environment", "folder"], "`tacit environments` lists them"),
+    (["guarantee", ""], "no policy is called ''"),
 ]
 
 STUDY = """
@@ -290,6 +368,7 @@ def here(tmp_path, monkeypatch):
     """A folder with a few files, and a command line that answers in this process."""
     (tmp_path / "notes.txt").write_text("0,1\n")
     (tmp_path / "good.csv").write_text("0,1\n1,0\n")
+    (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tacit.cli, "stop_once", lambda: None)
     monkeypatch.setattr("tacit.cli.output._announce", lambda: None)  # of an empty cache
@@ -337,6 +416,13 @@ def test_another_bad_command(words, here, monkeypatch, capfd):
     mistake(words, here, monkeypatch, capfd)
 
 
+@pytest.mark.parametrize(("words", "said"), SAID, ids=lambda each: "".join(each)[:40])
+def test_a_bad_command_whose_mistake_is_named(words, said, here, monkeypatch, capfd):
+    complaint = mistake(words, here, monkeypatch, capfd)
+    assert said in complaint
+    assert len(complaint) < 300
+
+
 @pytest.mark.parametrize("change", CHANGES, ids=lambda change: change[1][:40])
 def test_a_bad_study(change, here, monkeypatch, capfd):
     assert change[0] in STUDY
@@ -370,8 +456,21 @@ def test_a_bad_file_of_edges(name, here, monkeypatch, capfd):
     assert words in complaint
 
 
+def test_a_result_that_is_not_there(here):
+    # Finding E8: it was called "not a result of tacit run".
+    from tacit.simulation.files import read
+
+    for name, words in (
+        ("nosuch", "nosuch: no such file"),
+        ("folder", "folder: expected a file, got a folder"),
+        ("notes.txt", "notes.txt: not a result of tacit run"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            read(name)
+
+
 def test_there_are_two_hundred():
-    tables = (POLICIES, ENVIRONMENTS, OPTIONS, OTHERS, CHANGES, REWARDS, GRAPHS)
+    tables = (POLICIES, ENVIRONMENTS, OPTIONS, OTHERS, SAID, CHANGES, REWARDS, GRAPHS)
     assert sum(map(len, tables)) >= 200
 
 

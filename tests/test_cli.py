@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import tacit
-from tacit.cli.output import progress_bar
+from tacit.cli.output import progress_bar, show
 from tacit.state import write_atomically
 
 
@@ -277,3 +277,71 @@ def test_long_work_writes_a_line_a_minute_where_there_is_no_terminal(monkeypatch
         for done in (1, 2, 3):
             progress(done, 1_200)
     assert capsys.readouterr().err == "tacit: reproduce: 2 of 1,200\n"
+
+
+def test_a_narrow_terminal_gets_columns_below_each_other(monkeypatch, capsys):
+    # Finding E10: `tacit guarantee` at 40 columns printed one letter a line.
+    rows = [
+        {"what": each, "epsilon": 1.0, "delta": 0.0, "unit": "reward", "remark": "holds for ever"}
+        for each in ("one reward", "a user with 100 rewards")
+    ]
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for width, below in (("40", True), ("120", False)):
+        monkeypatch.setenv("COLUMNS", width)
+        show(rows, False)
+        lines = capsys.readouterr().out.splitlines()
+        assert ("remark: holds for ever" in lines) == below
+        assert all(len(line) > 5 for line in lines if line)
+
+
+@pytest.mark.parametrize("count", ["1e2", "1E2", "100", "1_00"])
+def test_a_count_may_have_an_exponent(count, tmp_path):
+    # Finding E10: --horizon 1e5 was refused in the words of a library.
+    words = ["compare", "uniform", "--repetitions", "2", "--workers", "1", "--json"]
+    done = tacit(*words, "--horizon", count, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["summary"][0]["horizon"] == 100
+
+
+def test_the_version_is_said(tmp_path):
+    # Finding E10
+    import tacit as package
+
+    done = tacit("--version", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, f"tacit {package.__version__}\n")
+
+
+def test_ctrl_c_in_the_first_import_ends_without_a_traceback(tmp_path):
+    # Finding E10: Ctrl-C within 0.2 s of the start printed Python's traceback of an import.
+    (tmp_path / "sitecustomize.py").write_text(
+        "import signal, sys\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer':\n"
+        "            signal.raise_signal(signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Stop())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "tacit", "policies"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, "")
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 1
+
+
+def test_identify_prints_no_result_for_runs_that_were_cut_off(tmp_path):
+    # Findings N1 and N6: a median of few runs, and the limit as if it were one.
+    words = [
+        "identify",
+        "top-two-cf",
+        "--environment",
+        "bernoulli:means=[0.5,0.5]",
+        "--limit",
+        "50",
+    ]
+    rows = json.loads(tacit(*words, "--repetitions", "2", "--json", cwd=tmp_path).stdout)
+    assert rows == [{"arm": "none", "named in": 2, "rounds": "not decided in 50", "95%": ""}]

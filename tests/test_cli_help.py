@@ -25,8 +25,9 @@ EXAMPLE = re.compile(r"^\s*Example: `([^`]+)`$", re.MULTILINE)
 def commands_of(group, words=()):
     """Return the documentation of every command by its words, those of groups too."""
     found = {}
-    for name, command in group.commands.items():
-        here = (*words, name)
+    context = typer.Context(group)
+    for name in group.list_commands(context):
+        here, command = (*words, name), group.get_command(context, name)
         if hasattr(command, "commands"):
             found |= commands_of(command, here)
         else:
@@ -37,6 +38,9 @@ def commands_of(group, words=()):
 COMPILING = "tacit: compiling for the first use; the next one starts at once\n"
 SLOW = ("check", "reproduce", "audit", "run", "compare", "demo")
 COMMANDS = commands_of(typer.main.get_command(app))
+SERVED = ("serve", "experiment", "token", "service")
+"""What needs a service; `tests/service/test_service_help.py` runs their examples."""
+ALONE = [name for name in COMMANDS if name.split()[0] not in SERVED]
 
 
 def test_the_commands_are_known():
@@ -54,7 +58,7 @@ def test_the_help_of_a_command_has_its_example(name):
 
 
 @pytest.mark.skipif(INTERPRETED, reason="seconds when compiled, minutes when interpreted")
-@pytest.mark.parametrize("name", tiered(COMMANDS, lambda name: name not in SLOW))
+@pytest.mark.parametrize("name", tiered(ALONE, lambda name: name not in SLOW))
 def test_the_example_of_a_command_runs(name, tmp_path):
     (example,) = EXAMPLE.findall(COMMANDS[name])
     words = shlex.split(example)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tacit.generator import (
     chacha20,
-    four_inverse_normals,
     inverse_normal,
     key_of,
     philox,
@@ -137,11 +136,3 @@ def chi_square(one: np.ndarray, two: np.ndarray) -> float:
     cells = np.bincount((one * 8).astype(int) * 8 + (two * 8).astype(int), minlength=64)
     expected = len(one) / 64
     return float(((cells - expected) ** 2 / expected).sum())
-
-
-def test_four_at_once_are_the_same_bits():
-    edges = [0.0, 1.0, 0.075, 0.925, np.nextafter(0.075, 0), np.nextafter(0.925, 1), 1e-300, 0.5]
-    places = np.concatenate((edges, np.random.default_rng(0).random(4000))).reshape(-1, 4)
-    together = np.array([four_inverse_normals(*row) for row in places])
-    alone = np.array([[inverse_normal(p) for p in row] for row in places])
-    assert together.tobytes() == alone.tobytes()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NEEDED = ("py.typed", "report/pages/", "service/pages/", "demo/pages/", "device/")
+NEEDED = ("py.typed", "service/pages/", "demo/pages/", "device/")
 
 
 @pytest.fixture(scope="module")
@@ -29,10 +29,14 @@ def packages(tmp_path_factory):
         if (ROOT / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
             (tree / name).write_bytes((ROOT / name).read_bytes())
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(tree)]
-    built = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
+    build(tree, out)
     return tree, next(out.glob("*.whl")), next(out.glob("*.tar.gz"))
+
+
+def build(tree, out, *words):
+    command = [sys.executable, "-m", "build", "--no-isolation", *words, "--outdir", out, tree]
+    built = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False)
+    assert built.returncode == 0, built.stdout + built.stderr
 
 
 def test_the_wheel_holds_all_of_the_package_and_nothing_else(packages):
@@ -44,6 +48,21 @@ def test_the_wheel_holds_all_of_the_package_and_nothing_else(packages):
     for needed in NEEDED:
         assert any(name.startswith(f"tacit/{needed}") for name in names), needed
     assert any(name.endswith("LICENSE") for name in zipfile.ZipFile(wheel).namelist())
+
+
+def test_the_wheel_of_the_studies_holds_the_report_and_the_command(packages, tmp_path):
+    tree, _, _ = packages
+    build(tree / "studies", tmp_path, "--wheel", "--skip-dependency-check")
+    (wheel,) = tmp_path.glob("tacit_studies-*.whl")
+    archive = zipfile.ZipFile(wheel)
+    source = tree / "studies" / "src"
+    expected = {path.relative_to(source).as_posix() for path in source.rglob("*") if path.is_file()}
+    names = archive.namelist()
+    assert {name for name in names if ".dist-info/" not in name} == expected
+    assert any(name.startswith("tacit_studies/report/pages/") for name in names)
+    assert any(name.endswith("LICENSE") for name in names)
+    (points,) = (name for name in names if name.endswith("entry_points.txt"))
+    assert "reproduce = tacit_studies.command:app" in archive.read(points).decode()
 
 
 def test_the_sdist_holds_tests_documentation_and_licence(packages):

@@ -11,7 +11,7 @@ import pytest
 
 PUBLIC = {
     "tacit": """
-        Comparison Identified Learner Result __version__ compare identify register simulate
+        Comparison Identified Learner Result __version__ build compare identify register simulate
     """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample BOCPDKLUCBCF Bernoulli Beta Corruption
@@ -20,6 +20,9 @@ PUBLIC = {
         PIMEDCF PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB
         ShuffledKLUCBCF SubGaussianUCB Switching TSN TimedKLUCBCF TopTwoCF TruncatedNormal
         UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
+    """,
+    "tacit.cli": """
+        Address EngineName Json Out Workers app main progress_bar show
     """,
     "tacit.client": """
         AsyncClient Client Decision Outbox ServiceError
@@ -39,7 +42,7 @@ PUBLIC = {
         read_log replay self_normalised
     """,
     "tacit.engines": """
-        ARRAYS Cluster Codec Crew Engine Here JSON LostError Processes Store code_stamp engine_named
+        ARRAYS Cluster Codec Engine Here JSON Processes Store code_stamp engine_named
         only_run run_jobs
     """,
     "tacit.networks": """
@@ -52,6 +55,9 @@ PUBLIC = {
         require_no_isolated_nodes require_strongly_connected require_undirected ring
         sparse_laplacian star stochastic_block strong_components to_networkx to_rustworkx
         to_scipy uniform_independent_set watts_strogatz work_size write_edges write_graphml
+    """,
+    "tacit.populations": """
+        Crew Keeping LostError Piece Population bounds_of crew_on play_in_pieces population_of
     """,
     "tacit.privacy": """
         Amount ApproximateRelease AsymmetricResponse AuditResult BallRelease BinaryTree
@@ -67,29 +73,35 @@ PUBLIC = {
         compose composed_delta composed_epsilon gaussian_scale keep_probability least_private
         loss_distribution numerics_of search strength
     """,
-    "tacit.report": """
-        draw_curves figure save_figure
+    "tacit.simulation.plots": """
+        COLOURS DASHES MAP_COLOURS draw_beliefs draw_curves draw_network_beliefs draw_privacy_cost
+        figure save_figure
     """,
     "tacit.serving": """
-        Allowance Core Decision Event Experiment Learner MemoryStore Receipt RefusedError SQLiteStore
-        Store StoreError Terms
+        Allowance Core Decision Event Experiment ExperimentConfig Learner MemoryStore Receipt
+        RefusedError SQLiteStore Store StoreError
     """,
     "tacit.service": """
         Host Tokens make_app open_service serve
     """,
     "tacit.simulation": """
-        CellResult Comparison Identified Result Study StudyResult compare identify read run_study simulate
+        Band CellResult Comparison Identified Played Result Study StudyResult audit_policy band_of
+        compare identify play read run_study simulate
     """,
-    "tacit.papers": """
-        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings pages
-        papers
-        reproduce reproductions
+    "tacit.state": """
+        load require_writable save write_atomically
     """,
     "tacit.users": """
         CLUB CoLin CollaborativePolicy Delicious Factorised FedUCB Fitted GOBLin LastFM LearnedKernel LinUCB
         NoisySums PerReward PrivateContexts Published
         Question Recorded Residual RestartingLinUCB Statistics Synthetic Theory UsersEnvironment
-        edit_rewards edit_user principal_components recorded_table relation statistics_of tag_features
+        edit_rewards edit_user edit_visit principal_components recorded_table relation statistics_of
+        tag_features
+    """,
+    "tacit_studies": """
+        Figure Findings Finished Job Panel Paper Reproduction Row Series last_findings number_of pages
+        papers
+        reproduce reproductions
     """,
 }
 

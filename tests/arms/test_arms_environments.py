@@ -18,7 +18,7 @@ from tacit.arms import (
     Switching,
     TruncatedNormal,
 )
-from tacit.arms.tables import mean_of, reward
+from tacit.arms.table import mean_of, reward
 
 WORLDS = [
     Bernoulli(means=(0.2, 0.8)),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.arms import Bernoulli, GraphFeedback, TruncatedNormal
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.networks import path
 
 T = 40

@@ -21,7 +21,7 @@ from tacit.arms import (
     Switching,
     TruncatedNormal,
 )
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
 
 T = 250

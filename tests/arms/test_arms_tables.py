@@ -18,7 +18,8 @@ from tacit.arms import (
     TruncatedNormal,
     edit_rewards,
 )
-from tacit.arms.tables import best_of, four_rewards, mean_of, observe, piece_of, reward
+from tacit.arms.table import best_of, four_rewards, mean_of, piece_of, reward
+from tacit.arms.trace import observe
 from tacit.generator import philox, to_unit
 from tacit.tapes import seeded_tape
 

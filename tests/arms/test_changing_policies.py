@@ -19,7 +19,7 @@ from tacit.arms.change_test import (
 )
 from tacit.arms.corruption import corrupted
 from tacit.arms.p_imed_cf import RESTART
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.compiled import INTERPRETED
 from tacit.tapes import CHOICE, seeded_tape, uniform
 
@@ -164,7 +164,7 @@ def test_feedback_from_before_a_restart_is_dropped(kind):
     restart = int(state.now[RESTART] if kind is PIMEDCF else state.now[0])
     assert 500 < restart < 600
     before = state.counts.copy()
-    kind.take(policy.rule, state, restart - 1, rounds[restart - 1], 1.0)
+    kind.kernels.learn_from_report(policy.rule, state, restart - 1, rounds[restart - 1], 1.0)
     assert (state.counts == before).all()
 
 

@@ -20,7 +20,7 @@ from tacit.arms import (
     Rotating,
     Switching,
 )
-from tacit.arms.tables import mean_of, reward
+from tacit.arms.table import mean_of, reward
 from tacit.compiled import INTERPRETED
 from tacit.networks import path
 from tacit.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
@@ -149,3 +149,13 @@ def test_epochs_end_and_stop_doubling():
         DoublingSWKLUCBCF(n_arms=2, first_horizon=0)
     rule = DoublingSWKLUCBCF(n_arms=2, first_horizon=2**26).rule
     assert rule.starts.tolist() == [0]
+
+
+# Finding E8
+@pytest.mark.parametrize("kind", [SWKLUCBCF, DoublingSWKLUCBCF])
+def test_what_a_paper_says_is_called_published_and_the_old_word_is_read(kind):
+    given = {"n_arms": 2, "n_segments": 3} | ({"horizon": 9_999} if kind is SWKLUCBCF else {})
+    new, old, ours = (kind(window=word, **given).rule for word in ("published", "paper", "log"))
+    size = "window" if kind is SWKLUCBCF else "windows"
+    np.testing.assert_array_equal(getattr(new, size), getattr(old, size))
+    assert np.any(getattr(new, size) < getattr(ours, size))

@@ -10,7 +10,7 @@ import pytest
 import tacit
 from tacit.arms import KLUCBCF, Bernoulli, Corruption, Gaussian, TruncatedNormal
 from tacit.arms.corruption import corrupted
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.tapes import seeded_tape
 
 N = 20_000
@@ -53,7 +53,9 @@ def test_the_server_learns_from_feedback_of_known_mean_alone():
     chance = (0.6, 0.1 + 0.8 * 0.5)  # of a 1, given 0/1 rewards
     for t in range(5_000):
         arm = policy.select(state, tape, t, np.arange(2))
-        KLUCBCF.take(policy.rule, state, t, arm, float(rng.random() < chance[arm]))
+        KLUCBCF.kernels.learn_from_report(
+            policy.rule, state, t, arm, float(rng.random() < chance[arm])
+        )
         pulls[arm] += 1
     assert pulls[1] < 1_500
     assert tape.reads[1] == 0

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tacit.arms import GAP, GAPU, Bernoulli, GraphFeedback, Recorded, TruncatedNormal
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.networks import Graph, complete, erdos_renyi, path, star
-from tacit.papers.p002.settings import graph_settings
 from tacit.registry import build
+from tacit_studies.lu2022.settings import graph_settings
 
 FOUR = Bernoulli(means=(0.1, 0.2, 0.3, 0.4))
 

@@ -22,7 +22,7 @@ from tacit.arms import (
     TruncatedNormal,
 )
 from tacit.arms.elimination import FIRST, LACKING, PHASE, WANTED
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.compiled import INTERPRETED
 from tacit.networks import Graph, complete, erdos_renyi, path, star
 from tacit.privacy.mechanisms import standard_laplace

@@ -15,7 +15,7 @@ import pytest
 import tacit
 from tacit.arms import AAE, DPSE, GAP, GAPU, AlphaSample
 from tacit.compiled import INTERPRETED
-from tacit.papers.p002.settings import GraphSetting, graph_settings
+from tacit_studies.lu2022.settings import GraphSetting, graph_settings
 from tiers import tiered
 
 T, RUNS, REFERENCE_RUNS = 100_000, 40, 200

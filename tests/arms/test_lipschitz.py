@@ -9,7 +9,7 @@ import tacit
 from oracles import private_blocks as oracle
 from tacit.arms import DPKLUCB, DPZooming, Lipschitz
 from tacit.arms.dp_zooming import SOONER
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.compiled import INTERPRETED
 from tacit.tapes import NOISE, noise_uniform, seeded_tape
 

@@ -30,15 +30,15 @@ from tacit.arms.private_divergence import (
     private_slope,
     private_upper_root,
 )
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.compiled import INTERPRETED, kernel
 from tacit.networks import Graph, complete, erdos_renyi, path, star
-from tacit.papers.p002.settings import graph_settings
 from tacit.privacy import audit
 from tacit.privacy.mechanisms import standard_laplace
 from tacit.simulation.audits import PolicyRun
 from tacit.tapes import CHOICE, NOISE, recorded_tape, secure_tape, seeded_tape
 from tacit.variates import beta, chooser_of
+from tacit_studies.lu2022.settings import graph_settings
 
 K, ROUNDS, MANY = 5, 500, 1500
 MEANS = np.array([0.8, 0.75, 0.5, 0.3, 0.1])
@@ -185,7 +185,7 @@ def test_one_step_at_a_time_equals_play(rule, unit):
         arm = policy.select(state, tape, t, np.arange(K))
         assert arm == trace.decisions[t]
         for b in sorted(near(graph)[arm]):
-            policy.update(state, tape, t, b, tacit.arms.tables.reward(table, t, b))
+            policy.update(state, tape, t, b, tacit.arms.table.reward(table, t, b))
     for left, right in zip(state.blocks, whole.blocks, strict=True):
         assert np.asarray(left).tobytes() == np.asarray(right).tobytes()
 

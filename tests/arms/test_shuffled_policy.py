@@ -12,7 +12,7 @@ import pytest
 import tacit
 from oracles import shuffled as oracle
 from tacit.arms import KLUCBCF, Bernoulli, Recorded, ShuffledKLUCBCF, edit_rewards
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.compiled import INTERPRETED
 from tacit.privacy.mechanisms import flipped_bit
 from tacit.serving import StoreError

@@ -17,7 +17,7 @@ from tacit.arms import (
     SubGaussianUCB,
     edit_rewards,
 )
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.compiled import INTERPRETED
 from tacit.networks import path
 from tacit.simulation.audits import audit_policy

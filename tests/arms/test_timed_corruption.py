@@ -19,7 +19,7 @@ from tacit.arms import (
     Switching,
     TimedKLUCBCF,
 )
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.compiled import INTERPRETED
 from tacit.privacy import audit
 from tacit.simulation.audits import PolicyRun

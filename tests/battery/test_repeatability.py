@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
+from llvmlite import binding
 
 import tacit
 from battery.cases import arrays, assert_same, cases, digest, play
@@ -17,7 +19,23 @@ from tacit.tapes import secure_tape, seeded_tape
 
 CASES = cases()
 LARGEST = 10**6
+FROZEN = json.loads((Path(__file__).parents[1] / "frozen/v0_2_0/digests.json").read_text())
+HERE = {
+    "processor": binding.get_host_cpu_name(),
+    "numpy": np.__version__,
+    "numba": numba.__version__,
+}
 every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+_DIGESTS: dict[str, str] = {}
+
+
+def fingerprint(case):
+    """Return the digest of a case, worked out once."""
+    if case.name not in _DIGESTS:
+        _DIGESTS[case.name] = digest(case)
+    return _DIGESTS[case.name]
 
 
 def test_there_are_cases_of_every_policy():
@@ -105,4 +123,18 @@ def interpreted() -> dict[str, str]:
 
 @every_case
 def test_compiled_equals_interpreted(case, interpreted):
-    assert digest(case) == interpreted[case.name]
+    assert fingerprint(case) == interpreted[case.name]
+
+
+@pytest.mark.skipif(
+    any(FROZEN[name] != value for name, value in HERE.items()),
+    reason=f"0.2.0 was fingerprinted on another kind of machine: {FROZEN['processor']}",
+)
+@every_case
+def test_the_same_run_as_0_2_0(case):
+    """A number that moves is news: it stands in the change log, and then in the frozen file."""
+    assert fingerprint(case) == FROZEN["digests"].get(case.name, fingerprint(case))
+
+
+def test_no_case_of_0_2_0_is_lost():
+    assert set(FROZEN["digests"]) <= {case.name for case in CASES}

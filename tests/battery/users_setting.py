@@ -23,7 +23,8 @@ from tacit.users import (
     Synthetic,
     edit_rewards,
 )
-from tacit.users.tables import edit_visit, matrix_of, rows_of
+from tacit.users.neighbours import edit_visit
+from tacit.users.table import matrix_of, rows_of
 
 OF_VISITS = (PrivateContexts, FedUCB)
 """Policies that hide contexts, too: their unit is a visit, and their ridge knows of the noise."""

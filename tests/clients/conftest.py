@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 import pytest
 
 import commands
@@ -49,7 +49,8 @@ class Serving:
             )
         for line in self.process.stdout:
             if line.startswith("token"):
-                self.admin = line.split()[1]
+                place = line.partition(" in ")[2].rpartition("  (")[0]
+                self.admin = Path(place).read_text().strip()
             if line.startswith("serving"):
                 self.wire.service = ("127.0.0.1", int(line.split()[1].rpartition(":")[2]))
                 return
@@ -81,7 +82,7 @@ class Serving:
         headers = {"authorization": f"Bearer {made}", "origin": "".join(origins[:1])}
         host, port = self.wire.service
         url = f"http://{host}:{port}/v1/experiments"
-        while httpx.get(url, headers=headers, verify=False).is_error:
+        while httpx2.get(url, headers=headers, verify=False).is_error:
             time.sleep(0.05)
         return made
 
@@ -90,7 +91,7 @@ class Serving:
         host, port = self.wire.service
         headers = {"authorization": f"Bearer {self.admin}"}
         url = f"http://{host}:{port}{path}"
-        answer = httpx.request(method, url, json=body, headers=headers, timeout=120, verify=False)
+        answer = httpx2.request(method, url, json=body, headers=headers, timeout=120, verify=False)
         assert answer.is_success, answer.text
         return answer.json()
 

@@ -7,7 +7,7 @@ import os
 import threading
 import weakref
 
-import httpx
+import httpx2
 import pytest
 
 from forked import child
@@ -23,10 +23,10 @@ PLACE = "https://decide.test/v1/experiments/news"
 
 
 def owing(path=None):
-    """An outbox with one report that is not drawn yet."""
+    """An outbox with one report whose time has not come."""
     outbox = Outbox(path)
     reporter = Reporter(instructions.randomized_response(1.0), id="a", max_epsilon=1.0)
-    assert outbox.owe(PLACE, reporter, due=0.0)
+    assert outbox.owe(PLACE, reporter, due=1.0)
     return outbox
 
 
@@ -60,15 +60,16 @@ def test_a_fork_waits_for_the_end_of_a_transaction(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "use",
     [
-        lambda outbox: outbox.fix(PLACE, "a", 1.0),
+        lambda outbox: outbox.replace(PLACE, "a", 1.0, lambda: 0.0),
+        lambda outbox: outbox.report(PLACE, "a"),
         lambda outbox: outbox.owed(PLACE),
         lambda outbox: outbox.forget(PLACE, "a"),
         lambda outbox: outbox.spent,
     ],
-    ids=["fix", "owed", "forget", "spent"],
+    ids=["replace", "report", "owed", "forget", "spent"],
 )
 def test_an_outbox_is_its_parents_whatever_threads_did(use, kept, tmp_path):
-    """Two copies of a report that is not drawn yet would be two reports about one reward."""
+    """Two copies of a report that a reward may replace would be two reports about one reward."""
     outbox = owing(tmp_path / "outbox.db" if kept else None)
     assert "opened before a fork" in (child(lambda: use(outbox)) or "")
     assert child(outbox.close) == "None"
@@ -79,11 +80,12 @@ def test_an_outbox_is_its_parents_whatever_threads_did(use, kept, tmp_path):
 def test_a_child_that_opens_the_file_anew_comes_to_the_same_report(tmp_path):
     outbox = owing(tmp_path / "outbox.db")
 
-    def drawn():
+    def rewarded():
         own = Outbox(tmp_path / "outbox.db")
-        return own.fix(PLACE, "a", 1.0)
+        assert own.replace(PLACE, "a", 1.0, lambda: 0.0)
+        return own.report(PLACE, "a")
 
-    assert child(drawn) == str(outbox.fix(PLACE, "a", 0.0))
+    assert child(rewarded) == str(outbox.report(PLACE, "a"))
     outbox.close()
 
 
@@ -91,10 +93,10 @@ def test_a_client_is_its_parents_though_its_thread_is_sending():
     """The thread that has the client's lock does not exist in the child, and never lets go."""
     sending, over = threading.Event(), threading.Event()
 
-    def answer(request: httpx.Request) -> httpx.Response:
+    def answer(request: httpx2.Request) -> httpx2.Response:
         sending.set()
         over.wait(10)
-        return httpx.Response(200, json={"report_at": 1.0})
+        return httpx2.Response(200, json={"report_at": 1.0})
 
     client = Client(
         "https://decide.test",
@@ -102,7 +104,7 @@ def test_a_client_is_its_parents_though_its_thread_is_sending():
         token="t",
         max_epsilon=1.0,
         outbox=owing(),
-        transport=httpx.MockTransport(answer),
+        transport=httpx2.MockTransport(answer),
     )
     assert sending.wait(10)
     for use in (client.flush, client.decide):

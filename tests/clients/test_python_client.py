@@ -8,13 +8,13 @@ import os
 import threading
 import time
 
-import httpx
+import httpx2
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.client import AsyncClient, Client, Outbox, ServiceError
-from tacit.device import instructions
+from tacit.device import Reporter, instructions
 
 URL = "http://decide.test"
 
@@ -33,24 +33,25 @@ class Service:
     def __init__(self, clock) -> None:
         self.clock, self.received, self.network = clock, [], "up"
         self.asked, self.report_after = instructions.randomized_response(1.0), 60.0
-        self.wanted = True
+        self.wanted, self.reported = True, threading.Event()
 
-    def answer(self, request: httpx.Request) -> httpx.Response:
+    def answer(self, request: httpx2.Request) -> httpx2.Response:
         if self.network == "down":
-            raise httpx.ConnectError("offline")
+            raise httpx2.ConnectError("offline")
         path = request.url.path.removeprefix("/v1/experiments/news")
         assert request.headers["authorization"] == "Bearer t"
         self.received.append((self.clock(), path, request.content))
         if self.network == "deaf":
-            raise httpx.ReadError("connection lost")
+            raise httpx2.ReadError("connection lost")
         if isinstance(self.network, int):
-            return httpx.Response(self.network, json={"detail": "no"})
+            return httpx2.Response(self.network, json={"detail": "no"})
         report_at = self.clock() + self.report_after
         if path.endswith("/shown"):
-            return httpx.Response(200, json={"report_at": report_at if self.wanted else None})
+            return httpx2.Response(200, json={"report_at": report_at if self.wanted else None})
         if path != "/decisions":
-            return httpx.Response(200, json={})
-        return httpx.Response(
+            self.reported.set()
+            return httpx2.Response(200, json={})
+        return httpx2.Response(
             200,
             json={
                 "id": json.loads(request.content)["id"],
@@ -79,7 +80,7 @@ def service(clock):
     return Service(clock)
 
 
-def visit(service, outbox=None, max_epsilon=1.0):
+def visit(service, outbox=None, max_epsilon=1.0, **more):
     client = Client(
         URL,
         "news",
@@ -87,7 +88,8 @@ def visit(service, outbox=None, max_epsilon=1.0):
         max_epsilon=max_epsilon,
         outbox=outbox,
         background=False,
-        transport=httpx.MockTransport(service.answer),
+        transport=httpx2.MockTransport(service.answer),
+        **more,
     )
     client._flows.clock = service.clock
     return client
@@ -103,8 +105,8 @@ def test_a_click_is_reported_at_its_time_and_not_before(service, clock):
     assert (decision.option, decision.probability) == ("red", 0.5)
     assert 0.99 < decision.epsilon <= 1
     assert client.shown(decision)
-    client.reward(decision, 1.0)
-    client.reward(decision, 0.0)
+    assert client.reward(decision, 1.0)
+    assert not client.reward(decision, 0.0)
     clock.time += 59
     assert client.flush() == decision.report_at
     assert service.reports(decision.id) == []
@@ -186,15 +188,111 @@ def test_a_service_that_wants_no_report_once_it_was_shown_gets_none(service, clo
 
 @pytest.mark.parametrize("wait", [59, 60])
 def test_a_reward_that_comes_after_its_time_counts_as_none(service, clock, wait):
-    client = visit(service, Outbox(random=zeros))  # with zeros, the report is the reward
+    # Finding U1
+    late = []
+    client = visit(service, Outbox(random=zeros), on_late=late.append)  # the report is the reward
     decision = client.decide()
     client.shown(decision)
     clock.time += wait
-    client.reward(decision, 1.0)
+    assert client.reward(decision, 1.0) == (wait == 59)
+    assert late == ([] if wait == 59 else [decision])
     clock.time += 1
     client.flush()
     ((_, _, body),) = service.reports(decision.id)
     assert json.loads(body)["value"] == (wait == 59)
+
+
+@pytest.mark.parametrize("network", ["up", "down", "deaf"])
+def test_its_time_counts_from_when_it_was_shown(service, clock, network):
+    # Finding U1
+    client = visit(service, Outbox(random=zeros))
+    decision = client.decide()
+    clock.time += 45
+    service.network = network
+    assert client.shown(decision)
+    service.network = "up"
+    assert decision.report_at == clock.time + 60
+    clock.time += 59
+    assert client.flush() == decision.report_at
+    assert client.reward(decision, 1.0)
+    clock.time += 1
+    client.flush()
+    ((at, _, body),) = service.reports(decision.id)
+    assert (at, json.loads(body)["value"]) == (decision.report_at, 1)
+
+
+def test_a_reward_that_nobody_waits_for_is_not_late(service, clock):
+    late = []
+    client = visit(service, on_late=late.append)
+    hidden = client.decide()
+    service.asked = None
+    unasked = client.decide()
+    clock.time += 3600
+    assert not client.reward(hidden, 1.0)
+    assert not client.reward(unasked, 1.0)
+    assert late == []
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["the same process", "another one"])
+def test_a_clock_that_is_set_back_does_not_change_what_was_sent(service, clock, tmp_path, again):
+    client = visit(service, Outbox(tmp_path / "outbox.db", random=zeros))
+    decision = client.decide()
+    client.shown(decision)
+    clock.time += 60
+    service.network = "deaf"
+    client.flush()
+    clock.time -= 30
+    if again:
+        client = visit(service, Outbox(tmp_path / "outbox.db", random=zeros))
+    assert not client.reward(decision, 1.0)
+    service.network = "up"
+    clock.time += 60
+    client.flush()
+    assert len(service.reports(decision.id)) == 2
+    assert {json.loads(body)["value"] for _, _, body in service.reports(decision.id)} == {0}
+
+
+def kept_by(path, reward):
+    """The file of an outbox with five reports, after a reward of the third or without."""
+    outbox = Outbox(path, random=zeros)
+    for i in range(5):
+        asked = instructions.randomized_response(1.0)
+        reporter = Reporter(asked, id=f"d-{i}", max_epsilon=1.0, random=zeros)
+        assert outbox.owe("news", reporter, due=10.0)
+        outbox.confirm("news", reporter.id)
+    if reward is not None:
+        assert outbox.replace("news", "d-2", reward, lambda: 0.0)
+    outbox.close()
+    return path.read_bytes()
+
+
+def test_a_file_with_a_reward_differs_in_the_report_and_the_number_of_writes(tmp_path):
+    # Finding P10
+    silent, rewarded = kept_by(tmp_path / "a.db", None), kept_by(tmp_path / "b.db", 1.0)
+    assert len(silent) == len(rewarded)
+    differing = [i for i in range(len(silent)) if silent[i] != rewarded[i]]
+    counters = {*range(24, 28), *range(92, 96)}  # of SQLite's header
+    (value,) = set(differing) - counters
+    assert (silent[value : value + 1], rewarded[value : value + 1]) == (b"0", b"1")
+    assert silent[value - 8 : value] == b'"value":'
+
+
+def test_what_0_2_0_left_in_a_file_is_sent(service, clock, tmp_path):
+    client = visit(service, Outbox(tmp_path / "outbox.db"))
+    decision = client.decide()
+    client.shown(decision)
+    text = client.outbox._row("SELECT reporter FROM owed")[0]
+    text = json.dumps(json.loads(text) | {"value": None})
+    client.outbox._run("UPDATE owed SET reporter = ?", text)
+    client.close()
+    again = visit(service, Outbox(tmp_path / "outbox.db"))
+    clock.time += 60
+    service.network = "deaf"
+    again.flush()
+    service.network = "up"
+    again.flush()
+    assert len({body for _, _, body in service.reports(decision.id)}) == 1
+    assert len(service.reports(decision.id)) == 2
 
 
 def test_a_lost_answer_is_asked_for_again_under_the_same_id(service):
@@ -301,14 +399,11 @@ def test_any_order_of_events(steps):
 def test_a_client_sends_by_itself():
     service = Service(time.time)
     service.report_after = 0.2
-    transport = httpx.MockTransport(service.answer)
+    transport = httpx2.MockTransport(service.answer)
     with Client(URL, "news", token="t", max_epsilon=1.0, transport=transport) as client:
         decision = client.decide()
         client.shown(decision)
-        for _ in range(100):
-            if service.reports(decision.id):
-                break
-            time.sleep(0.05)
+        assert service.reported.wait(60)
     ((at, _, _),) = service.reports(decision.id)
     assert at >= decision.report_at
 
@@ -318,7 +413,7 @@ def test_the_async_client_behaves_alike():
     service.report_after = 0.2
 
     async def life():
-        transport = httpx.MockTransport(service.answer)
+        transport = httpx2.MockTransport(service.answer)
         async with AsyncClient(
             URL, "news", token="t", max_epsilon=1.0, transport=transport
         ) as client:
@@ -326,10 +421,7 @@ def test_the_async_client_behaves_alike():
             decision = await client.decide(contexts={"red": [1.0, 0.0]})
             assert await client.shown(decision)
             client.reward(decision, 1.0)
-            for _ in range(100):
-                if service.reports(decision.id):
-                    break
-                await asyncio.sleep(0.05)
+            assert await asyncio.to_thread(service.reported.wait, 60)
             sending.cancel()
             return decision
 

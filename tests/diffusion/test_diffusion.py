@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
@@ -153,7 +154,7 @@ def test_pieces_equal_whole(name):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_one_agent_one_state_one_round(name):
-    policy = type(POLICIES[name])(**{**vars(POLICIES[name]), "n_states": 1})
+    policy = dataclasses.replace(POLICIES[name], n_states=1)
     trace = run(policy, ChangingTruth(n_states=1, network=[[1.0]]), seeded_tape(1), 1)
     np.testing.assert_array_equal(trace.beliefs, [[[1.0]]])
     assert trace.measures[0, 0] == 0.0

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.compiled import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion, SpyPrivateDiffusion
-from tacit.diffusion.tables import loss_at, signal_at, truth_at
+from tacit.diffusion.table import loss_at, signal_at, truth_at
 from tacit.simulation.audits import audit_policy
 from tiers import tiered
 

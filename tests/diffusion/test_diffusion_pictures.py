@@ -12,8 +12,8 @@ from tacit.diffusion import ChangingTruth, DiffusionBandit
 from tacit.networks import erdos_renyi, ring
 
 pytest.importorskip("matplotlib")
-from tacit.report.beliefs import draw_beliefs, draw_network_beliefs, draw_privacy_cost
 from tacit.simulation.bands import Band
+from tacit.simulation.plots import draw_beliefs, draw_network_beliefs, draw_privacy_cost
 
 
 def simulated(network=None, *, record=True):
@@ -83,6 +83,6 @@ def test_beliefs_must_have_been_recorded(tmp_path):
 def test_matplotlib_is_loaded_late():
     import subprocess
 
-    code = "import sys, tacit.report.beliefs; print('matplotlib' in sys.modules)"
+    code = "import sys, tacit.simulation.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -16,7 +16,7 @@ from tacit.diffusion import (
     edit_losses,
     edit_signals,
 )
-from tacit.diffusion.tables import loss_at, signal_at, truth_at
+from tacit.diffusion.table import loss_at, signal_at, truth_at
 from tacit.networks import Combination, Graph, ring
 from tacit.registry import build_named, environment_named
 from tacit.tapes import seeded_tape

@@ -11,7 +11,7 @@ import pytest
 from oracles import dynamics as oracle
 from tacit.compiled import INTERPRETED
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
-from tacit.dynamics.tables import signal
+from tacit.dynamics.table import signal
 from tacit.networks import Graph, complete
 from tacit.tapes import CHOICE, recorded_tape, secure_tape, seeded_tape
 

@@ -10,9 +10,9 @@ import pytest
 from tacit.compiled import INTERPRETED, kernel
 from tacit.dynamics import LearningDynamics, SocialOptions, popularity_noise, recommend
 from tacit.dynamics.engines.moments import crowd_of, draw_sample, new_crowd, new_sample, receive
-from tacit.papers.p001.regret_maps import published_regret, regret_map, regret_of
 from tacit.tapes import seeded_tape
 from tacit.variates import source_of
+from tacit_studies.tao2022.regret_maps import published_regret, regret_map, regret_of
 from tiers import tiered
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")

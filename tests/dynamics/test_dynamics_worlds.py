@@ -11,7 +11,7 @@ import tacit
 from oracles import dynamics as oracle
 from tacit.compiled import INTERPRETED
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
-from tacit.dynamics.tables import first_adoptions, first_counts, signal
+from tacit.dynamics.table import first_adoptions, first_counts, signal
 from tacit.networks import erdos_renyi
 from tacit.registry import build_named, environment_named
 from tacit.tapes import seeded_tape

@@ -122,6 +122,19 @@ def test_the_stamp_of_the_code_follows_modules_of_ones_own(tmp_path, monkeypatch
     assert len(set(stamps)) == 3
 
 
+def test_the_stamp_of_a_package_follows_all_of_it(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(tmp_path))
+    inner = tmp_path / "own_package" / "inner"
+    inner.mkdir(parents=True)
+    (inner.parent / "__init__.py").write_text("")
+    stamps = []
+    for text in ("x = 1\n", "x = 2\n"):
+        (inner / "code.py").write_text(text)
+        code_stamp.cache_clear()
+        stamps.append(code_stamp(("own_package",)))
+    assert stamps[0] != stamps[1]
+
+
 def test_one_run_at_a_time_in_a_folder(tmp_path):
     with only_run(tmp_path, "a"), only_run(tmp_path, "b"):
         complaint = rf"another run of a is at work here \(process {os.getpid()}\); wait"

@@ -40,6 +40,20 @@ def cluster():
     ray.shutdown()
 
 
+def test_a_node_that_does_not_start_is_one_line(monkeypatch):
+    # Finding E10: Ray raises a plain exception then, which was a traceback.
+    import ray
+
+    def fail(**_options):
+        raise Exception("The current node timed out during startup.\nThis could happen because ...")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", fail)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    with pytest.raises(ValueError, match=r"^no Ray cluster at this machine: .* during startup\.$"):
+        Cluster().run(working.square, [(1.0,)], lambda *_: None)
+
+
 @pytest.mark.parametrize(
     "policies", [["klucb-cf"], pytest.param(["ucb1", "klucb-cf"], marks=pytest.mark.slow)]
 )

@@ -16,8 +16,8 @@ pytest.importorskip("ray", reason="Ray is not installed: pip install 'tacit[ray]
 
 ASK = """
 import os
-from tacit.engines.cluster import _ray
-ray = _ray(starts={starts})
+from tacit.engines.cluster import load_ray
+ray = load_ray(starts={starts})
 from ray._raylet import AuthenticationMode, get_authentication_mode
 print(get_authentication_mode() == AuthenticationMode.TOKEN, os.environ["RAY_USAGE_STATS_ENABLED"])
 """

@@ -11,7 +11,7 @@ import pytest
 from tacit.diffusion import ChangingTruth, DiffusionLearning
 from tacit.engines import Here
 from tacit.networks import Blocks, Combination, EdgeFile, Graph, Rmat, barabasi_albert, write_edges
-from tacit.networks.pieces import rows_of, uniform_columns
+from tacit.networks.rows import rows_of, uniform_columns
 from tacit.simulation import simulate
 
 NETWORKS = {

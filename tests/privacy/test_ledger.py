@@ -134,6 +134,22 @@ def test_budgets_of_one_and_of_everybody(ledger):
     assert ledger.remaining("ada") == Amount(0)
 
 
+def test_an_own_cap_replaces_that_of_the_same_period_only(ledger):
+    # Finding P13
+    ledger.allow(1.0)
+    ledger.allow(3.0, period="day")
+    ledger.allow(5.0, period="day", subject="ada")
+    assert [cap.amount.epsilon for cap in ledger.caps("ada")] == [5.0, 1.0]
+    assert ledger.caps("bob") == ledger.caps()
+    ledger.spend("ada", 0.75, key="a")
+    with pytest.raises(BudgetExceededError, match="left of epsilon 1 and delta 0 in all"):
+        ledger.spend("ada", 0.75, key="b")
+    ledger.allow(4.0, subject="ada")
+    ledger.lift("day", subject="ada")
+    assert [cap.amount.epsilon for cap in ledger.caps("ada")] == [3.0, 4.0]
+    assert ledger.remaining("ada").epsilon == 2.25
+
+
 @pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf"), "x", None, 1e300])
 def test_bad_amounts_name_themselves(ledger, bad):
     ledger.allow(1.0)

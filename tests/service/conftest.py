@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,13 @@ class Service:
         return self.http.request(method, path, json=body, headers=headers)
 
     def create(self, wanted: dict[str, Any], **changes: Any) -> Any:
-        answer = self.call("POST", "/v1/experiments", {**wanted, **changes})
+        wanted = {**wanted, **changes}
+        answer = self.call("POST", "/v1/experiments", wanted)
+        if answer.status_code == 202:
+            place = f"/v1/experiments/{wanted['name']}"
+            while self.call("GET", f"{place}/creation").json()["status"] == "compiling":
+                time.sleep(0.1)
+            return self.call("GET", place).json()
         assert answer.status_code == 201, answer.text
         return answer.json()
 

@@ -27,6 +27,7 @@ from tacit.service.app import make_app
 from tacit.service.hosting import Host
 from tacit.service.messages import ExperimentRequest
 from tacit.service.tokens import Tokens
+from tacit.serving.description import Description
 
 HOME = "/v1/experiments/x"
 DAY, EVER = 2_000_000, 4_000_000
@@ -256,8 +257,9 @@ class World:
             for person, window, amount in () if again else event.charges:
                 self.spent[person, window] += amount
         self.seen = last
+        allowed = {"day": DAY, "ever": EVER} if self.budget else {}
         for (_, window), amount in self.spent.items():
-            assert amount <= (EVER if window == "ever" else DAY), "a budget is exceeded"
+            assert amount <= allowed.get(window.partition(" ")[0], amount), "a budget is exceeded"
         assert not self.account.twice, f"noise used for two sums: {self.account.twice[:1]}"
         core = self.hosted.core
         assert len(core.open) <= 30
@@ -271,9 +273,9 @@ class World:
 def play(seed: int, steps: int, folder: Path) -> World:
     """Run one simulation; on failure say which seed and step."""
     world = World(seed, folder)
-    kept = hosting.clock, hosting.decider_of, hosting.checked
+    kept = hosting.clock, Description.make_decider, hosting.checked
     hosting.clock = lambda: world.now
-    hosting.decider_of = lambda policy, request: ToyDecider(world.toy, world.account)
+    Description.make_decider = lambda self: ToyDecider(world.toy, world.account)
     hosting.checked = lambda request: ToyDecider(world.toy, world.account)
 
     async def run() -> None:
@@ -288,5 +290,5 @@ def play(seed: int, steps: int, folder: Path) -> World:
             f"seed {seed}, step {world.steps}: {type(error).__name__}: {error}"
         ) from error
     finally:
-        hosting.clock, hosting.decider_of, hosting.checked = kept
+        hosting.clock, Description.make_decider, hosting.checked = kept
     return world

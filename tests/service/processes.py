@@ -11,20 +11,28 @@ import time
 from pathlib import Path
 from typing import Any
 
-import httpx
+import httpx2
 
 import commands
 from tacit.device import Reporter
 
 NEWS = "/v1/experiments/news"
-#: For httpx, which else reads all certificates of this machine for every client.
+#: For httpx2, which else reads all certificates of this machine for every client.
 UNENCRYPTED = False
 
 
-def create(url: str, wanted: dict[str, Any], headers: dict[str, str]) -> httpx.Response:
-    """Create an experiment; the first of its kind on a machine is compiled before it is answered."""
+def create(url: str, wanted: dict[str, Any], headers: dict[str, str]) -> httpx2.Response:
+    """Create an experiment; the first of its kind on a machine is compiled before it is ready."""
     path = f"{url}/v1/experiments"
-    return httpx.post(path, json=wanted, headers=headers, timeout=300, verify=UNENCRYPTED)
+    with httpx2.Client(headers=headers, timeout=300, verify=UNENCRYPTED) as http:
+        answer = http.post(path, json=wanted)
+        if answer.status_code != 202:
+            return answer
+        place = f"{path}/{wanted['name']}"
+        while (said := http.get(f"{place}/creation").json())["status"] == "compiling":
+            time.sleep(0.1)
+        assert said["status"] == "ready", said
+        return httpx2.Response(201, json=http.get(place).json())
 
 
 class Process:
@@ -45,7 +53,8 @@ class Process:
         self.token = None
         for line in self.process.stdout:
             if line.startswith("token"):
-                self.token = line.split()[1]
+                place = line.partition(" in ")[2].rpartition("  (")[0]
+                self.token = Path(place).read_text().strip()
             if line.startswith("serving"):
                 self.url = line.split()[1]
                 break
@@ -71,7 +80,7 @@ class Waiting:
 
     def _ask(self) -> None:
         url, headers, method, path = self._how
-        with httpx.Client(base_url=url, headers=headers, timeout=60, verify=UNENCRYPTED) as http:
+        with httpx2.Client(base_url=url, headers=headers, timeout=60, verify=UNENCRYPTED) as http:
             while not self._stop.is_set():
                 begun = time.monotonic()
                 answer = http.request(method, path)
@@ -123,7 +132,7 @@ class Clients:
 
     def _drive(self, seed: int) -> None:
         rng = random.Random(seed)
-        with httpx.Client(headers=self.headers, timeout=8, verify=UNENCRYPTED) as http:
+        with httpx2.Client(headers=self.headers, timeout=8, verify=UNENCRYPTED) as http:
             while not self._stop.is_set():
                 try:
                     url = rng.choice(self.urls) + NEWS
@@ -141,10 +150,10 @@ class Clients:
                     self._check(answer)
                     if answer.status_code == 200:
                         self.reported[id] = self.sent[id]
-                except httpx.HTTPError:
+                except httpx2.HTTPError:
                     time.sleep(0.02)
 
-    def _check(self, answer: httpx.Response) -> None:
+    def _check(self, answer: httpx2.Response) -> None:
         """Either it is done, or one is told to come back."""
         unavailable = answer.status_code == 503 and "retry-after" in answer.headers
         if answer.status_code != 200 and not unavailable:
@@ -153,7 +162,7 @@ class Clients:
     def check(self, url: str) -> None:
         """Hold what is known now against everything that was acknowledged."""
         assert not self.wrong, self.wrong[:3]
-        with httpx.Client(
+        with httpx2.Client(
             base_url=url, headers=self.headers, timeout=20, verify=UNENCRYPTED
         ) as http:
             known = [self._again(http, each) for each in _batches(self.reported.values())]
@@ -168,7 +177,7 @@ class Clients:
         # Every acknowledged decision is now reported on; others were never answered.
         assert sum(row["learned"] for row in rows) == len(self.decided)
 
-    def _again(self, http: httpx.Client, reports: list[Any]) -> list[str]:
+    def _again(self, http: httpx2.Client, reports: list[Any]) -> list[str]:
         answer = http.post(f"{NEWS}/reports", json=reports)
         receipts = answer.json()["reports"]
         assert [each["id"] for each in receipts] == [each["id"] for each in reports]

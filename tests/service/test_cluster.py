@@ -8,7 +8,7 @@ import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
+import httpx2
 import pytest
 
 from commands import tacit
@@ -36,7 +36,7 @@ class Cluster:
         return started
 
     def call(self, process, method, path, body=None, **headers):
-        return httpx.request(
+        return httpx2.request(
             method,
             process.url + path,
             json=body,
@@ -102,9 +102,9 @@ def test_whoever_is_asked_passes_it_on(cluster):
         assert call(each, "GET", "/readyz").status_code == 200
 
     # One session for the pages of all processes.
-    session = httpx.post(f"{one.url}/login", data={"token": one.token}).cookies["tacit_session"]
+    session = httpx2.post(f"{one.url}/login", data={"token": one.token}).cookies["tacit_session"]
     for each in (one, two):
-        with httpx.Client(
+        with httpx2.Client(
             base_url=each.url, verify=UNENCRYPTED, cookies={"tacit_session": session}
         ) as browser:
             assert "another process" in browser.get("/").text
@@ -114,9 +114,9 @@ def test_whoever_is_asked_passes_it_on(cluster):
             assert "Sign in" in browser.get("/").text
             assert browser.get("/experiments/news").status_code == 303
     # Closed at one of them it is closed at all.
-    with httpx.Client(base_url=one.url, cookies={"tacit_session": session}) as browser:
+    with httpx2.Client(base_url=one.url, cookies={"tacit_session": session}) as browser:
         assert browser.post("/logout").status_code == 303
-    with httpx.Client(base_url=two.url, cookies={"tacit_session": session}) as browser:
+    with httpx2.Client(base_url=two.url, cookies={"tacit_session": session}) as browser:
         until(lambda: "Sign in" in browser.get("/").text, 5)
         assert browser.get("/experiments/news").status_code == 303
 
@@ -306,3 +306,17 @@ def test_an_old_dump_is_refused_until_it_is_called_one(cluster, tmp_path):
     assert call(process, "POST", f"{NEWS}/decisions", ask).json()["reason"] == "budget"
     assert "old copy was restored" in call(process, "GET", NEWS).json()["sentence"]
     process.kill()
+
+
+# Finding S3
+def test_an_export_comes_whole_from_whoever_is_asked(cluster):
+    one, two = cluster.first, cluster.serve()
+    assert cluster.call(one, "POST", "/v1/experiments", MANY).status_code == 201
+    ids = [f"d{i}" for i in range(20)]
+    for id in ids:
+        cluster.call(one, "POST", f"{NEWS}/decisions", {"id": id, "shown": True})
+    cluster.call(one, "POST", f"{NEWS}/reports", [{"v": 1, "id": id, "value": 1} for id in ids])
+    texts = [cluster.call(each, "GET", f"{NEWS}/released").text for each in (one, two)]
+    assert texts[0] == texts[1]
+    assert texts[0].count("\n") == 2 * len(ids)
+    assert "Traceback" not in (cluster.folder / "serve.log").read_text()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import stat
 
-import httpx
+import httpx2
 import pyarrow.parquet
 import pytest
 import typer.testing
@@ -116,7 +117,7 @@ def test_the_command_writes_a_file(service, tmp_path, monkeypatch):
     def through(method, url, json=None, headers=None, timeout=None):
         return service.http.request(method, url, json=json, headers=headers)
 
-    monkeypatch.setattr(httpx, "request", through)
+    monkeypatch.setattr(httpx2, "request", through)
     runner = typer.testing.CliRunner()
     given = ["--url", "http://testserver", "--token", service.admin]
     out = tmp_path / "x.csv"
@@ -191,6 +192,10 @@ def test_a_copy_without_its_mark_counts_everything_as_spent(tmp_path):
     back_up(tmp_path / "s.db", tmp_path / "copy.db")
     elsewhere = tmp_path / "elsewhere" / "s.db"
     elsewhere.parent.mkdir()
+    # Finding P8: with another key everybody would be somebody new.
+    with pytest.raises(StoreError, match="found none; bring it back"):
+        restore(elsewhere, tmp_path / "copy.db")
+    shutil.copy(tmp_path / "s.db.key", elsewhere.parent / "s.db.key")
     assert "old copy was restored" in restore(elsewhere, tmp_path / "copy.db")["news"]
     again = Service(elsewhere)
     again.admin = again.opened.tokens.create("second", ["admin"])
@@ -226,7 +231,7 @@ def test_a_crash_while_a_gap_is_noted_counts_it_once_more_never_less(tmp_path, m
     again = Service(store)
     again.admin = token
     core = again.opened.host.experiments["news"].core
-    counted = sum(debt for _, _, debt in core.debts)
+    counted = sum(debt for _, _, debt in core.budget.debts)
     assert counted >= 3 * core.cost
     # Of ten, one was spent, and three were lost; they may be counted twice.
     asked = [again.decide(person="ann", shown=True)["reason"] for _ in range(10)]

@@ -8,7 +8,7 @@ import socket
 import threading
 import time
 
-import httpx
+import httpx2
 import pytest
 import uvicorn
 
@@ -48,6 +48,17 @@ def test_nothing_is_shown_without_an_administrators_token(service):
         assert "not an administrator" in answer.text
 
 
+@pytest.mark.parametrize("silent", [9, 10])
+def test_the_page_says_when_too_many_reports_are_missing(service, silent):
+    # Finding U1
+    service.create(LOCAL)
+    signed_in(service)
+    core = service.opened.host.experiments["news"].core
+    core.learned, core.silent = 100 - silent, silent
+    text = service.http.get("/experiments/news/numbers").text
+    assert ("of reports did not come in time" in text) == (silent == 10)
+
+
 def test_a_session_sees_the_experiment_and_ends_with_its_token(service):
     service.create(LOCAL, budget={"day": 4.0})
     home = signed_in(service)
@@ -73,6 +84,8 @@ def test_a_session_that_was_ended_or_is_old_is_worth_nothing(service, monkeypatc
         until = int(session.split(".")[0])
         later.setattr("tacit.service.dashboard.time.time", lambda: until + 1.0)
         assert "Sign in" in service.http.get("/").text
+    # The client has forgotten what is old.
+    service.http.cookies.set("tacit_session", session)
     assert "Sign in" not in service.http.get("/").text
     _, digest, *_ = session.split(".")
     elsewhere = tokens_of(service.store)
@@ -96,7 +109,9 @@ def test_forms_steer_and_other_sites_cannot(service):
     done = service.http.post("/experiments/news/mode", data={"mode": "frozen"})
     assert "frozen" in done.text
     service.http.post("/experiments/news/options", data={"do": "add", "name": "pink"})
-    service.http.post("/experiments/news/options", data={"do": "retire", "name": "red"})
+    service.http.post(
+        "/experiments/news/options", data={"do": "retire", "name": "red", "sure": "yes"}
+    )
     facts = service.call("GET", "/v1/experiments/news").json()
     assert facts["mode"] == "frozen"
     assert [o["name"] for o in facts["options"] if not o["retired"]] == ["green", "blue", "pink"]
@@ -117,6 +132,7 @@ def test_the_health_of_the_store_is_shown(service, monkeypatch):
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(service.opened.host.store, "check", full)
+    service.opened.app.state.readiness = (0.0, "")
     assert "the disk is full" in service.http.get("/experiments/news").text
 
 
@@ -198,7 +214,7 @@ def test_a_person_steers_it_with_the_keyboard(running, width):
         assert overflow <= 0
         before = page.inner_text("#numbers")
         for _ in range(3):
-            httpx.post(f"{url}/v1/experiments/news/decisions", json={}, headers=headers)
+            httpx2.post(f"{url}/v1/experiments/news/decisions", json={}, headers=headers)
         page.wait_for_function(
             "before => document.querySelector('#numbers').innerText !== before",
             arg=before,

@@ -10,11 +10,13 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-import httpx
+import httpx2
 import pytest
 
 from commands import start, tacit
 from tacit.demo.browsers import chromium
+from tacit.demo.crowd import Crowd
+from tacit.demo.show import _lateness
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,6 +42,14 @@ def test_a_small_crowd_is_learned_from(tmp_path):
     assert left_behind() <= before
 
 
+def test_a_crowd_that_is_late_is_said_to_be():
+    # Finding U1
+    crowd = Crowd("", "", "", visitors=0, rate=1.0, max_epsilon=1.0, clicks=40)
+    assert _lateness(crowd) == ""
+    crowd.late = 3
+    assert _lateness(crowd).startswith("3 of 40 clicks came after their report had gone out")
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(chromium() is None, reason="there is no Chromium here")
 def test_real_browsers_are_among_the_crowd_and_go_with_it():
@@ -54,11 +64,11 @@ def test_real_browsers_are_among_the_crowd_and_go_with_it():
         seen = []
         while not seen and time.monotonic() < until:
             time.sleep(0.2)
-            found = httpx.get(f"{address}/data").json()
+            found = httpx2.get(f"{address}/data").json()
             seen = [visit for visit in found["latest"] if visit["where"] == "browser"]
         assert {visit["sent"] for visit in seen} <= {0, 1}
         assert found["in_browsers"] >= 1
-        assert httpx.post(f"{address}/noted", json={"word": "guessed"}).status_code == 403
+        assert httpx2.post(f"{address}/noted", json={"word": "guessed"}).status_code == 403
         demo.send_signal(signal.SIGINT)
         assert "The service saw none of the clicks" in demo.stdout.read()
         assert demo.wait(timeout=10) == 0

@@ -7,7 +7,7 @@ import resource
 import signal
 import time
 
-import httpx
+import httpx2
 import pytest
 
 from commands import tacit
@@ -116,7 +116,7 @@ def test_an_old_copy_is_refused_until_it_is_called_one(tmp_path):
 
     def call(method, path="", body=None):
         url = f"{process.url}/v1/experiments/news{path}"
-        answer = httpx.request(method, url, json=body, headers=headers, verify=UNENCRYPTED)
+        answer = httpx2.request(method, url, json=body, headers=headers, verify=UNENCRYPTED)
         return answer.json()
 
     create(process.url, {**LOCAL, "budget": {"ever": 3.0}}, headers)

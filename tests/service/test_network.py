@@ -50,15 +50,15 @@ def test_a_device_that_draws_again_is_noticed(monkeypatch, tmp_path):
     """A report made anew for every try would average the noise away."""
     from tacit.client import outbox
 
-    whole = Outbox.fix
+    whole = Outbox.report
 
-    def again(self, place, id, *reward):
-        made = whole(self, place, id, *reward)
+    def again(self, place, id):
+        made = whole(self, place, id)
         if isinstance(made, dict) and made["value"] in (0, 1):
             made = {**made, "value": int(os.urandom(1)[0] % 2)}
         return made
 
-    monkeypatch.setattr(outbox.Outbox, "fix", again)
+    monkeypatch.setattr(outbox.Outbox, "report", again)
     assert "two reports" in first_failure(tmp_path)
 
 

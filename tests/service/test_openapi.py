@@ -36,6 +36,8 @@ def opened(tmp_path_factory):
     made.host.store._connection.execute("PRAGMA synchronous = OFF")
     for wanted in (LOCAL, PEOPLE):
         made.host.create(msgspec.convert(wanted, ExperimentRequest))
+    # The tool tries wrong tokens far more often than one address may.
+    made.app.state.guesses.count = lambda request: None
     yield made
     made.host.store.close()
 

@@ -18,7 +18,7 @@ import pytest
 from service.conftest import CENTRAL, LOCAL, Service
 from service.processes import Process, Waiting, create
 from tacit import compiled
-from tacit.service import description, hosting
+from tacit.serving.description import Description
 
 PLAIN = {"name": "plain", "policy": {"name": "ucb1"}, "options": ["red", "green"]}
 PEOPLE = ["ann", "bob"]
@@ -106,18 +106,17 @@ def test_what_is_not_kept_is_not_compiled_where_that_is_forbidden(tmp_path, monk
 
 
 def test_a_model_of_many_people_is_built_once_and_beside_the_loop(tmp_path, monkeypatch):
-    people, built, build = [f"p{i}" for i in range(40)], [], description.decider_of
+    people, built, build = [f"p{i}" for i in range(40)], [], Description.make_decider
 
-    def noted(policy, request):
-        if len(request.people or ()) == len(people):
+    def noted(wanted):
+        if len(wanted.people) == len(people):
             try:
                 built.append(asyncio.get_running_loop())
             except RuntimeError:
                 built.append(None)  # a thread without a loop
-        return build(policy, request)
+        return build(wanted)
 
-    monkeypatch.setattr(description, "decider_of", noted)
-    monkeypatch.setattr(hosting, "decider_of", noted)
+    monkeypatch.setattr(Description, "make_decider", noted)
     service = Service(tmp_path / "s.db")
     service.create(KINDS[-1], people=people, edges=[people[:2]])
     assert built == [None]

@@ -15,7 +15,7 @@ import re
 import socket
 import threading
 
-import httpx
+import httpx2
 import msgspec
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ ALPHA = 0.001
 DEVICES = 420
 
 
-class Wire(httpx.AsyncBaseTransport):
+class Wire(httpx2.AsyncBaseTransport):
     """The network: it sees when each request leaves a device, and its bytes."""
 
     def __init__(self, inner, clock) -> None:
@@ -100,7 +100,7 @@ def listening(app):
 async def crowd(running, experiment, n, *, hasty, url):
     """Let n devices decide, half of which see a click; return what the network saw of each."""
     opened, clock = running
-    inner = httpx.AsyncHTTPTransport() if url else httpx.ASGITransport(opened.app)
+    inner = httpx2.AsyncHTTPTransport() if url else httpx2.ASGITransport(opened.app)
     wire, rng, turns = Wire(inner, clock), random.Random(n), asyncio.Semaphore(20)
     client = AsyncClient(
         url or "http://testserver",
@@ -126,7 +126,7 @@ async def crowd(running, experiment, n, *, hasty, url):
         if clicked[decision.id]:
             client.reward(decision, 1.0)
             if hasty:
-                report = client.outbox.fix(client.place, decision.id)
+                report = client.outbox.report(client.place, decision.id)
                 client.outbox.forget(client.place, decision.id)
                 await client._post(Ask("/reports", report))
     while (again := await client.flush()) is not None:
@@ -265,8 +265,8 @@ def test_clients_and_pages_cannot_tell_a_reward_or_a_silence(tmp_path, monkeypat
     assert found.verdict == "not refuted", found.sentence()
 
 
-def test_a_quarter_of_the_noise_on_the_server_is_refuted(tmp_path, monkeypatch):
-    found = pages(tmp_path, monkeypatch, *HISTORIES["reward"], epsilon=4.0)
+def test_a_tenth_of_the_noise_on_the_server_is_refuted(tmp_path, monkeypatch):
+    found = pages(tmp_path, monkeypatch, *HISTORIES["reward"], epsilon=10.0)
     assert found.verdict == "refuted", found.sentence()
 
 

@@ -32,7 +32,7 @@ def test_only_a_digest_is_kept_and_a_revoked_token_is_worthless(tmp_path):
     [
         (("", ["decide"]), "name of 1 to 100"),
         (("shop", []), "at least one"),
-        (("shop", ["root"]), "one of decide, report, admin"),
+        (("shop", ["root"]), "one of decide, report, metrics, admin"),
         (("shop", ["admin"], ["https://a.example"]), "not for an administrator"),
         (("shop", ["decide"], ["a.example"]), "such as https"),
     ],

@@ -15,6 +15,11 @@ from tacit.serving import SQLiteStore, StoreError
 SCHEMAS = Path(__file__).parent / "schemas"
 
 
+def steps(kind: str, version: int) -> str:
+    """Return what made a store of an earlier version, step by step."""
+    return "".join((SCHEMAS / f"{kind}-{n}.sql").read_text() for n in range(1, version + 1))
+
+
 class Place:
     """What both have."""
 
@@ -61,7 +66,7 @@ class FilePlace(Place):
     def make(self, version: int) -> None:
         """Make the store that an earlier version left."""
         with contextlib.closing(sqlite3.connect(self.path)) as db:
-            db.executescript((SCHEMAS / f"sqlite-{version}.sql").read_text())
+            db.executescript(steps("sqlite", version))
 
     @property
     def version(self) -> int:
@@ -109,7 +114,7 @@ class DatabasePlace(Place):
             return done.fetchall() if done.description else []
 
     def make(self, version: int) -> None:
-        self.run((SCHEMAS / f"postgres-{version}.sql").read_text())
+        self.run(steps("postgres", version))
 
     @property
     def version(self) -> int:

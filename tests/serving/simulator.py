@@ -16,10 +16,10 @@ from tacit.serving import (
     Allowance,
     Core,
     Experiment,
+    ExperimentConfig,
     MemoryStore,
     RefusedError,
     StoreError,
-    Terms,
 )
 from tacit.tapes import secure_tape
 
@@ -91,7 +91,7 @@ class Simulator:
         self.together = together
         """Whether people with contexts are served by a real policy, FedUCB, instead of the toy."""
         later = self.random.random() < 0.6
-        self.terms = Terms(
+        self.terms = ExperimentConfig(
             report_after=1000 if later else None,
             grace=200,
             retention=5_000,
@@ -217,7 +217,8 @@ class Simulator:
 
     def told(self, id: str, answer: Any) -> None:
         known = self.decided[id]
-        known["told"] = (answer.round, answer.option, answer.probability, answer.report_at)
+        known["told"] = (answer.round, answer.option, answer.probability)
+        known["report_at"] = answer.report_at
         known["shown"], known["reason"] = answer.shown, answer.reason
         self.lineage[answer.round] = id
 
@@ -234,7 +235,9 @@ class Simulator:
             return
         if known["told"] is None:
             self.told(id, again)
-        assert (again.round, again.option, again.probability, again.report_at) == known["told"]
+        assert (again.round, again.option, again.probability) == known["told"]
+        # It counts from when it was shown.
+        assert (again.report_at or 0) >= (known["report_at"] or 0)
         try:
             self.x.run(lambda core, now: core.earlier(id, "other"), self.now)
         except RefusedError as error:
@@ -351,14 +354,14 @@ class Simulator:
         what = self.random.randrange(3)
         if self.together and what < 2:
             if len(core.people) < 2 * PEOPLE:
-                self.run([], Core.add_person, f"p{len(core.people)}")
+                self.run([], Core.change, people=[(f"p{len(core.people)}", ())])
         elif what == 0 and len(core.options) < 6:
-            self.run([], Core.add_option, f"o{len(core.options)}")
+            self.run([], Core.change, options=[f"o{len(core.options)}"])
         elif what == 1 and len(core.options) - len(core.retired) > 3:
             option = self.random.randrange(3, len(core.options))
-            self.run([], Core.retire, option)
+            self.run([], Core.change, retire=[option])
         else:
-            self.run([], Core.set_mode, self.random.choice(("learn", "learn", "frozen", "off")))
+            self.run([], Core.change, mode=self.random.choice(("learn", "learn", "frozen", "off")))
 
     def clean(self) -> None:
         self.x.prune(self.now)
@@ -391,8 +394,9 @@ class Simulator:
         assert not again, f"released more than once: {again}"
         core = self.x.core
         assert len(core.open) <= self.terms.max_open
+        allowed = {each.window: each.amount for each in self.terms.allowances}
         for (_, window), amount in self.spent.items():
-            assert amount <= (ALLOWED if window == "ever" else 3_000_000), "a budget is exceeded"
+            assert amount <= allowed.get(window.partition(" ")[0], amount), "a budget is exceeded"
         if self.step_number % 100 == 0:
             self.x.verify()
             for id, known in self.decided.items():

@@ -16,6 +16,8 @@ import pytest
 import tacit
 from tacit.arms import (
     AAE,
+    DPIMED,
+    DPKLUCB,
     DPSE,
     EXP3,
     GAP,
@@ -29,8 +31,9 @@ from tacit.arms import (
 )
 from tacit.device import Reporter
 from tacit.networks import Graph
-from tacit.serving import RefusedError
-from tacit.users import LinUCB
+from tacit.serving import Core, RefusedError
+from tacit.serving.core.events import Show
+from tacit.users import LinUCB, PrivateContexts
 
 LOCAL = KLUCBCF(n_arms=3, epsilon=1.0)
 CENTRAL = DPSE(n_arms=2, epsilon=1.0, horizon=100_000)
@@ -258,6 +261,33 @@ def test_side_observations_only_where_the_graph_shows_them():
             other.learn(told(decision, {"0": 1, "1": 1}))
 
 
+@pytest.mark.parametrize("kind", [DPIMED, DPKLUCB])
+@pytest.mark.parametrize("store", [False, True])
+def test_silence_fills_the_blocks_that_an_answer_fills(kind, store, tmp_path):
+    """A block that grows with the answers only would tell who answered, as audits of 0.2.0 show."""
+    star = Graph.from_edges([(0, leaf) for leaf in range(1, 4)], n_nodes=4)
+    held = []
+    for answer in (None, {"0": 1.0}, {"0": 1.0, "2": 0.5}, {str(arm): 1.0 for arm in range(4)}):
+        where = {"store": tmp_path / f"{len(held)}.db"} if store else {}
+        policy = kind(n_arms=4, epsilon=1.0, unit="round", graph=star)
+        learner = tacit.Learner(policy, report_after=10.0, grace=0.0, default=0.25, **where)
+        clock = Clock(learner)
+        decision = learner.decide(eligible=["0"])
+        if answer is not None:
+            receipt = learner.learn(told(decision, answer))
+            assert receipt.status == "held"
+            assert bool(receipt.reason) == (len(answer) < 4)
+        clock.now += 11.0
+        learner.tick()
+        if store:
+            learner.close()
+            learner = tacit.Learner(policy, report_after=10.0, grace=0.0, default=0.25, **where)
+        blocks = learner._core.decider.state.blocks
+        held.append((blocks.open_counts.tolist(), blocks.counts.tolist()))
+    assert held[0][0] == [1, 1, 1, 1] or held[0][1] != [0, 0, 0, 0]
+    assert all(each == held[0] for each in held)
+
+
 def test_no_noise_position_is_read_twice_however_reports_arrive():
     """P1: in 0.1 all side observations of a round were corrupted with the same word."""
     path = Graph.from_edges([(0, 1), (1, 2)], n_nodes=3)
@@ -278,6 +308,21 @@ def test_no_noise_position_is_read_twice_however_reports_arrive():
     assert len(read) > 3
     assert len(set(read)) == len(read)
     assert learner.counts["releases"] == len(read)
+
+
+def test_what_is_due_when_a_copy_is_restored_is_not_released_again():
+    """A held report that the lost log may have released is lost; all reports are released at once here."""
+    policy = PrivateContexts(n_users=1, dimension=1, epsilon=1.0)
+    for restored, releases in ((False, True), (True, False)):
+        learner = tacit.Learner(policy, report_after=10.0, grace=0.0, seed=1)
+        clock = Clock(learner)
+        decision = learner.decide(person="0", contexts=[[0.5]])
+        assert learner.learn(told(decision, 0.9)).status == "held"
+        clock.now += 11.0
+        if restored:
+            learner._run(Core.begin_epoch, 0, 0)
+        learner.decide(person="0", contexts=[[0.5]])
+        assert bool(learner.counts["releases"]) == releases
 
 
 # Silence and time
@@ -359,6 +404,49 @@ def test_only_what_was_shown_is_charged_awaited_and_learned():
     assert learner.counts["lapsed"] == 0
 
 
+@pytest.mark.parametrize("kept", [False, True])
+def test_the_time_of_a_report_counts_from_when_its_decision_was_shown(kept, tmp_path):
+    # Finding U1
+    given = {"store": tmp_path / "x.db"} if kept else {}
+    learner = tacit.Learner(LOCAL, report_after=10.0, grace=5.0, **given)
+    clock = Clock(learner)
+    late, named, silent = (
+        learner.decide(shown=False, **more).id for more in ({}, {"report_at": clock.now + 12}, {})
+    )
+    clock.now += 9.0
+    for id in (late, named, silent):
+        learner.show(id)
+    assert learner._core.open[late].report_at == round(1000 * (clock.now + 10))
+    # A time that the caller named stays.
+    assert learner._core.open[named].report_at == round(1000 * (clock.now + 3))
+    if kept:
+        learner.close()
+        learner = tacit.Learner(LOCAL, report_after=10.0, grace=5.0, **given)
+        learner._clock = lambda: round(clock.now * 1000)
+    clock.now += 14.0
+    assert learner.learn({"v": 1, "id": late, "value": 1}).status == "learned"
+    assert learner.learn({"v": 1, "id": named, "value": 1}).status == "late"
+    assert learner.counts["silent"] == 1
+    clock.now += 1.0
+    assert learner.learn({"v": 1, "id": silent, "value": 1}).status == "late"
+    learner.close()
+
+
+def test_a_log_in_which_it_counted_from_the_decision_is_replayed_as_it_was(tmp_path):
+    # Finding U1
+    learner = tacit.Learner(LOCAL, report_after=10.0, store=tmp_path / "x.db")
+    clock = Clock(learner)
+    id = learner.decide(shown=False).id
+    clock.now += 9.0
+    core = learner._core
+    learner._run(lambda core, _: core._carry_out(Show(), core.open[id]))  # as 0.2.0
+    report_at = core.open[id].report_at
+    learner.close()
+    learner = tacit.Learner(LOCAL, report_after=10.0, store=tmp_path / "x.db")
+    assert learner._core.open[id].report_at == report_at == round(1000 * (clock.now + 1))
+    learner.close()
+
+
 def test_what_is_never_shown_lapses():
     learner = tacit.Learner(CENTRAL, report_after=10.0, grace=0.0)
     clock = Clock(learner)
@@ -399,21 +487,21 @@ def test_a_clock_that_is_set_back_opens_nothing_again():
 
 
 def test_spending_of_windows_that_are_over_is_forgotten(monkeypatch):
-    monkeypatch.setattr("tacit.serving.core._CROWDED", 10)
+    monkeypatch.setattr("tacit.serving.core.budget._CROWDED", 10)
     learner = tacit.Learner(LOCAL, budget={"day": 1.0, "ever": 5.0})
     clock = Clock(learner)
     for _ in range(20):
         for person in "ab":
             learner.decide(person=person)
         clock.now += 86_400.0
-    assert len(learner._core._pending) <= 10
+    assert len(learner._core.budget._pending) <= 20
     assert learner.decide(person="a").reason == "budget"
 
 
 def test_a_failure_half_way_ends_a_learner_in_memory_and_rebuilds_a_stored_one(
     tmp_path, monkeypatch
 ):
-    from tacit.arms.deciding import ArmsDecider
+    from tacit.arms.decider import ArmsDecider
     from tacit.serving.core import BrokenError
 
     whole = ArmsDecider.learn
@@ -651,7 +739,6 @@ def test_a_report_that_is_too_old_for_exp3_is_not_learned():
     [
         UCB1(n_arms=3),
         LOCAL,
-        CENTRAL,
         SWUCB(n_arms=3, horizon=100),
         TSN(n_arms=3),
         EXP3(n_arms=3, horizon=99),

@@ -10,8 +10,10 @@ from tacit.serving.store import Snapshot
 LATEST = len(sql.MIGRATIONS)
 
 
-def test_every_earlier_version_is_taken_over(place):
-    place.make(1)
+@pytest.mark.parametrize("version", range(1, LATEST))
+def test_every_earlier_version_is_taken_over(place, version):
+    place.make(version)
+    assert place.version == version
     # Its mark is not part of it, as after a copy.
     store = place.open(restored=True)
     try:
@@ -19,7 +21,8 @@ def test_every_earlier_version_is_taken_over(place):
         assert store.names() == ["news"]
         kept = store.load("news")
         assert kept[0] == {"policy": "toy"}
-        assert kept[2:] == (3, 2, 1_700_000_000_300)
+        # All windows are counted since the last event of before.
+        assert kept[2:] == (3, 2, 1_700_000_000_300, 1_700_000_000_300)
         rows = [{"id": "second", "round": 1}]
         snapshot = kept.snapshot._replace(decisions=list(kept.snapshot.decisions))
         assert snapshot == Snapshot(2, {"rounds": 1}, b"\x00\xff", rows)
@@ -33,7 +36,13 @@ def test_every_earlier_version_is_taken_over(place):
         event = Event("epoch", 1_700_000_001_000, None, {"since": 0, "debt": 0, "lost": 0})
         store.append("news", 3, [event])
         assert store.prune("news", 1_800_000_000_000, 2**40, 10) == 2
+        # Somebody was charged, so that a lost key is refused, and that which comes first is taken over.
+        assert store.knows_people()
+        store.require_key(bytes(32))
+        with pytest.raises(StoreError, match="got another"):
+            store.require_key(bytes(31) + b"1")
         store.create("other", {})
+        assert store.load("other").counted == 0
         assert store.names() == ["news", "other"]
     finally:
         store.close()

@@ -14,9 +14,9 @@ from tacit.diffusion import (
     OutsiderPrivateDiffusion,
     SpyPrivateDiffusion,
 )
-from tacit.diffusion.tables import loss_at, signal_at, truth_at
+from tacit.diffusion.table import loss_at, signal_at, truth_at
 from tacit.dynamics import LearningDynamics, SocialOptions
-from tacit.dynamics.tables import signal
+from tacit.dynamics.table import signal
 from tacit.networks import erdos_renyi
 from tacit.serving.peers import DiffusionPeer, DynamicsPeer
 from tacit.tapes import seeded_tape

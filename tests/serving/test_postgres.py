@@ -138,7 +138,7 @@ def test_a_role_that_may_only_read_and_write_rows_is_enough(database):
     with database.learner(POLICY) as learner:
         store = learner._experiment._store
         store.announce("nowhere")
-        store.require_key(bytes(32))
+        store.require_key(learner._pseudonyms.key)
         with pytest.raises(StoreError, match="key of pseudonyms"):
             store.require_key(bytes(31) + b"1")
         store.check()

@@ -9,7 +9,7 @@ import numpy as np
 from serving.toy import Account
 from tacit.privacy.mechanisms.gaussian_moments import add_moments
 from tacit.users import FedUCB
-from tacit.users.deciding_visits import TogetherDecider
+from tacit.users.visit_decider import TogetherDecider
 
 PEOPLE = 6
 _MOST = 64

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Uniform
-from tacit.arms.tables import edit_rewards
+from tacit.arms.neighbours import edit_rewards
 from tacit.cli import app
 from tacit.compiled import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion

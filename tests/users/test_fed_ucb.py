@@ -12,7 +12,7 @@ from tacit.privacy.mechanisms.gaussian import standard_normal
 from tacit.tapes import NOISE, seeded_tape
 from tacit.users import FedUCB, Fitted, recorded_table
 from tacit.users.fed_ucb import published_scale
-from tacit.users.tables import edit_visit
+from tacit.users.neighbours import edit_visit
 
 ONE = {"n_users": 2, "dimension": 2, "epsilon": 2.0, "reward_range": (-1.0, 1.0), "horizon": 40}
 

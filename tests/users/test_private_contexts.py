@@ -13,7 +13,7 @@ from tacit.privacy.mechanisms import GaussianMoments, gaussian_delta, standard_n
 from tacit.privacy.mechanisms.gaussian_moments import add_moments, matrix_of_moments
 from tacit.tapes import NOISE, secure_tape, seeded_tape
 from tacit.users import Fitted, PrivateContexts, recorded_table
-from tacit.users.tables import edit_visit
+from tacit.users.neighbours import edit_visit
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")
 

@@ -9,9 +9,9 @@ import pytest
 
 import tacit
 from tacit.compiled import INTERPRETED
-from tacit.papers.p003.contexts import switching_table
 from tacit.tapes import seeded_tape
 from tacit.users import LinUCB, PerReward, Residual, RestartingLinUCB, Synthetic
+from tacit_studies.gajane2023.contexts import switching_table
 
 
 def played(policy, table, T):

@@ -321,7 +321,7 @@ def test_a_saved_state_is_that_of_one_policy_and_of_users_joined_alike(tmp_path)
 
 @pytest.mark.parametrize("unit", ["reward", "round", "visit", "user"])
 def test_neighbours_differ_in_everything_that_a_unit_contains(unit):
-    from tacit.users.tables import arrive, contexts_at, reward
+    from tacit.users.table import arrive, contexts_at, reward
 
     environment = Fitted(n_users=3, dimension=2, n_items=20, n_shown=4)
     pairs = environment.neighbours(unit, 12, limit=18)

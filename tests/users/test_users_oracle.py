@@ -13,7 +13,7 @@ from oracles import collaborative as oracle
 from tacit.compiled import INTERPRETED
 from tacit.tapes import NOISE, RADIUS, noise_uniform, seeded_tape
 from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, Published, recorded_table
-from tacit.users.tables import matrix_of, rows_of
+from tacit.users.table import matrix_of, rows_of
 
 KINDS = {"linucb": LinUCB, "colin": CoLin, "goblin": GOBLin}
 LAMBDA, ALPHA = 0.3, 0.3

@@ -17,7 +17,7 @@ from tacit.registry import build_both
 from tacit.tapes import seeded_tape
 from tacit.users import CoLin, LinUCB, Recorded, relation, tag_features
 from tacit.users.preparation import principal_components
-from tacit.users.tables import Rows, arrive, expected, matrix_of, person_at
+from tacit.users.table import Rows, arrive, expected, matrix_of, person_at
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
 TASTES = {"jazz": ("blue train", "so what"), "electronic": ("blue monday", "around the world")}
@@ -208,6 +208,7 @@ def test_a_broken_file_is_named(tmp_path):
         _ = Recorded(interactions=str(parquet), items=SMALL["items"]).prepared
 
 
+# Finding T1: where a row is an item, a start of ones is removed by centring, on some processors to the bit.
 @pytest.mark.parametrize("shape", [(30, 12), (12, 30)], ids=["tall", "wide"])
 def test_principal_components_of_more_items_than_tags_and_of_fewer(shape):
     rows = np.random.default_rng(0).normal(size=shape)

@@ -23,7 +23,7 @@ from tacit.users import (
     Synthetic,
     edit_rewards,
 )
-from tacit.users.tables import arrive, expected, likes, matrix_of, person_at, reward
+from tacit.users.table import arrive, expected, likes, matrix_of, person_at, reward
 from tiers import tiered
 
 T = 10_000
@@ -44,10 +44,14 @@ def finals(policy, environment, repetitions, horizon=T):
 
 
 def assert_near(values, known):
-    # Both numbers are means of about ten seeds: 5 standard errors of their difference.
-    error = values.std(ddof=1) * math.sqrt(2 / len(values))
+    """Assert that a mean of these seeds and one of ten others differ by less than 5 standard errors.
+
+    That is Student's t: a false alarm in 1,300 processors with 10 seeds, in 12,000 with 20. Twice the known
+    number, the twin, is refused.
+    """
+    error = values.std(ddof=1) * math.sqrt(1 / len(values) + 1 / 10)
     assert abs(values.mean() - known) < 5 * error
-    assert error < 0.1 * known
+    assert abs(values.mean() - 2 * known) > 5 * error
 
 
 @slow
@@ -81,11 +85,12 @@ def test_the_published_noise_in_the_fitted_world(kind, trust, known):
     assert_near(finals(policy, environment, 10)["regret"], known)
 
 
+# Finding T1: single runs differ by the processor's matrix products (GOBLin, seed 3: 21.2 or 18.1).
 @slow
 @pytest.mark.parametrize(("kind", "known"), [(LinUCB, 42), (CoLin, 14), (GOBLin, 22)])
 def test_without_noise_in_the_fitted_world(kind, known):
     environment = Fitted()
-    assert_near(finals(kind(**environment.sizes), environment, 10)["regret"], known)
+    assert_near(finals(kind(**environment.sizes), environment, 20)["regret"], known)
 
 
 @slow
