@@ -1,13 +1,24 @@
 # One command does one job; each makes the virtual environment it needs first.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
+# uv sets up in seconds where it is installed; plain pip does the same elsewhere.
+UV := $(shell command -v uv)
+ifneq ($(UV),)
+MAKE_VENV := $(UV) venv --quiet --seed --python $(PYTHON) $(VENV)
+INSTALL := $(UV) pip install --quiet --python $(BIN)/python --editable
+else
+MAKE_VENV := $(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install --quiet --upgrade pip
+INSTALL := $(BIN)/python -m pip install --quiet --editable
+endif
+# The versions of Python that Tacit is for.
+PYTHONS := 3.11 3.12 3.13 3.14
 # Repetitions and tests use the cores; threads inside small matrix products only get in their way.
 export OPENBLAS_NUM_THREADS = 1
 # Tests start many processes; without it each would translate the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run demo test slow soak lint docs bench clean
+.PHONY: run demo test slow numeric plain matrix soak lint hooks docs bench clean
 
 run: $(VENV)/.installed
 	$(BIN)/tacit reproduce all --quick --out results/reproduce
@@ -22,6 +33,29 @@ test: $(VENV)/.dev
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow -n 3 --dist loadfile --no-loadscope-reorder
 
+# What depends on matrix products, with those of other processors (Prescott is the oldest that OpenBLAS knows),
+# and kernels compiled for no processor in particular, which fuse no multiplication with an addition.
+PRODUCTS := tests/users tests/networks
+KERNELS := tests/users/test_users_oracle.py tests/users/test_users_worlds.py tests/arms/test_arms_oracles.py \
+	tests/arms/test_private_blocks.py tests/arms/test_graph_policies.py
+numeric: $(VENV)/.dev
+	OPENBLAS_CORETYPE=Prescott $(BIN)/python -m pytest -n 2 --dist loadfile $(PRODUCTS)
+	OPENBLAS_CORETYPE=Haswell $(BIN)/python -m pytest -n 2 --dist loadfile $(PRODUCTS)
+	NUMBA_CPU_NAME=generic $(BIN)/python -m pytest -n 2 --dist loadfile $(KERNELS)
+
+# Numba as it is, as in a program that imports Tacit: kernels of every kind, compiled anew.
+plain: $(VENV)/.dev
+	TACIT_PLAIN_NUMBA=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/plain-kernels \
+		$(BIN)/python -m pytest -n 2 --dist loadfile tests/test_compiled.py \
+		tests/battery/test_repeatability.py $(KERNELS)
+
+# The quick tests on each version of Python that is installed, in a virtual environment of its own.
+matrix: $(PYTHONS:%=python-%)
+
+python-%:
+	@if python$* -c '' 2>/dev/null; then $(MAKE) test PYTHON=python$* VENV=.venv-$*; \
+	else echo "python$* is not installed: skipped"; fi
+
 soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -m soak
 
@@ -31,6 +65,10 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The same checks before every commit; once, it needs the program pre-commit.
+hooks: $(VENV)/.dev
+	pre-commit install
+
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
@@ -38,26 +76,25 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/all.py
 
 $(VENV)/.python:
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(MAKE_VENV)
 	touch $@
 
-$(VENV)/.installed: pyproject.toml | $(VENV)/.python
-	$(BIN)/python -m pip install --quiet --editable '.[cli]'
+$(VENV)/.installed: pyproject.toml studies/pyproject.toml | $(VENV)/.python
+	$(INSTALL) '.[cli]' --editable studies
 	touch $@
 
 # It holds what a user installs, too: one installation, not two.
-$(VENV)/.dev: pyproject.toml | $(VENV)/.python
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+$(VENV)/.dev: pyproject.toml studies/pyproject.toml | $(VENV)/.python
+	$(INSTALL) '.[dev]' --editable studies
 	touch $(VENV)/.installed $@
 
 $(VENV)/.service: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[service]'
+	$(INSTALL) '.[service]'
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	touch $@
 
 clean:
-	rm -rf $(VENV) results site
+	rm -rf $(VENV) $(PYTHONS:%=.venv-%) results site

@@ -57,7 +57,7 @@ def for_users(
     """Return a run of a policy of the users setting on a recorded table."""
     from tacit import users
     from tacit.tapes import seeded_tape
-    from tacit.users.tables import new_trace
+    from tacit.users.trace import new_trace
 
     rng = np.random.default_rng(0)
     contexts = rng.standard_normal((horizon, shown, d))

@@ -25,7 +25,7 @@ import numpy as np
 import peers
 import tacit
 from tacit.arms import KLUCB, SWKLUCBCF, UCB1, Bernoulli
-from tacit.arms.tables import reward
+from tacit.arms.table import reward
 from tacit.compiled import kernel
 from tacit.policy import Policy
 from tacit.tapes import CHOICE, seeded_tape, uniform
@@ -230,7 +230,7 @@ environment = Bernoulli(means={MEANS})
 for policy in (UCB1(n_arms={K}), SWKLUCBCF(n_arms={K}, horizon=100, epsilon=1.0)):
     tacit.simulate(policy, environment, horizon=100)
 seconds = time.process_time() - begin
-misses = [kind.run.stats.cache_misses for kind in (UCB1, SWKLUCBCF)]
+misses = [kind.kernels.run.stats.cache_misses for kind in (UCB1, SWKLUCBCF)]
 print(json.dumps({{"seconds": seconds, "compiled": sum(len(m) for m in misses)}}))
 """
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import httpx
+import httpx2
 
 from tacit.client import Client
 from tacit.device import Channel, instructions
@@ -46,8 +46,8 @@ def draw() -> None:
 def visit() -> None:
     answer = {"option": "red", "probability": 0.5, "instructions": ASKED}
 
-    def service(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(200, json={**answer, "report_at": time.time()})
+    def service(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(200, json={**answer, "report_at": time.time()})
 
     client = Client(
         "http://service",
@@ -55,7 +55,7 @@ def visit() -> None:
         token="t",
         max_epsilon=1.0,
         background=False,
-        transport=httpx.MockTransport(service),
+        transport=httpx2.MockTransport(service),
     )
     for i in range(WHOLE):
         decision = client.decide()

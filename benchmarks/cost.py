@@ -3,7 +3,6 @@
     python benchmarks/cost.py model         # seconds and bytes for an agent, a weight, a border, a round
     python benchmarks/cost.py predict       # from those: 10^9 agents on 100 machines, round by round
     python benchmarks/cost.py crowd [LOG N] # crowd beside mixed in pieces at 10^7 agents
-    python benchmarks/cost.py map           # regret over epsilon up to 10^10 agents, by crowd
 
 Seconds are processor time of one thread of this machine.
 """
@@ -22,10 +21,9 @@ from distribution import STATES
 from tacit.diffusion import ChangingTruth, DiffusionLearning
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.engines import Processes
-from tacit.engines.crews import CrewHere
 from tacit.networks import Blocks
-from tacit.papers.p001.regret_maps import regret_map
-from tacit.pieces import bounds_of
+from tacit.populations import bounds_of, population_of
+from tacit.populations.actors import CrewHere
 from tacit.tapes import seeded_tape
 
 ROUNDS = 6
@@ -61,13 +59,15 @@ class Layout(NamedTuple):
 
 def population(network: Blocks, pieces: int) -> tuple[CrewHere, Any, Layout]:
     environment = ChangingTruth(network=network, connectivity="weak", n_states=STATES)
-    middle = environment.population(
+    middle = population_of(
         DiffusionLearning(n_states=STATES),
+        environment,
         bounds_of(network.n_nodes, pieces),
         seed=0,
         repetition=0,
         horizon=10**6,
         checkpoints=np.array([10**6]),
+        record=False,
     )
     crew = CrewHere([middle.maker(i) for i in range(pieces)])
     crew.step(-1, None, save=None, load=None)
@@ -211,18 +211,9 @@ def crowd(log: int = 7, rounds: int = 40) -> None:
             )
 
 
-def regrets() -> None:
-    print("regret after 2,000 rounds at the recommended beta (the paper's 0.505), by crowd")
-    epsilons = (0.5, 1.0, 2.0, 4.0, math.inf)
-    for agents in (10**7, 10**8, 10**9, 10**10):
-        found = regret_map(n_agents=(agents,), epsilons=epsilons, betas=(0.505,), repetitions=20)
-        cells = [f"{new:.4f} ({old:.4f})" for old, new in found.regret[0]]
-        print(f"  {agents:13,}: " + "  ".join(cells), flush=True)
-
-
 def main() -> None:
     word, *rest = sys.argv[1:] or ["model"]
-    parts = {"model": model, "predict": predict, "crowd": crowd, "map": regrets}
+    parts = {"model": model, "predict": predict, "crowd": crowd}
     if word not in parts:
         sys.exit(__doc__)
     parts[word](*map(int, rest))

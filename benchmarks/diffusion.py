@@ -28,8 +28,8 @@ from tacit.diffusion import (
     SpyPrivateDiffusion,
 )
 from tacit.networks import Combination, barabasi_albert, read_edges
-from tacit.report.beliefs import draw_beliefs, draw_network_beliefs, draw_privacy_cost
 from tacit.simulation.bands import Band
+from tacit.simulation.plots import draw_beliefs, draw_network_beliefs, draw_privacy_cost
 
 M = 5
 

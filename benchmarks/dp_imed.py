@@ -1,7 +1,7 @@
 """DP-IMED and DP-KLUCB beside GAP: regret in the nine settings of paper 002, and speed.
 
     python benchmarks/dp_imed.py [--runs 60]   # the table, about a minute
-    python benchmarks/dp_imed.py --tail        # the setting with the heaviest tail, 200 runs
+    python benchmarks/dp_imed.py --tail        # the setting with the heaviest tail, 2,000 runs
     python benchmarks/dp_imed.py --plain       # without a graph, beside the baselines and the bound
     python benchmarks/dp_imed.py --speed       # ten arms, one thread
     python benchmarks/dp_imed.py --draws       # what a reward costs, one by one and four at a time
@@ -36,10 +36,11 @@ from tacit.arms import (
 )
 from tacit.arms.environments import ArmsEnvironment
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.tables import four_rewards, reward_of, words_of
+from tacit.arms.table import four_rewards, reward
 from tacit.compiled import kernel
 from tacit.networks import complete, read_edges
-from tacit.papers.p002.settings import HORIZON, graph_settings
+from tacit_studies.lu2022.settings import HORIZON, graph_settings
+from tacit_studies.reproduction import estimate_quantile, summarise
 
 SEED = 20_260
 TEN = (0.9, 0.9, *(0.8 - 0.05 * k for k in range(8)))
@@ -55,9 +56,8 @@ def regret(policy: ArmsPolicy, environment: ArmsEnvironment, runs: int) -> np.nd
 
 
 def cell(values: np.ndarray) -> str:
-    """Return mean, standard error and the ninth decile."""
-    error = values.std(ddof=1) / len(values) ** 0.5
-    return f"{values.mean():7.0f} +- {error:3.0f} (q90 {np.quantile(values, 0.9):6.0f})"
+    """Return mean and standard error."""
+    return summarise(values).text()
 
 
 def nine_settings(runs: int) -> bool:
@@ -89,7 +89,7 @@ def nine_settings(runs: int) -> bool:
 
 
 def tail() -> None:
-    """Print quantiles of regret, and the ratio to GAP with its error, where the tail is heaviest."""
+    """Print quantiles of regret with intervals, and the ratio to GAP, where the tail is heaviest."""
     setting = next(
         s for s in graph_settings() if (s.gap, s.edge_prob, s.epsilon) == (0.05, 0.2, 0.05)
     )
@@ -98,16 +98,19 @@ def tail() -> None:
         DPIMED(n_arms=10, epsilon=setting.epsilon),
         DPKLUCB(n_arms=10, epsilon=setting.epsilon),
     )
-    gap, *others = (regret(policy, setting.environment, 200) for policy in policies)
+    gap, *others = (regret(policy, setting.environment, 2000) for policy in policies)
     for policy, values in zip(policies, (gap, *others), strict=True):
-        low, middle, high, last = np.quantile(values, (0.1, 0.5, 0.9, 0.99))
+        shown = ", ".join(
+            f"q{100 * share:g} {estimate_quantile(values, share).text()}"
+            for share in (0.1, 0.5, 0.9, 0.99)
+        )
         ratio = gap.mean() / values.mean()
         # The delta method; runs are paired.
         relative = gap / gap.mean() - values / values.mean()
         error = ratio * relative.std() / len(values) ** 0.5
         print(
-            f"{policy.name}: {cell(values)}, q10 {low:.0f}, median {middle:.0f}, q90 {high:.0f}, "
-            f"q99 {last:.0f}; GAP has {ratio:.1f} +- {error:.1f} times its regret"
+            f"{policy.name}: {cell(values)}, {shown}; GAP has {ratio:.1f} +- {error:.1f} times its "
+            "regret"
         )
 
 
@@ -153,14 +156,10 @@ def speed() -> None:
 
 @kernel
 def one_by_one(table: Any, rounds: int) -> float:
-    """Return the sum of an arm's rewards, of which four share their random words."""
+    """Return the sum of an arm's rewards."""
     total = 0.0
-    for t in range(0, rounds, 4):
-        w0, w1, w2, w3 = words_of(table, t, 0)
-        total += reward_of(table, t, 0, w0)
-        total += reward_of(table, t + 1, 0, w1)
-        total += reward_of(table, t + 2, 0, w2)
-        total += reward_of(table, t + 3, 0, w3)
+    for t in range(rounds):
+        total += reward(table, t, 0)
     return total
 
 

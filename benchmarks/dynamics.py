@@ -1,9 +1,9 @@
 """Learning dynamics: how fast the engines are, what they agree on, and what the population learns.
 
     python benchmarks/dynamics.py            every section but the long walk
-    python benchmarks/dynamics.py walk speed scale learn table facebook loss memo map
+    python benchmarks/dynamics.py walk speed scale table facebook smooth loss memo map elsewhere
 
-Times are CPU seconds of one thread.
+Times are CPU seconds of one thread. Regrets are means of runs with standard errors.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ import numpy as np
 
 from tacit.dynamics import LearningDynamics, SocialOptions, recommend
 from tacit.networks import erdos_renyi, largest_component, read_edges
-from tacit.papers.p001.regret_maps import published_regret, regret_map, regret_of
 from tacit.tapes import seeded_tape
+from tacit_studies.reproduction import format_estimate, summarise
+from tacit_studies.tao2022.regret_maps import published_regret, regret_map, regret_of
 
 EVEN = tuple(np.linspace(1.0, 0.0, 20).tolist())
 WIDE = tuple(np.linspace(0.9, 0.1, 10).tolist())
@@ -89,17 +90,6 @@ def scale():
         print(f"crowd  N = {n_agents:>11,} {spent:6.2f} s for 10,000 rounds, regret {regret:.3f}")
 
 
-def learn():
-    """Epsilon 1, ten options from 0.9 to 0.1, 2,000 rounds, recommended parameters."""
-    for n_agents, most in ((10**4, 0.10), (10**5, 0.04), (10**6, 0.02)):
-        found = regret_map(n_agents=(n_agents,), epsilons=(1.0,), betas=(0.505,), repetitions=20)
-        old, new = found.regret[0, 0]
-        print(
-            f"N = {n_agents:>9,}  beta .505: {old:.3f}  recommended {found.betas[0, 0, 1]:.3f}: "
-            f"{new:.4f} +- {found.error[0, 0, 1]:.4f}  (at most {most})"
-        )
-
-
 def smooth():
     """Epsilon 1, ten options, 2,000 rounds, 10 N tokens: bits or subsets, forgotten or remembered."""
     qualities = np.linspace(0.9, 0.1, 10).tolist()
@@ -117,7 +107,7 @@ def smooth():
                     tokens=10 * n_agents,
                 )
                 regret = regret_of(policy, qualities, horizon=2000, repetitions=20)
-                cells.append(f"{regret.mean():.4f} +- {regret.std(ddof=1) / 20**0.5:.4f}")
+                cells.append(summarise(regret).text())
             print(
                 f"{encoding:6s} {'smoothed' if smoothed else '':9s} {'  '.join(cells)}", flush=True
             )
@@ -129,7 +119,7 @@ def table():
         cells = []
         for n_agents in (3_000, 6_000, 10_000):
             runs = published_regret(n_agents, epsilon, repetitions=20)
-            cells.append(f"{runs.mean():.4f} +- {runs.std(ddof=1) / math.sqrt(20):.4f}")
+            cells.append(summarise(runs).text())
         print(f"epsilon {epsilon:>4}: " + "   ".join(cells))
 
 
@@ -141,20 +131,20 @@ def facebook():
         print("no data: set TACIT_DATA")
         return
     graph = read_edges(path)
-    rounds, runs = 30, 1
+    rounds, runs = 30, 8
     setting = {"n_options": 10, "n_agents": graph.n_nodes, "epsilon": 4.0, "tokens": 400}
     mixed = regret_of(
         LearningDynamics(**setting, engine="mixed"), WIDE, horizon=rounds, repetitions=runs
     )
-    print(f"mixed                {mixed.mean():.4f}")
+    print(f"mixed                {summarise(mixed).text()}")
     for length in (1, 2, 4, 16, 64):
         policy = LearningDynamics(**setting, engine="endpoints", walk_length=length)
         begun = time.process_time()
         regret = regret_of(policy, WIDE, horizon=rounds, repetitions=runs, network=graph)
-        gap = (regret - mixed).mean()
         spent = (time.process_time() - begun) / rounds / runs
         print(
-            f"endpoints, {length:>3} hops  {regret.mean():.4f}  {gap:+.4f}  {spent:.2f} s a round"
+            f"endpoints, {length:>3} hops  {summarise(regret).text()}  {spent:.2f} s a round",
+            flush=True,
         )
 
 
@@ -175,8 +165,8 @@ def loss():
                 tokens=10**5,
                 **{name: value},
             )
-            regret = regret_of(policy, WIDE, horizon=2_000, repetitions=8)
-            cells.append(f"{value:g}: {regret.mean():.3f}")
+            regret = regret_of(policy, WIDE, horizon=2_000, repetitions=20)
+            cells.append(f"{value:g}: {summarise(regret).text()}")
         print(f"{name:>9}  " + "  ".join(cells))
 
 
@@ -191,24 +181,51 @@ def memo():
 
 
 def map_():
-    """Regret over agents and epsilon at the recommended beta; the paper's beta in brackets."""
-    found = regret_map(betas=(0.505,), repetitions=3)
-    print("N         " + "".join(f"{f'eps {e:g}':>16}" for e in found.epsilons))
+    """Regret over agents and epsilon at the recommended beta; the paper's beta in brackets; 20 runs."""
+    sizes = [10**k for k in range(3, 11)]
+    found = regret_map(n_agents=sizes, betas=(0.505,), repetitions=20)
+    print("| N | epsilon " + " | ".join(f"{e:g}" for e in found.epsilons) + " |")
     for i, n_agents in enumerate(found.n_agents):
-        cells = (f"{new:.3f} ({old:.3f})" for old, new in found.regret[i])
-        print(f"10^{round(math.log10(n_agents))}      " + "".join(f"{cell:>16}" for cell in cells))
+        cells = (
+            f"{format_estimate(new, its)} ({format_estimate(old, error)})"
+            for (old, new), (error, its) in zip(found.regret[i], found.error[i], strict=True)
+        )
+        print(f"| 10^{round(math.log10(n_agents))} | " + " | ".join(cells) + " |", flush=True)
+
+
+def elsewhere():
+    """The recommended beta at epsilon 1 with options that it was not fitted to, and the paper's; 20 runs."""
+    for words, qualities in (
+        ("one .6, nine .5", (0.6,) + (0.5,) * 9),
+        ("one .9, nine .3", (0.9,) + (0.3,) * 9),
+        (".5 to .05", tuple(np.linspace(0.5, 0.05, 10).tolist())),
+        ("three, .8 .7 .2", (0.8, 0.7, 0.2)),
+    ):
+        found = regret_map(
+            n_agents=(10**4, 10**5, 10**6),
+            epsilons=(1.0,),
+            betas=(0.505,),
+            qualities=qualities,
+            repetitions=20,
+        )
+        chance = max(qualities) - sum(qualities) / len(qualities)
+        cells = (
+            f"{format_estimate(new, its)} ({format_estimate(old, error)})"
+            for (old, new), (error, its) in zip(found.regret[:, 0], found.error[:, 0], strict=True)
+        )
+        print(f"| {words} | {chance:.3g} | " + " | ".join(cells) + " |", flush=True)
 
 
 SECTIONS = {
     "speed": speed,
     "scale": scale,
-    "learn": learn,
     "table": table,
     "facebook": facebook,
     "smooth": smooth,
     "loss": loss,
     "memo": memo,
     "map": map_,
+    "elsewhere": elsewhere,
     "walk": walk,
 }
 

@@ -10,7 +10,7 @@ import argparse
 import tacit
 from tacit.arms import AAE, DPSE, GAP, GAPU, TSN, UCBN, AlphaSample
 from tacit.arms.policy import ArmsPolicy
-from tacit.papers.p002.settings import GraphSetting, graph_settings
+from tacit_studies.lu2022.settings import GraphSetting, graph_settings
 
 HORIZON = 100_000
 

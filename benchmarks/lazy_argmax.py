@@ -16,12 +16,12 @@ from tacit.arms import klucb as plain
 from tacit.arms import sw_klucb_cf as windowed
 from tacit.arms.exploration import level
 from tacit.arms.lazy_argmax import solved_index
-from tacit.arms.tables import observe
+from tacit.arms.trace import observe
 from tacit.compiled import kernel
 from tacit.tapes import CHOICE, uniform
 
 K, T, REPETITIONS = 10, 20_000, 10
-learn_windowed = SWKLUCBCF.learn
+learn_windowed = SWKLUCBCF.kernels.learn
 
 
 @kernel

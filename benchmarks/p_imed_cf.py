@@ -11,6 +11,7 @@ import time
 
 import tacit
 from tacit.arms import GLRKLUCBCF, PIMEDCF, SWKLUCBCF, Riser, Rotating
+from tacit_studies.reproduction import Summary, summarise
 
 T, SEED = 100_000, 20_261
 ENVIRONMENTS = {
@@ -29,7 +30,7 @@ def main(runs: int) -> bool:
     print("| --- | ---: | ---: | ---: |")
     for label, where in ENVIRONMENTS.items():
         K, L = where.n_arms, where.n_segments(T)
-        cells: list[list[float]] = [[], [], []]
+        cells: list[list[Summary]] = [[], [], []]
         for epsilon in (0.5, 1.0, 2.0, None):
             policies = (
                 SWKLUCBCF(n_arms=K, horizon=T, n_segments=L, epsilon=epsilon),
@@ -41,12 +42,12 @@ def main(runs: int) -> bool:
                 result = tacit.simulate(
                     policy, where, horizon=T, repetitions=runs, seed=SEED, checkpoints=1, threads=1
                 )
-                column.append(float(result.final("regret").mean()))
+                column.append(summarise(result.final("regret")))
                 if policy.name == "p-imed-cf" and epsilon != 0.5:  # the first also compiles
                     seconds, rounds = seconds + time.process_time() - begun, rounds + runs * T
             factor = 1.0 if label.startswith("riser") else 2.0
-            good &= factor * cells[2][-1] < cells[0][-1]
-        shown = (" / ".join(f"{value:,.0f}" for value in column) for column in cells)
+            good &= factor * cells[2][-1].mean < cells[0][-1].mean
+        shown = (" / ".join(each.text() for each in column) for column in cells)
         print(f"| {label} | {' | '.join(shown)} |", flush=True)
     print(f"p-imed-cf: {rounds / seconds / 1e6:.1f} million rounds/s of CPU time")
     return good
@@ -61,7 +62,7 @@ def glr_log(runs: int) -> None:
             result = tacit.simulate(
                 policy, where, horizon=T, repetitions=runs, seed=SEED, checkpoints=1, threads=1
             )
-            column.append(f"{result.final('regret').mean():,.0f}")
+            column.append(summarise(result.final("regret")).text())
         print(f"| {label} | {' / '.join(column)} |", flush=True)
 
 

@@ -79,7 +79,8 @@ class Server:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             if line.startswith("token"):
-                self.token = line.split()[1]
+                place = line.partition(" in ")[2].rpartition("  (")[0]
+                self.token = Path(place).read_text().strip()
             if line.startswith("serving"):
                 self.url = line.split()[1]
                 break

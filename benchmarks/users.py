@@ -1,6 +1,6 @@
 """The users setting beside the naive update in NumPy, beside obp and river, and LastFM as a whole.
 
-    python benchmarks/users.py [naive|peers|lastfm|residual|kernel|contexts ...]
+    python benchmarks/users.py [naive|peers|lastfm|contexts ...]
 
 Rates are rounds for each CPU second of one thread, both sides in this one run. The naive side keeps
 the inverse of the (dN) x (dN) matrix up to date by rank-one updates, as Algorithm 1 would; both sides
@@ -24,20 +24,17 @@ import numpy as np
 import peers
 from tacit.tapes import seeded_tape
 from tacit.users import (
-    CLUB,
     CoLin,
-    Factorised,
     Fitted,
     GOBLin,
     LastFM,
-    LearnedKernel,
     LinUCB,
     PerReward,
     PrivateContexts,
-    Residual,
     recorded_table,
 )
-from tacit.users.tables import matrix_of, new_trace
+from tacit.users.table import matrix_of
+from tacit.users.trace import new_trace
 
 LAMBDA, ALPHA = 0.3, 0.3
 
@@ -166,48 +163,6 @@ def lastfm():
     print(f"  {spent:.0f} s (< 300), CPU {cpu:.0f} s, peak memory {peak:.2f} GB (< 4)")
 
 
-def regrets(policy, seed, runs=10, horizon=10_000):
-    """Return the regret of each of some runs in the fitted environment."""
-    environment, found = Fitted(), []
-    for repetition in range(runs):
-        table = environment.table(seed, repetition, horizon)
-        trace = environment.trace(horizon, np.array([horizon]))
-        tape = seeded_tape(seed, repetition)
-        policy.play(policy.start(table), table, tape, trace, 0, horizon)
-        found.append(trace.measures[-1, 0])
-    return found
-
-
-def told(values):
-    error = np.std(values, ddof=1) / np.sqrt(len(values))
-    return f"{np.mean(values):6.1f} +- {error:4.1f}"
-
-
-def residual():
-    print("fitted environment, CoLin, 10,000 rounds, ten runs, sigma learned, regret")
-    for epsilon in (0.5, 1.0, 2.0, 5.0):
-        policy = CoLin(
-            **Fitted().sizes, reward="symmetric", reward_range=(-1.0, 1.0), epsilon=epsilon
-        )
-        print(f"  epsilon {epsilon:3}  {told(regrets(policy, 77))}", flush=True)
-
-
-def kernel():
-    print("fitted environment, epsilon 2, 10,000 rounds, twenty runs, regret; CoLin is told W")
-    for hidden in (PerReward(epsilon=2.0), Residual(epsilon=2.0)):
-        for kind in (CoLin, LearnedKernel, Factorised, CLUB, LinUCB):
-            policy = kind(
-                **Fitted().sizes, reward="symmetric", reward_range=(-1.0, 1.0), privacy=hidden
-            )
-            begin = time.process_time()
-            found = regrets(policy, 78, runs=20)
-            rate = 200_000 / (time.process_time() - begin)
-            print(
-                f"  {hidden.kind:10} {kind.name:14} {told(found)}  {rate:9,.0f} rounds a second",
-                flush=True,
-            )
-
-
 def contexts():
     environment, horizon = Fitted(n_users=4, dimension=5), 40_000
     rounds = [4_000, 12_000, 40_000]
@@ -237,8 +192,6 @@ PARTS = {
     "naive": against_naive,
     "peers": against_peers,
     "lastfm": lastfm,
-    "residual": residual,
-    "kernel": kernel,
     "contexts": contexts,
 }
 

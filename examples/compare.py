@@ -4,8 +4,8 @@ Five policies play on the same tables, so their differences are not luck. Prints
 intervals and what each policy protects, and draws the curves to ``compare-example-regret.png`` and ``.svg``.
 """
 
-from tacit.report import draw_curves
 from tacit.simulation import Study, run_study
+from tacit.simulation.plots import draw_curves
 
 study = Study(
     name="compare-example",

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.diffusion import ChangingTruth, SpyPrivateDiffusion
-from tacit.diffusion.tables import loss_at, signal_at, truth_at
+from tacit.diffusion.table import loss_at, signal_at, truth_at
 from tacit.networks import watts_strogatz
 from tacit.serving.peers import DiffusionPeer
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.tapes import seeded_tape
 from tacit.users import CoLin, LinUCB, recorded_table
-from tacit.users.tables import MEASURES, new_trace
+from tacit.users.trace import MEASURES, new_trace
 
 N, D, SHOWN, ROUNDS = 20, 5, 8, 4_000
 

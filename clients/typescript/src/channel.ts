@@ -17,7 +17,7 @@ export interface Instructions {
 export type Value = number | number[];
 
 /** Fills an array with random bytes, as `crypto.getRandomValues` does. */
-export type Random = (bytes: Uint8Array<ArrayBuffer>) => unknown;
+export type Random = (bytes: Uint8Array) => unknown;
 
 export interface Channel {
   /** The largest log ratio of two probabilities of one report, rounded upwards. */
@@ -33,7 +33,7 @@ const WORD = 2 ** 53;
 const MAX = WORD - 1;
 const UP = 1 + 2 ** -49; // more than rounding can have taken away
 
-const secure: Random = (bytes) => crypto.getRandomValues(bytes);
+const secure: Random = (bytes) => crypto.getRandomValues(bytes as Uint8Array<ArrayBuffer>);
 
 /** Check instructions completely; anything wrong throws before a reward is seen. */
 export function channel(instructions: unknown): Channel {

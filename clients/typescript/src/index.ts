@@ -2,7 +2,7 @@
  * Tacit on the device: decide, show, report privately.
  *
  * A reward never leaves the device. Every decision that was shown is answered by exactly one report, at
- * the time that was fixed with the decision, whatever happened until then: a click neither makes
+ * the time that was fixed when it was shown, whatever happened until then: a click neither makes
  * nor hastens it, and its absence does not prevent it.
  */
 import { channel, type Channel, type Instructions, type Random, type Value } from "./channel.ts";
@@ -23,6 +23,8 @@ export interface ClientOptions {
   budget?: number;
   /** Where owed reports wait; the best the browser has unless given. */
   storage?: Store;
+  /** Called when a reward came after `reportAt`, too late. Count it here: to send it would tell of it. */
+  onLate?: (decision: Decision) => void;
   /** Random bytes; `crypto.getRandomValues` unless given, which is for tests. */
   random?: Random;
   fetch?: typeof fetch;
@@ -40,7 +42,7 @@ export interface Decision {
   id: string;
   option: string;
   probability: number;
-  /** When the report goes out, in seconds since 1970; null if none is asked for. */
+  /** When the report goes out, in seconds since 1970; `shown` fixes it. Null if none is asked for. */
   reportAt: number | null;
   /** What the report will cost; 0 if none is sent. */
   epsilon: number;
@@ -53,8 +55,11 @@ export interface Client {
   decide(request?: Request): Promise<Decision>;
   /** Say that the option was shown. Resolves once a report is owed and kept; false if none will be sent. */
   shown(decision: Decision): Promise<boolean>;
-  /** Note the reward: the first one before `reportAt` counts, nothing is sent now, nothing rejects. */
-  reward(decision: Decision, value: number | boolean): Promise<void>;
+  /**
+   * Note the reward: the first one of this page before `reportAt` counts. Nothing is sent now, nothing rejects.
+   * Resolves to whether it counts: false if it was late (see `onLate`), second, or if no report is owed.
+   */
+  reward(decision: Decision, value: number | boolean): Promise<boolean>;
   /** Send what is due now; a page does this by itself, a service worker calls it. */
   flush(): Promise<void>;
   /** Stop the timer; what is owed stays in the storage. */
@@ -66,16 +71,20 @@ interface Owed {
   instructions: Instructions;
   /** Milliseconds since 1970. */
   due: number;
+  /** The report: of the default reward from the start, until a reward replaces it. 0.2.0 kept none. */
+  value?: Value;
   /** Whether the server knows that it was shown. */
   confirmed?: boolean;
-  /** The report, once it is fixed. */
-  value?: Value;
+  /** Whether it was sent, perhaps in vain: then it stays as it is. */
+  sent?: boolean;
 }
 
 /** A decision of this page that may be reported on. */
 interface Held {
   asked: Channel;
   instructions: Instructions;
+  /** Milliseconds since 1970. */
+  decided: number;
   shown?: Promise<boolean>;
 }
 
@@ -85,7 +94,7 @@ const RETRY = 30_000;
 
 /** Connect to one experiment. */
 export function createClient(options: ClientOptions): Client {
-  const { url, token, experiment, maxEpsilon, budget = Infinity, random } = options;
+  const { url, token, experiment, maxEpsilon, budget = Infinity, random, onLate } = options;
   if (!(maxEpsilon > 0)) throw new Error("tacit: expected maxEpsilon > 0");
   const store = options.storage ?? bestStore();
   const now = options.now ?? Date.now;
@@ -93,6 +102,8 @@ export function createClient(options: ClientOptions): Client {
   const base = `${url.replace(/\/$/, "")}/v1/experiments/${encodeURIComponent(experiment)}`;
   const prefix = `tacit ${base} `;
   const held = new Map<string, Held>();
+  // In memory only: in the storage it would tell who had a reward.
+  const rewarded = new Set<string>();
   let timer: ReturnType<typeof setTimeout> | undefined;
   let flushing: Promise<void> | undefined;
   let closed = false;
@@ -121,7 +132,7 @@ export function createClient(options: ClientOptions): Client {
       const asked = channel(instructions);
       if (asked.epsilon > maxEpsilon) throw new Error("tacit: asks for more than maxEpsilon");
       if (!Number.isFinite(report_at)) throw new Error("tacit: instructions refused (report_at)");
-      held.set(id, { asked, instructions });
+      held.set(id, { asked, instructions, decided: now() });
       decision.epsilon = asked.epsilon;
     } catch (error) {
       decision.reason = (error as Error).message;
@@ -134,7 +145,10 @@ export function createClient(options: ClientOptions): Client {
     return mine ? (mine.shown ??= owe(decision, mine).catch(() => false)) : false;
   }
 
-  async function owe({ id, reportAt }: Decision, { asked, instructions }: Held): Promise<boolean> {
+  async function owe(decision: Decision, { asked, instructions, decided }: Held): Promise<boolean> {
+    const { id } = decision;
+    // Its time counts from here, by this clock: an answer that is lost must not change it.
+    const due = decision.reportAt! * 1000 + now() - decided;
     // Charged before anything is owed: a crash in between charges too much, never too little.
     const units = Math.ceil(asked.epsilon * UNIT);
     let paid = false;
@@ -143,8 +157,8 @@ export function createClient(options: ClientOptions): Client {
       return paid ? spent + units : spent;
     });
     if (!paid) return false;
-    const due = reportAt! * 1000;
-    await store.update<Owed>(prefix + id, () => ({ instructions, due }));
+    decision.reportAt = due / 1000;
+    await store.update<Owed>(prefix + id, () => ({ instructions, due, value: asked.draw(undefined, random) }));
     schedule(due);
     void announce(id).catch(() => undefined);
     return true;
@@ -159,35 +173,55 @@ export function createClient(options: ClientOptions): Client {
     return wanted;
   }
 
-  const fix = (id: string, reward?: unknown): Promise<Owed | undefined> =>
-    store.update<Owed>(prefix + id, (owed) =>
-      !owed || owed.value !== undefined
-        ? owed
-        : { ...owed, value: channel(owed.instructions).draw(now() < owed.due ? reward : undefined, random) });
-
-  async function reward({ id }: Decision, value: number | boolean): Promise<void> {
-    await held.get(id)?.shown;
+  async function reward(decision: Decision, value: number | boolean): Promise<boolean> {
+    const { id, reportAt } = decision;
     // An error that only a click can cause would tell of the click.
-    await fix(id, value).catch(() => undefined);
+    try {
+      if (rewarded.has(id) || (held.has(id) && !(await held.get(id)!.shown))) return false;
+      let counts = false;
+      // The clock is read while no other tab can read the report: what comes later is never sent.
+      await store.update<Owed>(prefix + id, (owed) =>
+        (counts = !!owed && !owed.sent && now() < owed.due)
+          ? { ...owed!, value: channel(owed!.instructions).draw(value, random) }
+          : owed);
+      if (counts) rewarded.add(id);
+      else if (onLate && reportAt && now() >= reportAt * 1000) queueMicrotask(() => onLate(decision));
+      return counts;
+    } catch {
+      return false;
+    }
   }
 
-  async function send(id: string): Promise<void> {
-    const owed = await fix(id);
-    if (!owed || !(owed.confirmed || (await announce(id)))) return;
-    const answer = await post("/reports", { v: 1, id, value: owed.value }, true);
-    if (unsure(answer)) throw new Error();
+  /** Send one report if it is due; return when to come again. */
+  async function send(key: string): Promise<number> {
+    const id = key.slice(prefix.length);
+    const read = () =>
+      store.update<Owed>(key, (owed) =>
+        owed && owed.value === undefined && owed.due <= now()
+          ? { ...owed, value: channel(owed.instructions).draw(undefined, random) } // of 0.2.0
+          : owed);
+    let owed = await read();
+    if (!owed) return Infinity;
+    if (owed.due > now()) return owed.due;
+    if (!owed.confirmed && !(await announce(id))) return Infinity;
+    // Read once it is due: from here to sending nothing is drawn or written, a reward was written when it came.
+    owed = await read();
+    if (!owed) return Infinity;
+    const answer = await post("/reports", { v: 1, id, value: owed.value }, true).catch(() => undefined);
+    if (!answer || unsure(answer)) {
+      await store.update<Owed>(key, (old) => old && { ...old, sent: true });
+      return now() + RETRY;
+    }
     held.delete(id);
-    await store.update(prefix + id, () => undefined);
+    rewarded.delete(id);
+    await store.update(key, () => undefined);
+    return Infinity;
   }
 
   async function flushOnce(): Promise<void> {
     let next = Infinity;
     for (const key of await store.keys()) {
-      if (!key.startsWith(prefix)) continue;
-      const owed = await store.update<Owed>(key, (old) => old);
-      if (!owed) continue;
-      if (owed.due > now()) next = Math.min(next, owed.due);
-      else await send(key.slice(prefix.length)).catch(() => (next = Math.min(next, now() + RETRY)));
+      if (key.startsWith(prefix)) next = Math.min(next, await send(key).catch(() => now() + RETRY));
     }
     schedule(next);
   }

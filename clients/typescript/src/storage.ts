@@ -2,7 +2,7 @@
  * Where owed reports wait: IndexedDB, localStorage or memory.
  *
  * One operation is enough, and it is atomic: two tabs that decide what to send for the same decision
- * must come to the same report.
+ * must come to the same report. What does not change is not written.
  */
 
 /** Something that keeps JSON values by key. */
@@ -34,7 +34,9 @@ export function localStore(storage: Storage = localStorage): Store {
     update: <T>(key: string, change: (old: T | undefined) => T | undefined) =>
       locks.request("tacit", () => {
         const text = storage.getItem(key);
-        const value = change(text === null ? undefined : (JSON.parse(text) as T));
+        const old = text === null ? undefined : (JSON.parse(text) as T);
+        const value = change(old);
+        if (value === old) return value;
         if (value === undefined) storage.removeItem(key);
         else storage.setItem(key, JSON.stringify(value));
         return value;
@@ -69,9 +71,10 @@ export function indexedStore(name = "tacit"): Store {
         const read = store.get(key) as IDBRequest<T | undefined>;
         read.onsuccess = () => {
           const value = change(read.result);
+          give(value);
+          if (value === read.result) return;
           if (value === undefined) store.delete(key);
           else store.put(value, key);
-          give(value);
         };
       }),
     keys: () =>
@@ -93,7 +96,7 @@ export function bestStore(): Store {
     for (const make of [indexedStore, localStore]) {
       try {
         const store = make();
-        await store.update("tacit", () => 1);
+        await store.update<number>("tacit", (old = 0) => 1 - old); // what stays is not written
         return store;
       } catch {
         // Refused by the browser: the next one.

@@ -76,8 +76,8 @@ test("the first reward counts, and retries repeat its bytes", async () => {
   const client = open(memoryStore(), { random: (bytes: Uint8Array) => bytes.fill(0) });
   const decision = await client.decide();
   await client.shown(decision);
-  await client.reward(decision, 1);
-  await client.reward(decision, 0);
+  assert.equal(await client.reward(decision, 1), true);
+  assert.equal(await client.reward(decision, 0), false);
   service.network = "deaf";
   await pass(3 * MINUTE);
   service.network = "up";
@@ -222,19 +222,138 @@ test("a server that wants no report once it was shown gets none", async () => {
 test("a reward that comes after its time counts as none", async () => {
   const rewards: unknown[] = [];
   const zeros = (bytes: Uint8Array) => bytes.fill(0); // with these, the report is the reward
-  for (const late of [false, true]) {
+  for (const late of [false, true]) { // Finding U1
     let skew = 0;
-    const client = open(memoryStore(), { random: zeros, now: () => Date.now() + skew });
+    const told: string[] = [];
+    const client = open(memoryStore(), {
+      random: zeros, now: () => Date.now() + skew, onLate: ({ id }: { id: string }) => told.push(id),
+    });
     const decision = await client.decide();
     await client.shown(decision);
     if (late) skew = MINUTE;
-    await client.reward(decision, 1);
+    assert.equal(await client.reward(decision, 1), !late);
     await pass(MINUTE);
+    assert.deepEqual(told, late ? [decision.id] : []);
     rewards.push(JSON.parse(service.reports(decision.id)[0]!.body).value);
     client.close();
   }
   assert.deepEqual(rewards, [1, 0]);
 });
+
+test("its time counts from when it was shown, whether or not the answer comes", async () => { // Finding U1
+  for (const network of ["up", "down", "deaf"] as const) {
+    service = new FakeService();
+    const client = open();
+    const decision = await client.decide();
+    await pass(45_000);
+    service.network = network;
+    assert.equal(await client.shown(decision), true);
+    await settle();
+    service.network = "up";
+    assert.equal(decision.reportAt! * 1000, Date.now() + MINUTE);
+    await pass(MINUTE - 1000);
+    assert.equal(service.sent("/reports").length, 0);
+    assert.equal(await client.reward(decision, 1), true);
+    await pass(1000);
+    assert.equal(service.reports(decision.id)[0]!.at, decision.reportAt! * 1000);
+    client.close();
+  }
+});
+
+test("a clock that is set back does not change what was sent", async () => {
+  for (const again of [false, true]) {
+    const storage = memoryStore();
+    let skew = 0;
+    const changes = { random: (bytes: Uint8Array) => bytes.fill(0), now: () => Date.now() + skew };
+    let client = open(storage, changes);
+    const decision = await client.decide();
+    await client.shown(decision);
+    service.network = "deaf";
+    await pass(MINUTE);
+    skew = -MINUTE;
+    if (again) {
+      client.close();
+      client = open(storage, changes);
+    }
+    assert.equal(await client.reward(decision, 1), false);
+    service.network = "up";
+    await pass(3 * MINUTE);
+    const values = service.reports(decision.id).map((each) => JSON.parse(each.body).value);
+    assert.ok(values.length >= 2);
+    assert.deepEqual(new Set(values), new Set([0]));
+    client.close();
+  }
+});
+
+/** localStorage over a map. */
+function localMap(kept: Map<string, string>): Store {
+  return localStore(new Proxy({
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, value: string) => void kept.set(key, value),
+    removeItem: (key: string) => void kept.delete(key),
+  }, { ownKeys: () => [...kept.keys()], getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }) }) as unknown as Storage);
+}
+
+/**
+ * What a store sees of one visit: what is kept before its time, and what is done from then to sending.
+ *
+ * `old` keeps no report when a decision is shown, so that it is drawn at its time without a reward: 0.2.0.
+ */
+async function watched(kind: string, click: boolean, old: boolean): Promise<{ kept: string; done: string[] }> {
+  service = new FakeService();
+  const inner = kind === "memory" ? memoryStore() : localMap(new Map());
+  let kept = "";
+  const done: string[] = [];
+  const storage: Store = {
+    keys: () => inner.keys(),
+    update: (key, change) => inner.update(key, (before: any) => {
+      let after: any = change(before);
+      if (old && before === undefined && after?.instructions) delete after.value;
+      done.push(after === before ? "read" : "write");
+      if (after?.instructions) kept = JSON.stringify(after);
+      return after;
+    }),
+  };
+  const random = (bytes: Uint8Array) => {
+    done.push("draw");
+    crypto.getRandomValues(bytes as Uint8Array<ArrayBuffer>);
+  };
+  const client = open(storage, {
+    random, fetch: (...args: Parameters<typeof fetch>) => (done.push("send"), service.fetch(...args)),
+  });
+  const decision = await client.decide();
+  await client.shown(decision);
+  await settle();
+  if (click) await client.reward(decision, 1);
+  const before = kept.replace(decision.id, "").replace(/"value":[01]/, '"value":0');
+  done.length = 0;
+  await pass(MINUTE);
+  client.close();
+  assert.equal(service.reports(decision.id).length, 1);
+  return { kept: before, done: done.slice(0, done.indexOf("send") + 1) };
+}
+
+for (const kind of ["memory", "localStorage"]) {
+  test(`${kind}: a reward changes neither the form of what is kept nor what is done at its time`, async () => {
+    const seen = async (old: boolean) => {
+      const found = [];
+      for (const click of [false, true]) {
+        mock.timers.reset();
+        mock.timers.enable({ apis: ["setTimeout", "Date"], now: 1_800_000_000_000 });
+        found.push(await watched(kind, click, old));
+      }
+      return found as [Awaited<ReturnType<typeof watched>>, Awaited<ReturnType<typeof watched>>];
+    };
+    // Findings P2 and P10
+    const [silent, clicked] = await seen(false);
+    assert.deepEqual(silent, clicked);
+    assert.deepEqual(silent.done, ["read", "read", "send"]);
+    // The twin.
+    const [quiet, loud] = await seen(true);
+    assert.notEqual(quiet.kept, loud.kept);
+    assert.notDeepEqual(quiet.done, loud.done);
+  });
+}
 
 test("a storage that fails owes nothing, and a click on it raises nothing", async () => {
   const kept = memoryStore();
@@ -253,7 +372,7 @@ test("a storage that fails owes nothing, and a click on it raises nothing", asyn
   broken = true;
   await client.reward(decision, 1);
   await pass(2 * MINUTE);
-  assert.equal(service.sent("/reports").length, 0); // what cannot be fixed is not sent
+  assert.equal(service.sent("/reports").length, 0); // what cannot be read is not sent
   broken = false;
   await pass(MINUTE);
   assert.equal(service.reports(lost.id).length, 0);
@@ -282,12 +401,7 @@ test("a server that asks for nothing gets nothing", async () => {
 
 test("localStorage keeps what is owed", async () => {
   const kept = new Map<string, string>();
-  const storage = new Proxy({
-    getItem: (key: string) => kept.get(key) ?? null,
-    setItem: (key: string, value: string) => void kept.set(key, value),
-    removeItem: (key: string) => void kept.delete(key),
-  }, { ownKeys: () => [...kept.keys()], getOwnPropertyDescriptor: () => ({ enumerable: true, configurable: true }) });
-  const store = localStore(storage as unknown as Storage);
+  const store = localMap(kept);
   const client = open(store);
   const decision = await client.decide();
   await client.shown(decision);
