@@ -79,6 +79,24 @@ def both(page, clicked_first=True):
     return pair
 
 
+CONFIRMED = """ids => new Promise((resolve) => {
+  indexedDB.open("tacit", 1).onsuccess = ({ target }) => {
+    const store = target.result.transaction("tacit").objectStore("tacit");
+    const [keys, values] = [store.getAllKeys(), store.getAll()];
+    values.onsuccess = () => {
+      target.result.close();
+      resolve(ids.every((id) =>
+        values.result.some((owed, at) => keys.result[at].endsWith(id) && owed.confirmed)));
+    };
+  };
+})"""
+
+
+def wait_until_confirmed(page, pair):
+    """Wait until the client has noted that the service knows what was shown."""
+    page.wait_for_function(CONFIRMED, arg=[each["id"] for each in pair])
+
+
 def wait_until(true, seconds=120.0):
     end = time.monotonic() + seconds
     while not true():
@@ -197,6 +215,8 @@ def test_two_tabs_whose_answers_are_lost_repeat_the_same_bytes(shop, profile):
     # Finding T2: nothing here is due by the clock on the wall.
     pages = [opened(shop, profile, "slow", clock=True) for _ in range(2)]
     pair = both(pages[0])
+    # A decision whose announcement is still under way would be announced again for ever.
+    wait_until_confirmed(pages[0], pair)
     before = shop.learned("slow")
     shop.wire.network = "deaf"
     for page in pages:
