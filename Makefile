@@ -35,8 +35,8 @@ slow: $(VENV)/.dev
 
 # What depends on matrix products, with those of other processors (Prescott is the oldest that OpenBLAS knows),
 # and kernels compiled for no processor in particular, which fuse no multiplication with an addition.
-PRODUCTS := tests/users tests/networks
-KERNELS := tests/users/test_users_oracle.py tests/users/test_users_worlds.py tests/arms/test_arms_oracles.py \
+PRODUCTS := tests/contextual tests/graphs
+KERNELS := tests/contextual/test_users_oracle.py tests/contextual/test_users_worlds.py tests/arms/test_arms_oracles.py \
 	tests/arms/test_private_blocks.py tests/arms/test_graph_policies.py
 numeric: $(VENV)/.dev
 	OPENBLAS_CORETYPE=Prescott $(BIN)/python -m pytest -n 2 --dist loadfile $(PRODUCTS)
@@ -46,7 +46,7 @@ numeric: $(VENV)/.dev
 # Numba as it is, as in a program that imports Tacit: kernels of every kind, compiled anew.
 plain: $(VENV)/.dev
 	TACIT_PLAIN_NUMBA=1 NUMBA_CACHE_DIR=$(abspath $(VENV))/plain-kernels \
-		$(BIN)/python -m pytest -n 2 --dist loadfile tests/test_compiled.py \
+		$(BIN)/python -m pytest -n 2 --dist loadfile tests/test_kernels.py \
 		tests/battery/test_repeatability.py $(KERNELS)
 
 # The quick tests on each version of Python that is installed, in a virtual environment of its own.

@@ -11,6 +11,8 @@ OLD_CHECKOUT must run in this virtual environment; version 0.1 does.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import importlib
 import json
 import math
 import os
@@ -28,6 +30,19 @@ EVEN = tuple(np.linspace(0.9, 0.1, 10).tolist())
 MOST = 1.1
 
 
+def module(*names: str) -> Any:
+    """Return the first module there is: 0.3 has other names than the version it is measured against."""
+    for name in names:
+        with contextlib.suppress(ModuleNotFoundError):
+            return importlib.import_module(f"tacit.{name}")
+    raise ModuleNotFoundError(names[0])
+
+
+def seeded_tape(seed: int) -> Any:
+    """Return a tape of this version."""
+    return module("core.tapes", "tapes").seeded_tape(seed)
+
+
 def simulated(policy: str, **parameters: Any) -> Callable[[], Any]:
     """Return ten runs of a policy on ten Bernoulli arms, 20,000 rounds each."""
     import tacit
@@ -42,7 +57,8 @@ def on_graph(rewards: str, horizon: int = 100_000, **graph: Any) -> Callable[[],
     """Return twenty runs of GAP on ten arms with a feedback graph."""
     import tacit
     from tacit import arms
-    from tacit.networks import complete
+
+    complete = module("graphs", "networks").complete
 
     inner = getattr(arms, rewards)(means=MEANS)
     word = "environment" if "environment" in arms.GraphFeedback.__annotations__ else "world"
@@ -55,9 +71,8 @@ def for_users(
     kind: str, n_users: int, d: int, shown: int, horizon: int, **parameters: Any
 ) -> Callable[[], Any]:
     """Return a run of a policy of the users setting on a recorded table."""
-    from tacit import users
-    from tacit.tapes import seeded_tape
-    from tacit.users.trace import new_trace
+    contextual = module("contextual", "users")
+    new_trace = module("contextual.trace", "users.tables").new_trace
 
     rng = np.random.default_rng(0)
     contexts = rng.standard_normal((horizon, shown, d))
@@ -69,8 +84,8 @@ def for_users(
     taste = rng.standard_normal((n_users, d)) / np.sqrt(d)
     means = np.einsum("tad,td->ta", contexts, taste[people])
     rewards = means + 0.1 * rng.standard_normal(means.shape)
-    table = users.recorded_table(people, contexts, rewards, weights=weights)
-    policy = getattr(users, kind)(
+    table = contextual.recorded_table(people, contexts, rewards, weights=weights)
+    policy = getattr(contextual, kind)(
         n_users=n_users, dimension=d, regularisation=0.3, exploration=0.3, **parameters
     )
 
@@ -87,12 +102,11 @@ def dynamics(engine: str, rounds: int, **changes: Any) -> Callable[[], Any]:
         from tacit.dynamics import LearningDynamics, SocialOptions
     except ImportError:
         from tacit.agents import LearningDynamics, SocialOptions
-    from tacit.networks import erdos_renyi, largest_component
-    from tacit.tapes import seeded_tape
+    graphs = module("graphs", "networks")
 
     network = None
     if engine in ("tokens", "endpoints"):
-        network = largest_component(erdos_renyi(1000, 20 / 1000, seed=1))
+        network = graphs.largest_component(graphs.erdos_renyi(1000, 20 / 1000, seed=1))
     n_agents = 10**4 if network is None else network.n_nodes
     policy = LearningDynamics(
         n_options=20,

@@ -26,9 +26,9 @@ import peers
 import tacit
 from tacit.arms import KLUCB, SWKLUCBCF, UCB1, Bernoulli
 from tacit.arms.table import reward
-from tacit.compiled import kernel
-from tacit.policy import Policy
-from tacit.tapes import CHOICE, seeded_tape, uniform
+from tacit.core.kernels import kernel
+from tacit.core.policy import Policy
+from tacit.core.tapes import CHOICE, seeded_tape, uniform
 
 K, T, REPETITIONS, WINDOW = 10, 20_000, 10, 1_000
 MEANS = tuple(np.linspace(0.9, 0.1, K).tolist())

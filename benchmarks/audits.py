@@ -21,9 +21,11 @@ import numpy as np
 
 import audit_table
 from tacit.arms import KLUCBCF, UCB1, Bernoulli
+from tacit.contextual import CoLin, Synthetic
+from tacit.core.policy import Environment, Policy
+from tacit.core.tapes import secure_tape, seeded_tape
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
-from tacit.policy import Environment, Policy
 from tacit.privacy import audit
 from tacit.privacy.mechanisms import (
     BoundedNoise,
@@ -38,8 +40,6 @@ from tacit.privacy.mechanisms import (
     UnaryEncoding,
 )
 from tacit.simulation.audits import PolicyRun
-from tacit.tapes import secure_tape, seeded_tape
-from tacit.users import CoLin, Synthetic
 
 MILLION = 1_000_000
 E1 = np.eye(5)[0]

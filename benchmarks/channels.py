@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.compiled import kernel
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, seeded_tape
 from tacit.privacy import Laplace, Piecewise, RandomizedResponse
 from tacit.privacy.mechanisms import open_channel, privatised
 from tacit.privacy.mechanisms.randomized_response import send_bit
-from tacit.tapes import NOISE, seeded_tape
 
 CALLS = 2_000_000
 

@@ -18,13 +18,13 @@ import numpy as np
 
 import tacit
 from distribution import STATES
+from tacit.core.tapes import seeded_tape
 from tacit.diffusion import ChangingTruth, DiffusionLearning
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.engines import Processes
-from tacit.networks import Blocks
+from tacit.graphs import Blocks
 from tacit.populations import bounds_of, population_of
 from tacit.populations.actors import CrewHere
-from tacit.tapes import seeded_tape
 
 ROUNDS = 6
 QUALITIES = tuple(np.linspace(0.9, 0.1, 10).tolist())

@@ -27,7 +27,7 @@ from tacit.diffusion import (
     OutsiderPrivateDiffusion,
     SpyPrivateDiffusion,
 )
-from tacit.networks import Combination, barabasi_albert, read_edges
+from tacit.graphs import Combination, barabasi_albert, read_edges
 from tacit.simulation.bands import Band
 from tacit.simulation.plots import draw_beliefs, draw_network_beliefs, draw_privacy_cost
 

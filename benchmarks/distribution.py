@@ -26,7 +26,7 @@ import numpy as np
 import tacit
 from tacit.diffusion import ChangingTruth, DiffusionLearning
 from tacit.engines import JSON, Cluster, Engine, Here, Store, run_jobs
-from tacit.networks import Blocks
+from tacit.graphs import Blocks
 
 #: Two machines that notice each other's death within a second or two, and whose processes are no lower in
 #: rank than others of the host.

@@ -34,11 +34,11 @@ from tacit.arms import (
     TruncatedNormal,
     asymptotic_regret,
 )
-from tacit.arms.environments import ArmsEnvironment
+from tacit.arms.environments.base import ArmsEnvironment
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.table import four_rewards, reward
-from tacit.compiled import kernel
-from tacit.networks import complete, read_edges
+from tacit.core.kernels import kernel
+from tacit.graphs import complete, read_edges
 from tacit_studies.lu2022.settings import HORIZON, graph_settings
 from tacit_studies.reproduction import estimate_quantile, summarise
 

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, recommend
-from tacit.networks import erdos_renyi, largest_component, read_edges
-from tacit.tapes import seeded_tape
+from tacit.graphs import erdos_renyi, largest_component, read_edges
 from tacit_studies.reproduction import format_estimate, summarise
 from tacit_studies.tao2022.regret_maps import published_regret, regret_map, regret_of
 

@@ -16,7 +16,7 @@ import numpy as np
 
 import tacit
 from tacit.arms import GAP, Bernoulli, GraphFeedback, TruncatedNormal
-from tacit.networks import complete, read_edges
+from tacit.graphs import complete, read_edges
 
 MEANS = (0.9, 0.9, *(0.8 - 0.05 * k for k in range(8)))
 

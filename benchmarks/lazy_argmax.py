@@ -12,13 +12,13 @@ import numpy as np
 
 import tacit
 from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli
-from tacit.arms import klucb as plain
-from tacit.arms import sw_klucb_cf as windowed
 from tacit.arms.exploration import level
 from tacit.arms.lazy_argmax import solved_index
+from tacit.arms.policies import klucb as plain
+from tacit.arms.policies import sw_klucb_cf as windowed
 from tacit.arms.trace import observe
-from tacit.compiled import kernel
-from tacit.tapes import CHOICE, uniform
+from tacit.core.kernels import kernel
+from tacit.core.tapes import CHOICE, uniform
 
 K, T, REPETITIONS = 10, 20_000, 10
 learn_windowed = SWKLUCBCF.kernels.learn

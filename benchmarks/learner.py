@@ -19,8 +19,8 @@ import numpy as np
 
 import tacit
 from tacit.arms import DPSE, TSN
-from tacit.registry import policies
-from tacit.users import LinUCB
+from tacit.contextual import LinUCB
+from tacit.core.registry import policies
 
 ARMS = 10
 MEMORY_FIGURE, STORE_FIGURE = 70_000, 5_000

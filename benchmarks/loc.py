@@ -1,4 +1,4 @@
-"""Count the lines of Tacit by package, and write the table of docs/house.md.
+"""Count the lines of Tacit by package, and write the table of docs/architecture.md.
 
 ``python benchmarks/loc.py`` prints the table; with ``--write`` it goes into the page.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs/house.md"
+PAGE = ROOT / "docs/architecture.md"
 BEGIN, END = "<!-- Made by benchmarks/loc.py -->", "<!-- End of what benchmarks/loc.py made -->"
 
 

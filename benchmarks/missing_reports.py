@@ -17,7 +17,7 @@ import numpy as np
 
 import tacit
 from tacit.arms import KLUCBCF
-from tacit.demo.crowd import HEADLINES
+from tacit.cli.demo.crowd import HEADLINES
 
 CASES = {
     "every report comes": (0.0, 0.0),

@@ -22,8 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 import peers
-from tacit.tapes import seeded_tape
-from tacit.users import (
+from tacit.contextual import (
     CoLin,
     Fitted,
     GOBLin,
@@ -33,8 +32,9 @@ from tacit.users import (
     PrivateContexts,
     recorded_table,
 )
-from tacit.users.table import matrix_of
-from tacit.users.trace import new_trace
+from tacit.contextual.table import matrix_of
+from tacit.contextual.trace import new_trace
+from tacit.core.tapes import seeded_tape
 
 LAMBDA, ALPHA = 0.3, 0.3
 

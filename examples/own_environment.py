@@ -11,7 +11,7 @@ import numpy as np
 
 import tacit
 from tacit.arms import KLUCB, SWKLUCBCF
-from tacit.arms.environments import ArmsEnvironment, Schedule
+from tacit.arms.environments.base import ArmsEnvironment, Schedule
 
 
 @tacit.register

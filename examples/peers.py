@@ -24,7 +24,7 @@ import numpy as np
 
 from tacit.diffusion import ChangingTruth, SpyPrivateDiffusion
 from tacit.diffusion.table import loss_at, signal_at, truth_at
-from tacit.networks import watts_strogatz
+from tacit.graphs import watts_strogatz
 from tacit.serving.peers import DiffusionPeer
 
 STATES, SEED, TICK = 4, 11, 0.03

@@ -7,9 +7,9 @@ alone. Privately, each reward is randomised before it leaves its owner, so no se
 
 import numpy as np
 
-from tacit.tapes import seeded_tape
-from tacit.users import CoLin, LinUCB, recorded_table
-from tacit.users.trace import MEASURES, new_trace
+from tacit.contextual import CoLin, LinUCB, recorded_table
+from tacit.contextual.trace import MEASURES, new_trace
+from tacit.core.tapes import seeded_tape
 
 N, D, SHOWN, ROUNDS = 20, 5, 8, 4_000
 

@@ -37,7 +37,7 @@ _IMPORTED = (
     "pydantic.type_adapter",
     "rich.markdown",
     "scipy.special",
-    "tacit.demo",
+    "tacit.cli.demo",
     "tacit.privacy.accounting",
     "tacit.service",
     "tacit.simulation.audits",
@@ -211,8 +211,8 @@ def get_ready():
     import typer.main
 
     import tacit.cli
-    from tacit import registry
-    from tacit.generator import to_unit
+    from tacit.core import registry
+    from tacit.core.generator import to_unit
 
     for name in _IMPORTED:
         importlib.import_module(name)
@@ -231,7 +231,7 @@ def get_ready_to_serve():
     import msgspec
 
     from tacit.service.messages import ExperimentRequest
-    from tacit.service.rehearsal import rehearse
+    from tacit.service.warm_up import rehearse
 
     rehearse(msgspec.convert(_SERVED, ExperimentRequest))
     gc.freeze()

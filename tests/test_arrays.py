@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from tacit.arrays import change_arrays, in_one_buffer, leaves, pack, read_npz, unpack, write_npz
+from tacit.core.arrays import (
+    change_arrays,
+    in_one_buffer,
+    leaves,
+    pack,
+    read_npz,
+    unpack,
+    write_npz,
+)
 
 
 class Inner(NamedTuple):

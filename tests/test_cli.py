@@ -11,7 +11,7 @@ import pytest
 
 from commands import tacit
 from tacit.cli.output import progress_bar, show
-from tacit.state import write_atomically
+from tacit.core.files import write_atomically
 
 
 def test_a_process_of_its_own_says_the_same(tmp_path):
@@ -186,7 +186,7 @@ def test_an_audit_can_be_of_secure_noise_and_has_an_end(tmp_path):
 
 
 def test_policies_and_environments_list_everything(tmp_path):
-    from tacit.registry import environments, policies
+    from tacit.core.registry import environments, policies
 
     listed = json.loads(tacit("policies", "--json", cwd=tmp_path).stdout)
     assert {row["name"] for row in listed} == set(policies())

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from commands import tacit
 from tacit.cli import app
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tiers import tiered
 
 ROOT = Path(__file__).parents[1]

@@ -20,8 +20,8 @@ import pytest
 import tacit
 import tacit_studies
 from commands import tacit as run_tacit
-from tacit import registry
-from tacit.compiled import INTERPRETED
+from tacit.core import registry
+from tacit.core.kernels import INTERPRETED
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -120,7 +120,7 @@ def test_examples_are_found_in_every_package():
 
 
 def test_every_policy_has_an_example():
-    from tacit.registry import policies
+    from tacit.core.registry import policies
 
     without = [kind.__name__ for kind in policies().values() if ">>>" not in (kind.__doc__ or "")]
     assert without == []
@@ -153,7 +153,7 @@ def test_a_command_prints_what_is_shown(page, command, shown, tmp_path):
 
 
 def test_the_house_names_what_stands_there():
-    text = (DOCS / "house.md").read_text(encoding="utf-8")
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`((?:src|studies|tests|clients)/[\w/.]+)`", text))
     assert len(named) > 25
     assert [path for path in sorted(named) if not (ROOT / path).exists()] == []

@@ -10,7 +10,7 @@ from subprocess import PIPE
 import pytest
 
 from commands import start_python
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tiers import tiered
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.generator import (
+from tacit.core.generator import (
     chacha20,
     inverse_normal,
     key_of,

@@ -37,7 +37,7 @@ PUBLIC = {
     "tacit.dynamics": """
         LearningDynamics Recommendation SocialOptions edit_adoption popularity_noise recommend
     """,
-    "tacit.evaluation": """
+    "tacit.simulation.evaluation": """
         Estimate Evaluation Log Replay doubly_robust evaluate importance_weighted open_bandit
         read_log replay self_normalised
     """,
@@ -45,7 +45,7 @@ PUBLIC = {
         ARRAYS Cluster Codec Engine Here JSON Processes Store code_stamp engine_named
         only_run run_jobs
     """,
-    "tacit.networks": """
+    "tacit.graphs": """
         Blocks Columns Combination Csr EdgeFile Graph IndependenceNumber Network Rmat Subnetworks
         Transition Walk adjacency
         barabasi_albert classic column_normalised combine complete components erdos_renyi
@@ -88,10 +88,10 @@ PUBLIC = {
         Band CellResult Comparison Identified Played Result Study StudyResult audit_policy band_of
         compare identify play read run_study simulate
     """,
-    "tacit.state": """
+    "tacit.core.files": """
         load require_writable save write_atomically
     """,
-    "tacit.users": """
+    "tacit.contextual": """
         CLUB CoLin CollaborativePolicy Delicious Factorised FedUCB Fitted GOBLin LastFM LearnedKernel LinUCB
         NoisySums PerReward PrivateContexts Published
         Question Recorded Residual RestartingLinUCB Statistics Synthetic Theory UsersEnvironment
@@ -139,7 +139,14 @@ def loaded(code: str) -> list[str]:
 
 @pytest.mark.parametrize(
     "package",
-    ["tacit", "tacit.arms", "tacit.users", "tacit.diffusion", "tacit.dynamics", "tacit.registry"],
+    [
+        "tacit",
+        "tacit.arms",
+        "tacit.contextual",
+        "tacit.diffusion",
+        "tacit.dynamics",
+        "tacit.core.registry",
+    ],
 )
 def test_importing_loads_nothing_heavy(package):
     modules = loaded(f"import {package}")

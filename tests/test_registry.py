@@ -10,8 +10,8 @@ from importlib.metadata import entry_points
 import pytest
 
 import tacit
-from tacit import registry
 from tacit.arms import UCB1, Bernoulli
+from tacit.core import registry
 
 MODULE = """
 from tacit.arms import Bernoulli, UCB1

@@ -9,7 +9,7 @@ import pytest
 
 BEGIN = """
 import signal, sys, time
-from tacit.signals import stop_once, stopped
+from tacit.core.signals import stop_once, stopped
 stop_once()
 """
 

@@ -11,12 +11,11 @@ import pickle
 import numpy as np
 import pytest
 
-from tacit import tapes
-from tacit.compiled import kernel
-from tacit.generator import chacha20, philox, to_open_unit, to_unit
-from tacit.privacy.exact import below
-from tacit.privacy.mechanisms import release_laplace
-from tacit.tapes import (
+from tacit.core import tapes
+from tacit.core.generator import chacha20, philox, to_open_unit, to_unit
+from tacit.core.kernels import kernel
+from tacit.core.samplers import block, source_of
+from tacit.core.tapes import (
     CHOICE,
     MESSAGE,
     NOISE,
@@ -31,7 +30,8 @@ from tacit.tapes import (
     seeded_tape,
     uniform,
 )
-from tacit.variates import block, source_of
+from tacit.privacy.exact import below
+from tacit.privacy.mechanisms import release_laplace
 
 POSITIONS = [(t, j, p) for t in (0, 1, 5, 10**9) for j in (0, 1, 7) for p in (CHOICE, ROUNDING)]
 

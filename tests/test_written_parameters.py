@@ -13,12 +13,12 @@ import jsonschema
 import pytest
 
 from tacit.arms import Bernoulli, Corruption, GraphFeedback
-from tacit.arms.environments import ArmsEnvironment
-from tacit.checks import Count, Positive, Probability, check, one_of
-from tacit.networks import Graph, ring
-from tacit.parameters import _meanings as documented
-from tacit.parameters import described, parameters_of, schema_of
-from tacit.registry import environments, policies
+from tacit.arms.environments.base import ArmsEnvironment
+from tacit.core.constraints import Count, Positive, Probability, check, one_of
+from tacit.core.registry import environments, policies
+from tacit.core.specs import _meanings as documented
+from tacit.core.specs import described, parameters_of, schema_of
+from tacit.graphs import Graph, ring
 
 
 @dataclass(frozen=True, kw_only=True)

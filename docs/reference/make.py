@@ -24,13 +24,26 @@ def describe(value: Any) -> str:
     return re.split(r"(?<=[.:])\s", paragraph, maxsplit=1)[0].rstrip(":")
 
 
+def public_names(module: Any) -> list[str]:
+    """Return what a package exports, or what a module defines and does not hide."""
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    own = {name for name, value in vars(module).items() if is_defined_in(module, value)}
+    return [name for name in own if not name.startswith("_")]
+
+
+def is_defined_in(module: Any, value: Any) -> bool:
+    """Return whether a function or class stands in this module."""
+    return callable(value) and getattr(value, "__module__", None) == module.__name__
+
+
 def write(page: str) -> str:
     """Return a page with the list of its names, whatever list it had."""
     own = page.partition(MARK)[0].rstrip()
     lines = [own, "", MARK, "", "## Names"]
     for name, members in _ASKED.findall(own):
         module = importlib.import_module(name)
-        names = members.split(", ") if members else getattr(module, "__all__", [])
+        names = members.split(", ") if members else public_names(module)
         lines += ["", f"`{name}`", ""]
         for each in sorted(names):
             told = describe(getattr(module, each))

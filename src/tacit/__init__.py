@@ -6,8 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tacit.registry import build_both as build
-    from tacit.registry import register
+    from tacit.core.registry import build_both as build
+    from tacit.core.registry import register
     from tacit.serving import Learner
     from tacit.simulation import Comparison, Identified, Result, compare, identify, simulate
 
@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(simulation, name)
     if name in ("build", "register"):
-        from tacit import registry
+        from tacit.core import registry
 
         return registry.build_both if name == "build" else registry.register
     if name == "Learner":

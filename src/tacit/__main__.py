@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tacit.signals import stop_once, stopped
-
-__all__ = ["main"]
+from tacit.core.signals import stop_once, stopped
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tacit.arms import Bernoulli, GraphFeedback, TruncatedNormal
 from tacit.arms.table import reward
-from tacit.networks import path
+from tacit.graphs import path
 
 T = 40
 ENVIRONMENT = TruncatedNormal(means=(0.3, 0.5, 0.7))

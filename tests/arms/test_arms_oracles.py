@@ -22,7 +22,7 @@ from tacit.arms import (
     TruncatedNormal,
 )
 from tacit.arms.table import reward
-from tacit.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
+from tacit.core.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
 
 T = 250
 WORLDS = {

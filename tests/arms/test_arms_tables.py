@@ -20,8 +20,8 @@ from tacit.arms import (
 )
 from tacit.arms.table import best_of, four_rewards, mean_of, piece_of, reward
 from tacit.arms.trace import observe
-from tacit.generator import philox, to_unit
-from tacit.tapes import seeded_tape
+from tacit.core.generator import philox, to_unit
+from tacit.core.tapes import seeded_tape
 
 N = 8000
 

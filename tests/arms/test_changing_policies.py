@@ -18,10 +18,10 @@ from tacit.arms.change_test import (
     remember,
 )
 from tacit.arms.corruption import corrupted
-from tacit.arms.p_imed_cf import RESTART
+from tacit.arms.policies.p_imed_cf import RESTART
 from tacit.arms.table import reward
-from tacit.compiled import INTERPRETED
-from tacit.tapes import CHOICE, seeded_tape, uniform
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import CHOICE, seeded_tape, uniform
 
 CHANGING = Switching(means=((0.8, 0.5, 0.2), (0.1, 0.3, 0.2), (0.1, 0.9, 0.2)))
 RISER = Riser(n_arms=3, segments=4)

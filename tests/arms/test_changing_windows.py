@@ -21,9 +21,9 @@ from tacit.arms import (
     Switching,
 )
 from tacit.arms.table import mean_of, reward
-from tacit.compiled import INTERPRETED
-from tacit.networks import path
-from tacit.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
+from tacit.graphs import path
 
 JUMPS = Switching(means=((0.9, 0.2), (0.1, 0.8), (0.5, 0.6)), breakpoints=(100, 400))
 

@@ -11,7 +11,7 @@ import tacit
 from tacit.arms import KLUCBCF, Bernoulli, Corruption, Gaussian, TruncatedNormal
 from tacit.arms.corruption import corrupted
 from tacit.arms.table import reward
-from tacit.tapes import seeded_tape
+from tacit.core.tapes import seeded_tape
 
 N = 20_000
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -7,8 +7,8 @@ import pytest
 
 from tacit.arms import GAP, GAPU, Bernoulli, GraphFeedback, Recorded, TruncatedNormal
 from tacit.arms.table import reward
-from tacit.networks import Graph, complete, erdos_renyi, path, star
-from tacit.registry import build
+from tacit.core.registry import build
+from tacit.graphs import Graph, complete, erdos_renyi, path, star
 from tacit_studies.lu2022.settings import graph_settings
 
 FOUR = Bernoulli(means=(0.1, 0.2, 0.3, 0.4))

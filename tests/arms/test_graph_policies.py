@@ -23,10 +23,10 @@ from tacit.arms import (
 )
 from tacit.arms.elimination import FIRST, LACKING, PHASE, WANTED
 from tacit.arms.table import reward
-from tacit.compiled import INTERPRETED
-from tacit.networks import Graph, complete, erdos_renyi, path, star
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import CHOICE, NOISE, recorded_tape, seeded_tape, uniform
+from tacit.graphs import Graph, complete, erdos_renyi, path, star
 from tacit.privacy.mechanisms import standard_laplace
-from tacit.tapes import CHOICE, NOISE, recorded_tape, seeded_tape, uniform
 
 K = 5
 ROUNDS = 9_000 if INTERPRETED else 40_000

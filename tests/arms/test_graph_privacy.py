@@ -18,12 +18,12 @@ from tacit.arms import (
     edit_rewards,
 )
 from tacit.arms.elimination import PHASE, WANTED
-from tacit.compiled import INTERPRETED
-from tacit.networks import Graph, complete, path
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import NOISE, SUBSET, recorded_tape, secure_tape, seeded_tape
+from tacit.graphs import Graph, complete, path
 from tacit.privacy import audit
 from tacit.privacy.block_sums import on_grid
 from tacit.simulation.audits import PolicyRun
-from tacit.tapes import NOISE, SUBSET, recorded_tape, secure_tape, seeded_tape
 
 K = 3
 RUNS = 12_000

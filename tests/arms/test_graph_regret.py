@@ -14,7 +14,7 @@ import pytest
 
 import tacit
 from tacit.arms import AAE, DPSE, GAP, GAPU, AlphaSample
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit_studies.lu2022.settings import GraphSetting, graph_settings
 from tiers import tiered
 

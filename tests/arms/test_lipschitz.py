@@ -8,10 +8,10 @@ import pytest
 import tacit
 from oracles import private_blocks as oracle
 from tacit.arms import DPKLUCB, DPZooming, Lipschitz
-from tacit.arms.dp_zooming import SOONER
+from tacit.arms.policies.dp_zooming import SOONER
 from tacit.arms.table import reward
-from tacit.compiled import INTERPRETED
-from tacit.tapes import NOISE, noise_uniform, seeded_tape
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import NOISE, noise_uniform, seeded_tape
 
 
 def test_means_are_a_function_of_places_and_the_best_is_that_of_the_line():

@@ -31,13 +31,13 @@ from tacit.arms.private_divergence import (
     private_upper_root,
 )
 from tacit.arms.table import reward
-from tacit.compiled import INTERPRETED, kernel
-from tacit.networks import Graph, complete, erdos_renyi, path, star
+from tacit.core.kernels import INTERPRETED, kernel
+from tacit.core.samplers import beta, chooser_of
+from tacit.core.tapes import CHOICE, NOISE, recorded_tape, secure_tape, seeded_tape
+from tacit.graphs import Graph, complete, erdos_renyi, path, star
 from tacit.privacy import audit
 from tacit.privacy.mechanisms import standard_laplace
 from tacit.simulation.audits import PolicyRun
-from tacit.tapes import CHOICE, NOISE, recorded_tape, secure_tape, seeded_tape
-from tacit.variates import beta, chooser_of
 from tacit_studies.lu2022.settings import graph_settings
 
 K, ROUNDS, MANY = 5, 500, 1500

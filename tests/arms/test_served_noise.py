@@ -8,9 +8,9 @@ import pytest
 import tacit
 from tacit.arms import DPIMED, DPKLUCB, GAP, GAPU
 from tacit.arms.elimination import PHASE
-from tacit.networks import Graph
+from tacit.core.tapes import NOISE, seeded_tape
+from tacit.graphs import Graph
 from tacit.privacy.mechanisms import standard_laplace
-from tacit.tapes import NOISE, seeded_tape
 
 ALONE, HUB, K = 0, 6, 7
 STAR = Graph.from_edges([(HUB, leaf) for leaf in range(1, 6)], n_nodes=K)  # and an isolated arm

@@ -13,10 +13,10 @@ import tacit
 from oracles import shuffled as oracle
 from tacit.arms import KLUCBCF, Bernoulli, Recorded, ShuffledKLUCBCF, edit_rewards
 from tacit.arms.table import reward
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import CHOICE, NOISE, ROUNDING, recorded_tape, seeded_tape, uniform
 from tacit.privacy.mechanisms import flipped_bit
 from tacit.serving import StoreError
-from tacit.tapes import CHOICE, NOISE, ROUNDING, recorded_tape, seeded_tape, uniform
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -18,8 +18,8 @@ from tacit.arms import (
     UCBN,
     AlphaSample,
 )
-from tacit.networks import path
-from tacit.registry import policies
+from tacit.core.registry import policies
+from tacit.graphs import path
 
 SINGLE = [
     KLUCB(n_arms=3),

@@ -18,10 +18,10 @@ from tacit.arms import (
     edit_rewards,
 )
 from tacit.arms.table import reward
-from tacit.compiled import INTERPRETED
-from tacit.networks import path
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
+from tacit.graphs import path
 from tacit.simulation.audits import audit_policy
-from tacit.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
 
 WORLD = Gaussian(means=(-1.0, 0.5, 0.0), spread=(1.0, 2.0, 0.5))
 

@@ -20,10 +20,10 @@ from tacit.arms import (
     TimedKLUCBCF,
 )
 from tacit.arms.table import reward
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
 from tacit.privacy import audit
 from tacit.simulation.audits import PolicyRun
-from tacit.tapes import CHOICE, NOISE, ROUNDING, noise_uniform, seeded_tape, uniform
 
 T = 260
 WORLDS = {

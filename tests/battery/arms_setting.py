@@ -31,13 +31,13 @@ from tacit.arms import (
     Uniform,
     edit_rewards,
 )
+from tacit.arms.block_policy import BlockPolicy, GraphBlockPolicy
 from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
-from tacit.arms.graph_environments import GraphFeedback
-from tacit.arms.growing_policy import BlockPolicy, GraphBlockPolicy
+from tacit.arms.environments.graph_feedback import GraphFeedback
 from tacit.arms.identification import Identifying
-from tacit.networks import Graph, path
-from tacit.policy import Environment, Policy
-from tacit.tapes import seeded_tape
+from tacit.core.policy import Environment, Policy
+from tacit.core.tapes import seeded_tape
+from tacit.graphs import Graph, path
 
 MEANS = (0.05, 0.95, 0.05)
 PAIRS = Graph.from_edges([(0, 1), (2, 3)], n_nodes=4)

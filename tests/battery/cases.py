@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiers
-from tacit.battery import arrays, play
-from tacit.battery import digest as fingerprint
-from tacit.policy import Environment, Policy
-from tacit.registry import build, policies
-from tacit.registry import environments as registered
-from tacit.tapes import CHOICE, NOISE, RADIUS, ROUNDING, Tape, recorded_tape
+from tacit.core.policy import Environment, Policy
+from tacit.core.registry import build, policies
+from tacit.core.registry import environments as registered
+from tacit.core.tapes import CHOICE, NOISE, RADIUS, ROUNDING, Tape, recorded_tape
+from tacit.simulation.policy_checks import arrays, play
+from tacit.simulation.policy_checks import digest as fingerprint
 
 LIKE = {
     "aae": "gap",

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from battery.cases import FAINT, Audited, Case, Setting, Silent, fields_of, half_tape
+from tacit.core.policy import Environment, Policy
+from tacit.core.tapes import seeded_tape
 from tacit.diffusion import BatchedTsallis, ChangingTruth, DiffusionBandit
-from tacit.policy import Environment, Policy
-from tacit.tapes import seeded_tape
 
 APART = ((1.0, 0.0), (0.0, 1.0))
 STATES = 4

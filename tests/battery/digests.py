@@ -3,7 +3,7 @@
 import json
 
 from battery.cases import cases, digest
-from tacit.arms import shuffled_klucb_cf
+from tacit.arms.policies import shuffled_klucb_cf
 
 if __name__ == "__main__":
     # Blocks that sixty rounds never fill take seconds to plan without a compiler.

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from battery.cases import FAINT, Audited, Case, Setting, Silent, play
+from tacit.core.policy import Environment, Policy
+from tacit.core.tapes import seeded_tape
 from tacit.dynamics import SocialOptions
-from tacit.networks import complete, erdos_renyi, star
-from tacit.policy import Environment, Policy
-from tacit.tapes import seeded_tape
+from tacit.graphs import complete, erdos_renyi, star
 
 QUALITIES, AGENTS = (0.9, 0.5, 0.1), 80
 NETWORK = erdos_renyi(AGENTS, 0.15, seed=1)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from battery.cases import Case, cases, less_private
-from tacit.battery import play
+from tacit.contextual import FedUCB, Fitted, PrivateContexts, Synthetic
+from tacit.core.policy import Environment, Policy
 from tacit.diffusion import ChangingTruth
 from tacit.dynamics import SocialOptions
-from tacit.networks import complete
-from tacit.policy import Environment, Policy
+from tacit.graphs import complete
 from tacit.privacy import Neighbours, SearchResult
 from tacit.simulation.audits import audit_policy, neighbours_of, releasing_horizon
-from tacit.users import FedUCB, Fitted, PrivateContexts, Synthetic
+from tacit.simulation.policy_checks import play
 
 ONE_AGENT = complete(1)
 ONE_FEATURE = Synthetic(n_users=1, dimension=1, n_items=1, n_shown=1)

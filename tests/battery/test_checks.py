@@ -1,4 +1,4 @@
-"""The checks of `tacit.battery` hold for every policy, and each notices the fault it is there for."""
+"""The checks of `tacit check` hold for every policy, and each notices the fault it is there for."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import pytest
 from battery.cases import cases, tiered
 from commands import tacit
 from tacit.arms import KLUCBCF, UCB1, Bernoulli
-from tacit.battery import CHECKS, NotApplicableError, Subject, check_policy
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.privacy import Guarantee, RandomizedResponseRelease, compose
+from tacit.simulation.policy_checks import CHECKS, NotApplicableError, Subject, check_policy
 
 # These have tests of their own for every policy, which look closer: test_repeatability and test_privacy.
 CLOSER = (

@@ -13,10 +13,10 @@ from scipy import stats
 from battery.cases import cases, tiered
 from tacit.arms import Bernoulli, CorruptionSchedule, TimedKLUCBCF
 from tacit.arms.elimination import PrivateElimination
-from tacit.compiled import INTERPRETED
-from tacit.deciding import ALPHA, mean_of_bits
+from tacit.core.decider import ALPHA, mean_of_bits
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import seeded_tape
 from tacit.device.channel import Channel
-from tacit.tapes import seeded_tape
 
 MEANS = (0.3, 0.5, 0.6)
 RUNS = 40
@@ -96,7 +96,7 @@ def test_a_window_has_no_interval_since_one_for_all_numbers_of_bits_fails_in_it(
 
 
 def test_an_interval_that_is_too_narrow_is_noticed(monkeypatch):
-    monkeypatch.setattr("tacit.deciding.ALPHA", 0.9)
+    monkeypatch.setattr("tacit.core.decider.ALPHA", 0.9)
     (case,) = (each for each in CASES if each.name == "klucb-cf-epsilon=2.0")
     with pytest.raises(AssertionError):
         test_an_interval_holds_at_all_times(case)

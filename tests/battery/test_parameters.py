@@ -9,7 +9,7 @@ import typing
 import pytest
 
 from battery.cases import cases, fields_of
-from tacit.registry import build
+from tacit.core.registry import build
 
 BAD_NUMBERS = (-1, math.nan)
 BAD_WORD = "no such choice"

@@ -10,10 +10,10 @@ import pytest
 import tacit
 from battery.cases import Case, arrays, assert_same, cases, first_private, play
 from tacit.arms import KLUCBCF, Bernoulli
+from tacit.contextual import CoLin
+from tacit.core.tapes import secure_tape
 from tacit.privacy import audit
 from tacit.simulation.audits import PolicyRun
-from tacit.tapes import secure_tape
-from tacit.users import CoLin
 from tiers import tiered
 
 every_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)

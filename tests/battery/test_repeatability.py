@@ -15,7 +15,7 @@ from llvmlite import binding
 
 import tacit
 from battery.cases import arrays, assert_same, cases, digest, play
-from tacit.tapes import secure_tape, seeded_tape
+from tacit.core.tapes import secure_tape, seeded_tape
 
 CASES = cases()
 LARGEST = 10**6
@@ -39,7 +39,7 @@ def fingerprint(case):
 
 
 def test_there_are_cases_of_every_policy():
-    from tacit.registry import policies
+    from tacit.core.registry import policies
 
     assert {case.kind for case in CASES} == set(policies().values())
     assert len({case.name for case in CASES}) == len(CASES)

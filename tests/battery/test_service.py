@@ -14,11 +14,11 @@ from battery.cases import LIKE, assert_same, cases, play, tiered
 from tacit.arms import KLUCBCF, Bernoulli, DPZooming
 from tacit.arms.policy import ArmsPolicy
 from tacit.arms.table import reward
+from tacit.contextual import FedUCB, NoisySums, PrivateContexts, Published
+from tacit.contextual import table as users
+from tacit.core.files import load, save
+from tacit.core.tapes import NOISE, seeded_tape
 from tacit.privacy.mechanisms import flipped_bit
-from tacit.state import load, save
-from tacit.tapes import NOISE, seeded_tape
-from tacit.users import FedUCB, NoisySums, PrivateContexts, Published
-from tacit.users import table as users
 
 CASES = [case for case in cases() if hasattr(case.kind, "kernels")]
 LOCAL = [

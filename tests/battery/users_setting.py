@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from battery.cases import Audited, Case, Setting, Silent, half_tape, play
-from tacit.policy import Environment, Policy
-from tacit.users import (
+from tacit.contextual import (
     CoLin,
     FedUCB,
     Fitted,
@@ -23,8 +22,9 @@ from tacit.users import (
     Synthetic,
     edit_rewards,
 )
-from tacit.users.neighbours import edit_visit
-from tacit.users.table import matrix_of, rows_of
+from tacit.contextual.neighbours import edit_visit
+from tacit.contextual.table import matrix_of, rows_of
+from tacit.core.policy import Environment, Policy
 
 OF_VISITS = (PrivateContexts, FedUCB)
 """Policies that hide contexts, too: their unit is a visit, and their ridge knows of the noise."""

@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 from forked import child
-from tacit import forks
 from tacit.client import AsyncClient, Client, Outbox
+from tacit.core import forks
 from tacit.device import Reporter, instructions
 
 pytestmark = [

@@ -15,7 +15,7 @@ import pytest
 
 from tiers import tiered
 
-BUNDLE = Path(__file__).parents[2] / "src/tacit/demo/pages/client.js"
+BUNDLE = Path(__file__).parents[2] / "src/tacit/cli/demo/pages/client.js"
 AFTER = 0.8
 PAGE = """<!doctype html><title>shop</title><script type="module">
 import { createClient } from "/client.js";

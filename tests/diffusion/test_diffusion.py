@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from oracles import diffusion as oracle
+from tacit.core.tapes import CHOICE, MESSAGE, NOISE, SIGNAL, recorded_tape, seeded_tape
 from tacit.diffusion import (
     THREE_AGENTS,
     BatchedTsallis,
@@ -20,8 +21,7 @@ from tacit.diffusion import (
     RecordedTruth,
     SpyPrivateDiffusion,
 )
-from tacit.networks import Combination, erdos_renyi
-from tacit.tapes import CHOICE, MESSAGE, NOISE, SIGNAL, recorded_tape, seeded_tape
+from tacit.graphs import Combination, erdos_renyi
 
 M = 4
 POLICIES = {

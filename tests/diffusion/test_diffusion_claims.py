@@ -20,7 +20,7 @@ from tacit.diffusion import (
     SpyPrivateDiffusion,
     regret_bounds,
 )
-from tacit.networks import star
+from tacit.graphs import star
 from tiers import tiered
 
 RUNS = 400
@@ -110,7 +110,7 @@ def test_the_sound_step_holds_out_where_the_truth_jumps_and_losses_differ():
 
 
 def test_regret_per_agent_does_not_depend_on_how_many_there_are():
-    from tacit.networks import barabasi_albert
+    from tacit.graphs import barabasi_albert
 
     small = runs(THIRD, 0.8, repetitions=20, network=barabasi_albert(100, 3, seed=1))
     large = runs(THIRD, 0.8, repetitions=4, network=barabasi_albert(1000, 3, seed=1))

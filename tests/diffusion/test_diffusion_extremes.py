@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.diffusion import ChangingTruth, DiffusionBandit, DiffusionLearning, RecordedTruth
-from tacit.networks import erdos_renyi, star
+from tacit.graphs import erdos_renyi, star
 from tiers import tiered
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")

@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion, SpyPrivateDiffusion
 from tacit.diffusion.table import loss_at, signal_at, truth_at
 from tacit.simulation.audits import audit_policy

@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.diffusion import ChangingTruth, DiffusionBandit
-from tacit.networks import erdos_renyi, ring
+from tacit.graphs import erdos_renyi, ring
 
 pytest.importorskip("matplotlib")
 from tacit.simulation.bands import Band

@@ -8,6 +8,8 @@ import math
 import numpy as np
 import pytest
 
+from tacit.core.registry import build_both
+from tacit.core.tapes import CHOICE, NOISE, SIGNAL, recorded_tape, seeded_tape
 from tacit.diffusion import (
     ChangingTruth,
     DiffusionBandit,
@@ -16,8 +18,6 @@ from tacit.diffusion import (
     edit_losses,
     edit_signals,
 )
-from tacit.registry import build_both
-from tacit.tapes import CHOICE, NOISE, SIGNAL, recorded_tape, seeded_tape
 
 T = 40
 

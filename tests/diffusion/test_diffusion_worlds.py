@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.core.registry import build_named, environment_named
+from tacit.core.tapes import seeded_tape
 from tacit.diffusion import (
     ChangingTruth,
     DiffusionBandit,
@@ -17,9 +19,7 @@ from tacit.diffusion import (
     edit_signals,
 )
 from tacit.diffusion.table import loss_at, signal_at, truth_at
-from tacit.networks import Combination, Graph, ring
-from tacit.registry import build_named, environment_named
-from tacit.tapes import seeded_tape
+from tacit.graphs import Combination, Graph, ring
 
 T = 4000
 

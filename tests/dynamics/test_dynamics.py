@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from oracles import dynamics as oracle
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import CHOICE, recorded_tape, secure_tape, seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
 from tacit.dynamics.table import signal
-from tacit.networks import Graph, complete
-from tacit.tapes import CHOICE, recorded_tape, secure_tape, seeded_tape
+from tacit.graphs import Graph, complete
 
 QUALITIES = (0.9, 0.5, 0.2)
 M = len(QUALITIES)

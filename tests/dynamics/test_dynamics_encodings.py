@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.dynamics import LearningDynamics, SocialOptions, popularity_noise, recommend
 from tacit.dynamics.engines.moments import crowd_of, new_crowd
 from tacit.dynamics.tuning import encoder

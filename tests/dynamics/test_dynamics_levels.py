@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.registry import build_named, policy_named
+from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption, popularity_noise
-from tacit.networks import complete, erdos_renyi
+from tacit.graphs import complete, erdos_renyi
 from tacit.privacy import Neighbours
-from tacit.registry import build_named, policy_named
 from tacit.serving.peers import DynamicsPeer
 from tacit.simulation.audits import audit_policy
-from tacit.tapes import seeded_tape
 from tiers import tiered
 
 LEVELS = (4.0, 0.5)

@@ -7,11 +7,11 @@ import itertools
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
-from tacit.networks import complete
+from tacit.graphs import complete
 from tacit.simulation.audits import audit_policy
-from tacit.tapes import seeded_tape
 from tiers import tiered
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of runs need compiled kernels")

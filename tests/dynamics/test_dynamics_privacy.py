@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
-from tacit.tapes import seeded_tape
 
 M = 3
 

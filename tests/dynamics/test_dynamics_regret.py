@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED, kernel
+from tacit.core.kernels import INTERPRETED, kernel
+from tacit.core.samplers import source_of
+from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, popularity_noise, recommend
 from tacit.dynamics.engines.moments import crowd_of, draw_sample, new_crowd, new_sample, receive
-from tacit.tapes import seeded_tape
-from tacit.variates import source_of
 from tacit_studies.tao2022.regret_maps import published_regret, regret_map, regret_of
 from tiers import tiered
 
@@ -154,7 +154,7 @@ def test_moments_are_those_of_tokens_drawn_from_the_senders(epsilon):
 
 
 def test_a_network_gives_the_number_of_agents():
-    from tacit.networks import complete
+    from tacit.graphs import complete
 
     assert SocialOptions(qualities=(0.5,), network=complete(5)).n_agents == 5
 

@@ -9,12 +9,12 @@ import pytest
 
 import tacit
 from oracles import dynamics as oracle
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.registry import build_named, environment_named
+from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
 from tacit.dynamics.table import first_adoptions, first_counts, signal
-from tacit.networks import erdos_renyi
-from tacit.registry import build_named, environment_named
-from tacit.tapes import seeded_tape
+from tacit.graphs import erdos_renyi
 from tiers import tiered
 
 ENGINES = ("tokens", "endpoints", "mixed", "crowd")

@@ -147,7 +147,7 @@ def test_one_run_at_a_time_in_a_folder(tmp_path):
 
 DRIVER = """
 import sys
-from tacit.signals import stop_once, stopped
+from tacit.core.signals import stop_once, stopped
 from tacit.engines import JSON, Processes, Store, run_jobs, Here
 from commands import start_python
 from engines import working
@@ -247,7 +247,7 @@ def test_kill_9_of_the_parent_leaves_no_worker(driver, tmp_path):
 @needs_proc
 def test_a_late_ctrl_c_ends_a_process_that_hangs(tmp_path):
     code = (
-        "import time; from tacit.signals import stop_once; stop_once()\n"
+        "import time; from tacit.core.signals import stop_once; stop_once()\n"
         "try:\n    print('ready', flush=True); time.sleep(60)\n"
         "except KeyboardInterrupt:\n    print('hanging', flush=True); time.sleep(60)\n"
     )

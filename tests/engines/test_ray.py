@@ -90,7 +90,7 @@ def test_the_engine_has_a_name_and_an_address():
 
 DRIVER = """
 import sys
-from tacit.signals import stop_once, stopped
+from tacit.core.signals import stop_once, stopped
 from tacit.engines import JSON, Cluster, Store, run_jobs
 from engines import working
 from engines.test_engines import wait_for

@@ -13,7 +13,7 @@ import pytest
 
 import commands
 from engines.test_engines import needs_proc, wait_for
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.simulation import Study, run_study
 
 pytestmark = pytest.mark.skipif(INTERPRETED, reason="minutes when interpreted")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from tacit.evaluation import Log, doubly_robust, importance_weighted, self_normalised
+from tacit.simulation.evaluation import Log, doubly_robust, importance_weighted, self_normalised
 
 MEANS = np.array([0.2, 0.5, 0.7])
 LOGGED = np.array([0.6, 0.3, 0.1])

@@ -11,8 +11,8 @@ import pytest
 
 from commands import tacit
 from tacit.arms import GAP, UCB1, Uniform
-from tacit.compiled import INTERPRETED
-from tacit.evaluation import Log, evaluate, open_bandit, read_log, replay
+from tacit.core.kernels import INTERPRETED
+from tacit.simulation.evaluation import Log, evaluate, open_bandit, read_log, replay
 
 CSV = "arm,reward,propensity\n0,1,0.5\n1,0,0.5\n"
 

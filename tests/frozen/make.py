@@ -21,9 +21,9 @@ from databases import Postgres
 from service.conftest import Service
 from tacit.arms import DPIMED, DPSE, KLUCBCF
 from tacit.client import Outbox
+from tacit.contextual import LinUCB, PrivateContexts
 from tacit.device import Reporter
 from tacit.privacy import Ledger
-from tacit.users import LinUCB, PrivateContexts
 
 YEAR = 365 * 86_400
 LOCAL = {

@@ -14,9 +14,9 @@ import tacit
 from service.conftest import Service
 from tacit.arms import DPIMED, DPSE, KLUCBCF
 from tacit.client import Outbox
-from tacit.networks import Graph
+from tacit.contextual import LinUCB, PrivateContexts
+from tacit.graphs import Graph
 from tacit.privacy import Ledger
-from tacit.users import LinUCB, PrivateContexts
 
 HERE = Path(__file__).parent / "v0_2_0"
 EXPECTED = json.loads((HERE / "expected.json").read_text())

@@ -22,7 +22,7 @@ from tacit.diffusion import (
 )
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.engines import Here, Processes
-from tacit.networks import barabasi_albert, watts_strogatz
+from tacit.graphs import barabasi_albert, watts_strogatz
 from tacit.populations import bounds_of, population_of
 from tacit.populations.actors import made
 from tacit.simulation import Study, run_study

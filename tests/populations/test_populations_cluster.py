@@ -12,7 +12,7 @@ import tacit
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.engines import Cluster
-from tacit.networks import barabasi_albert, watts_strogatz
+from tacit.graphs import barabasi_albert, watts_strogatz
 
 pytest.importorskip("ray", reason="Ray is not installed: pip install 'tacit[ray]'")
 

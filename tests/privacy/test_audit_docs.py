@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tacit.cli import app
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.privacy import BoundedNoiseRelease
 from tiers import tiered
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tacit.compiled import INTERPRETED, kernel
+from tacit.core.kernels import INTERPRETED, kernel
+from tacit.core.tapes import NOISE, secure_tape, seeded_tape
 from tacit.device import MAX_EPSILON
 from tacit.device import Channel as Device
 from tacit.device.instructions import MIN_EPSILON
@@ -44,7 +45,6 @@ from tacit.privacy.mechanisms import (
     registry,
     release_from_dict,
 )
-from tacit.tapes import NOISE, secure_tape, seeded_tape
 
 FALSE_ALARM = 1e-6
 LEAST: dict[str, Any] = {
@@ -258,7 +258,7 @@ def test_a_channel_is_found_again_in_another_process() -> None:
     wanted = privatised(channel, seeded_tape(4), 1, 2, NOISE, 1.5)
     code = (
         "import pickle, sys; from tacit.privacy.mechanisms import privatised;"
-        "from tacit.tapes import NOISE, seeded_tape;"
+        "from tacit.core.tapes import NOISE, seeded_tape;"
         "channel = pickle.loads(sys.stdin.buffer.read());"
         "print(repr(float(privatised(channel, seeded_tape(4), 1, 2, NOISE, 1.5))))"
     )

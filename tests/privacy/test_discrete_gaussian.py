@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from oracles.privacy import discrete_gaussian_delta
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.privacy import DiscreteGaussianRelease, Gaussian, Laplace, SquareRootToeplitz
 from tacit.privacy.mechanisms import GaussianMoments, gaussian_delta, gaussian_steps
 

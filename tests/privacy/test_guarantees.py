@@ -308,7 +308,7 @@ def test_every_guarantee_fits_the_schema() -> None:
 
 
 def private_policies() -> list:
-    from tacit.registry import policies
+    from tacit.core.registry import policies
 
     found = []
     for name, kind in policies().items():
@@ -320,7 +320,7 @@ def private_policies() -> list:
 
 def policy_of(spec: dict):
     from tacit.cli.arguments import parsed
-    from tacit.registry import build_both, policy_named
+    from tacit.core.registry import build_both, policy_named
 
     place = policy_named(spec["name"]).example_environment
     return build_both(spec, parsed(place), 10**15)[0]

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from oracles.privacy import ball_delta, delta_of_densities, tree_weights
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import NOISE, recorded_tape, secure_tape, seeded_tape
 from tacit.privacy import (
     BallRelease,
     BinaryTree,
@@ -38,7 +39,6 @@ from tacit.privacy import (
     UnaryRelease,
     composed_epsilon,
 )
-from tacit.tapes import NOISE, recorded_tape, secure_tape, seeded_tape
 
 EPSILONS = (0.0, 0.05, 0.3, 0.8, 1.5, 4.0)
 RUNS = 400 if INTERPRETED else 200_000

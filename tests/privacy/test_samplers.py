@@ -11,7 +11,17 @@ import pytest
 from scipy import stats
 
 from oracles.privacy import Words
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import (
+    NOISE,
+    RADIUS,
+    ROUNDING,
+    Tape,
+    noise_word,
+    recorded_tape,
+    secure_tape,
+    seeded_tape,
+)
 from tacit.privacy import RandomizedResponse, numerics_of
 from tacit.privacy.exact import (
     below,
@@ -33,16 +43,6 @@ from tacit.privacy.mechanisms import (
     round_to_bit,
     standard_laplace,
     standard_normal,
-)
-from tacit.tapes import (
-    NOISE,
-    RADIUS,
-    ROUNDING,
-    Tape,
-    noise_word,
-    recorded_tape,
-    secure_tape,
-    seeded_tape,
 )
 
 KEY = tuple(np.arange(1, 5, dtype=np.uint64))

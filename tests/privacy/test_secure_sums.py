@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from oracles.privacy import discrete_gaussian_delta
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import secure_tape
 from tacit.privacy import BinaryTree, SquareRootToeplitz, audit, compose
 from tacit.privacy.mechanisms.streams import run_sums
-from tacit.tapes import secure_tape
 
 T, D = 13, 3
 GAUSSIAN = {"epsilon": 1.0, "delta": 1e-6, "horizon": T, "dimension": D, "sensitivity": 0.7}

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from oracles import shuffled as oracle
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.privacy import Guarantee, ShuffledBits, ShuffledBitsRelease, audit, composed_epsilon
 from tacit.privacy.mechanisms import keep_probability
 from tacit.privacy.mechanisms.shuffled_bits import _raise_to, worst_delta

@@ -22,9 +22,9 @@ from serving.simulator import CrashError, FaultyMemory, MemoryDisk
 from serving.toy import Account, Toy, ToyDecider
 from tacit.client.flows import Answer, Flows, ServiceError
 from tacit.client.outbox import Outbox
-from tacit.service import hosting
+from tacit.service import experiments
 from tacit.service.app import make_app
-from tacit.service.hosting import Host
+from tacit.service.experiments import Host
 from tacit.service.messages import ExperimentRequest
 from tacit.service.tokens import Tokens
 from tacit.serving.description import Description
@@ -273,10 +273,10 @@ class World:
 def play(seed: int, steps: int, folder: Path) -> World:
     """Run one simulation; on failure say which seed and step."""
     world = World(seed, folder)
-    kept = hosting.clock, Description.make_decider, hosting.checked
-    hosting.clock = lambda: world.now
+    kept = experiments.clock, Description.make_decider, experiments.checked
+    experiments.clock = lambda: world.now
     Description.make_decider = lambda self: ToyDecider(world.toy, world.account)
-    hosting.checked = lambda request: ToyDecider(world.toy, world.account)
+    experiments.checked = lambda request: ToyDecider(world.toy, world.account)
 
     async def run() -> None:
         await world.create()
@@ -290,5 +290,5 @@ def play(seed: int, steps: int, folder: Path) -> World:
             f"seed {seed}, step {world.steps}: {type(error).__name__}: {error}"
         ) from error
     finally:
-        hosting.clock, Description.make_decider, hosting.checked = kept
+        experiments.clock, Description.make_decider, experiments.checked = kept
     return world

@@ -214,7 +214,7 @@ def test_a_clock_that_was_ahead_is_set_back(service):
     service.create(LOCAL)
     hosted = service.opened.host.experiments["news"]
     ahead = 10**12
-    from tacit.service.hosting import clock
+    from tacit.service.experiments import clock
 
     hosted.experiment.run(Core.decide, clock() + ahead, "early", None, person="x")
     assert hosted.core.clock_lead(clock()) > ahead / 2

@@ -14,7 +14,7 @@ import pytest
 from commands import tacit
 from service.conftest import LOCAL
 from service.processes import NEWS, UNENCRYPTED, Clients, Process, Waiting
-from tacit import compiled
+from tacit.core import kernels
 
 MANY = {**LOCAL, "max_open": 1_000_000}
 
@@ -208,7 +208,7 @@ def test_a_silent_owner_is_replaced_and_wakes_up_powerless(cluster):
     heir.kill()
 
 
-@pytest.mark.skipif(compiled.INTERPRETED, reason="nothing is compiled")
+@pytest.mark.skipif(kernels.INTERPRETED, reason="nothing is compiled")
 def test_an_heir_that_must_compile_first_goes_on_with_the_rest(cluster, monkeypatch, tmp_path):
     plain = {"name": "news", "policy": {"name": "ucb1"}, "options": ["red", "green"]}
     assert cluster.call(cluster.first, "POST", "/v1/experiments", plain).status_code == 201

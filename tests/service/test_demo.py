@@ -14,9 +14,9 @@ import httpx2
 import pytest
 
 from commands import start, tacit
-from tacit.demo.browsers import chromium
-from tacit.demo.crowd import Crowd
-from tacit.demo.show import _lateness
+from tacit.cli.demo.browsers import chromium
+from tacit.cli.demo.crowd import Crowd
+from tacit.cli.demo.show import _lateness
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,4 +89,4 @@ def test_the_page_has_the_client_as_it_is():
         capture_output=True,
         check=True,
     )
-    assert built.stdout == (ROOT / "src/tacit/demo/pages/client.js").read_bytes()
+    assert built.stdout == (ROOT / "src/tacit/cli/demo/pages/client.js").read_bytes()

@@ -13,8 +13,8 @@ import pytest
 
 from service.conftest import CENTRAL, LOCAL, Service
 from tacit.device import Channel
-from tacit.service import hosting
-from tacit.service.hosting import clock
+from tacit.service import experiments
+from tacit.service.experiments import clock
 from tacit.serving.core import Core
 from tacit.serving.experiment import Experiment
 from tiers import tiered
@@ -149,8 +149,8 @@ def test_central_trust_takes_the_reward_and_says_so(service):
 def test_nobody_learns_from_receipts_whether_or_what_a_central_decision_was_answered(
     service, closed, monkeypatch
 ):
-    at = hosting.clock()
-    monkeypatch.setattr(hosting, "clock", lambda: at)
+    at = experiments.clock()
+    monkeypatch.setattr(experiments, "clock", lambda: at)
     later = {"reward": {"kind": "bounded", "report_after": 60}, "grace": 0}
     service.create(CENTRAL, **later)
     decided = [service.decide("trusted", shown=True) for _ in range(3)]
@@ -223,7 +223,7 @@ def test_nobody_waits_for_a_log_to_be_folded_while_nothing_of_it_expired(tmp_pat
     monkeypatch.setattr(Experiment, "verify", lambda self: folded.append(self.name))
     for name in ("news", "trusted"):
         service.decide(name, shown=True)
-    monkeypatch.setattr("tacit.service.hosting.clock", lambda: time.time_ns() // 10**6 + 10_000)
+    monkeypatch.setattr("tacit.service.experiments.clock", lambda: time.time_ns() // 10**6 + 10_000)
     service.stop()
     assert folded == ["trusted"]
     # Both are kept as they were at the end: the next start has nothing to replay.
@@ -315,7 +315,7 @@ def test_a_name_is_what_it_looks_like(service):
 
 def test_a_clock_that_jumps_refunds_nothing_and_is_said(service, monkeypatch):
     ahead = 0
-    for place in ("hosting", "dashboard"):
+    for place in ("experiments", "dashboard"):
         monkeypatch.setattr(f"tacit.service.{place}.clock", lambda: clock() + ahead)
     service.create(LOCAL, budget={"day": 2.5})
     service.http.post("/login", data={"token": service.admin})
@@ -375,7 +375,7 @@ def test_health_metrics_and_description(service):
 
 
 def test_no_traceback_leaves(service, monkeypatch, capsys):
-    from tacit.service.hosting import Hosted
+    from tacit.service.experiments import Hosted
 
     service.create(LOCAL)
 
@@ -392,7 +392,7 @@ def test_no_traceback_leaves(service, monkeypatch, capsys):
 
 
 def test_one_experiment_that_fails_does_not_keep_others_from_closing(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("tacit.service.hosting._TICK", 0.05)
+    monkeypatch.setattr("tacit.service.experiments._TICK", 0.05)
     service = Service(tmp_path / "s.db")
     soon = {"kind": "binary", "report_after": 0}
     for name in ("first", "second"):

@@ -615,11 +615,11 @@ def test_a_clock_that_was_ahead_is_told_and_set_back(tmp_path, monkeypatch):
     service = Service(tmp_path / "s.db")
     service.create(LOCAL)
     assert "detail" not in service.call("GET", "/readyz", token=None).json()
-    from tacit.service import hosting
+    from tacit.service import experiments
 
-    right = hosting.clock
+    right = experiments.clock
     with monkeypatch.context() as wrong:
-        wrong.setattr(hosting, "clock", lambda: right() + year)
+        wrong.setattr(experiments, "clock", lambda: right() + year)
         service.decide(shown=True)
     said = service.call("GET", "/readyz", token=None).json()
     assert said["status"] == "ready"

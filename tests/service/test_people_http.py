@@ -7,7 +7,7 @@ import time
 import pytest
 
 from service.conftest import Service
-from tacit.service.hosting import clock
+from tacit.service.experiments import clock
 from tacit.serving import Core
 
 PEOPLE = ["ada-l", "bob-m", "cy-n"]

@@ -12,13 +12,13 @@ from functools import partial
 import pytest
 from typer.testing import CliRunner
 
-from tacit import served_audits
 from tacit.cli import app
 from tacit.client import AsyncClient, Outbox
-from tacit.compiled import INTERPRETED
-from tacit.networks import Graph
+from tacit.core.kernels import INTERPRETED
+from tacit.graphs import Graph
 from tacit.privacy.auditing import audit
-from tacit.served_audits import FACTORS, Game, Served, audit_served, combinations_of
+from tacit.service import served_audits
+from tacit.service.served_audits import FACTORS, Game, Served, audit_served, combinations_of
 from tiers import tiered
 
 pytestmark = pytest.mark.skipif(INTERPRETED, reason="thousands of games")

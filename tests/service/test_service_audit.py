@@ -25,9 +25,9 @@ from service.disorder import Disorder
 from tacit.client import AsyncClient
 from tacit.client.flows import Ask
 from tacit.privacy import audit
-from tacit.service import hosting, open_service
+from tacit.service import experiments, open_service
 from tacit.service.app import make_app
-from tacit.service.hosting import Host
+from tacit.service.experiments import Host
 from tacit.service.messages import ExperimentRequest
 from tacit.service.tokens import Tokens
 from tacit.serving.core import Core
@@ -66,7 +66,7 @@ class Time:
 def running(tmp_path_factory):
     """A service with an experiment for each epsilon, and the time on both sides."""
     clock, patch = Time(), pytest.MonkeyPatch()
-    patch.setattr(hosting, "clock", lambda: round(1000 * clock()))
+    patch.setattr(experiments, "clock", lambda: round(1000 * clock()))
     opened = open_service(tmp_path_factory.mktemp("audit") / "s.db")
     opened.host.store._connection.execute("PRAGMA synchronous = OFF")
     for epsilon in (1.0, 2.0):
@@ -181,7 +181,7 @@ class Pages:
 
     def __init__(self, folder, monkeypatch, epsilon):
         self.now = 0
-        monkeypatch.setattr(hosting, "clock", lambda: self.now)
+        monkeypatch.setattr(experiments, "clock", lambda: self.now)
         monkeypatch.setattr("tacit.service.dashboard.clock", lambda: self.now)
         monkeypatch.setattr("tacit.service.dashboard._signed_in", lambda request: True)
         tokens = Tokens(folder / "tokens")

@@ -83,7 +83,7 @@ def test_a_token_that_asks_too_often_waits(service):
 
 
 def test_a_token_that_is_revoked_while_a_body_comes_in_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("tacit.service.requests._SLOW", 0.0)
+    monkeypatch.setattr("tacit.service.http._SLOW", 0.0)
     monkeypatch.setattr("tacit.service.tokens._CHECK_EVERY", 0.0)
     service = Service(tmp_path / "s.db")
     service.create(LOCAL)

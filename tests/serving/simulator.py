@@ -12,6 +12,7 @@ from typing import Any
 
 from serving.toy import Account, Toy, ToyDecider
 from serving.watched import PEOPLE, watched
+from tacit.core.tapes import secure_tape
 from tacit.serving import (
     Allowance,
     Core,
@@ -21,7 +22,6 @@ from tacit.serving import (
     RefusedError,
     StoreError,
 )
-from tacit.tapes import secure_tape
 
 CHOICES = bytes(range(32))
 ALLOWED = 8_000_000

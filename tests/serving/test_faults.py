@@ -14,8 +14,8 @@ from serving.places import Disk, FilePlace
 from serving.simulator import Faulty, MemoryDisk, play
 from serving.toy import ToyDecider
 from serving.watched import WatchedDecider
+from tacit.core.tapes import secure_tape
 from tacit.serving import Core, Experiment
-from tacit.tapes import secure_tape
 
 SOAK = int(os.environ.get("TACIT_SOAK_STEPS", "1000000"))
 

@@ -16,8 +16,8 @@ import pytest
 import tacit
 from commands import start_python
 from forked import child
-from tacit import forks
 from tacit.arms import DPSE, KLUCBCF
+from tacit.core import forks
 from tacit.serving.sqlite import SQLiteStore
 from tacit.serving.store import NotOwnedError
 

@@ -13,11 +13,11 @@ import pytest
 import tacit
 from service.conftest import Service
 from tacit.arms import DPIMED, KLUCBCF
-from tacit.networks import Graph
+from tacit.contextual import GOBLin, LinUCB
+from tacit.graphs import Graph
 from tacit.service.messages import ExperimentRequest
 from tacit.serving import RefusedError, StoreError
 from tacit.serving.description import _REQUEST, _REWARD
-from tacit.users import GOBLin, LinUCB
 
 NFC, NFD = "Jos\u00e9", "Jose\u0301"
 FROZEN = Path(__file__).parents[1] / "frozen" / "v0_2_0"

@@ -66,7 +66,7 @@ def test_a_store_that_knows_nobody_gets_a_key(place):
 
 
 def test_a_learner_of_people_without_charges_needs_its_key_too(tmp_path):
-    from tacit.users import LinUCB
+    from tacit.contextual import LinUCB
 
     policy = LinUCB(n_users=1, dimension=2)
     for turn in range(2):

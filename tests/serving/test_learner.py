@@ -29,11 +29,11 @@ from tacit.arms import (
     AlphaSample,
     SubGaussianUCB,
 )
+from tacit.contextual import LinUCB, PrivateContexts
 from tacit.device import Reporter
-from tacit.networks import Graph
+from tacit.graphs import Graph
 from tacit.serving import Core, RefusedError
 from tacit.serving.core.events import Show
-from tacit.users import LinUCB, PrivateContexts
 
 LOCAL = KLUCBCF(n_arms=3, epsilon=1.0)
 CENTRAL = DPSE(n_arms=2, epsilon=1.0, horizon=100_000)
@@ -295,7 +295,7 @@ def test_no_noise_position_is_read_twice_however_reports_arrive():
     learner = tacit.Learner(policy)
     rng = random.Random(1)
     core = learner._core
-    core.tape = tape = tacit.tapes.secure_tape(log=64, positions=64)
+    core.tape = tape = tacit.core.tapes.secure_tape(log=64, positions=64)
     core._reads = memoryview(tape.reads)
     read, waiting = [], []
     for _ in range(6000):

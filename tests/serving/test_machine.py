@@ -14,8 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import tacit
 from serving.simulator import expect
 from tacit.arms import DPSE, KLUCBCF, TSN
+from tacit.contextual import FedUCB, PrivateContexts
 from tacit.serving import RefusedError
-from tacit.users import FedUCB, PrivateContexts
 
 ITEMS = {"0": [0.9], "1": [-0.4]}
 VISITS = {"n_users": 2, "dimension": 1, "epsilon": 8.0}

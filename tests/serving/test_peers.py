@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tacit.core.tapes import seeded_tape
 from tacit.diffusion import (
     ChangingTruth,
     DiffusionBandit,
@@ -17,9 +18,8 @@ from tacit.diffusion import (
 from tacit.diffusion.table import loss_at, signal_at, truth_at
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.dynamics.table import signal
-from tacit.networks import erdos_renyi
+from tacit.graphs import erdos_renyi
 from tacit.serving.peers import DiffusionPeer, DynamicsPeer
-from tacit.tapes import seeded_tape
 
 ROUNDS = 24
 GRAPH = erdos_renyi(7, 0.5, seed=4)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from commands import start_python
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "peers.py"
 

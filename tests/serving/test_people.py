@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.networks import Graph
+from tacit.contextual import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Published, Residual
+from tacit.contextual.collaborative import select
+from tacit.graphs import Graph
 from tacit.serving import RefusedError, StoreError
-from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Published, Residual
-from tacit.users.collaborative import select
 
 NAMES = ["ada-l", "bob-m", "cy-n", "di-o"]
 PATH = Graph.from_edges([(0, 1), (1, 2), (2, 3)], n_nodes=4, labels=NAMES)
@@ -113,7 +113,7 @@ def test_without_noise_it_learns_what_the_policy_learns(policy):
     learner = tacit.Learner(plain, people=NAMES, seed=1, **given(plain))
     state = plain.open(**given(plain))
     rng = np.random.default_rng(3)
-    tape = tacit.tapes.seeded_tape(1)
+    tape = tacit.core.tapes.seeded_tape(1)
     for t in range(50):
         items = rng.normal(size=(4, 3)) / 3
         decision = learner.decide(person=NAMES[t % 4], contexts=items)

@@ -9,10 +9,10 @@ import pytest
 
 import tacit
 from tacit.arms import DPSE, KLUCBCF, UCB1
+from tacit.contextual import CoLin, GOBLin, LinUCB, NoisySums, Published
 from tacit.diffusion import DiffusionLearning
-from tacit.networks import Graph
+from tacit.graphs import Graph
 from tacit.serving import StoreError
-from tacit.users import CoLin, GOBLin, LinUCB, NoisySums, Published
 
 LOCAL = KLUCBCF(n_arms=2, epsilon=1.0)
 HOUR = datetime.timedelta(hours=1)

@@ -9,15 +9,15 @@ from pathlib import Path
 import tacit
 from battery.cases import Case, cases, fields_of
 from battery.test_service import joined
-from tacit.registry import policies
-from tacit.users import LearnedKernel, RestartingLinUCB
+from tacit.contextual import LearnedKernel, RestartingLinUCB
+from tacit.core.registry import policies
 
 PAGE = Path(__file__).parents[2] / "docs/deciding.md"
 
 
 def ours(kind):
     """Return whether it is a policy that comes with the package, of a setting that can serve."""
-    return kind.__module__.startswith(("tacit.arms.", "tacit.users."))
+    return kind.__module__.startswith(("tacit.arms.", "tacit.contextual."))
 
 
 def form(case):

@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit.arms import DPIMED, DPSE, GAP, KLUCBCF
-from tacit.networks import Graph
+from tacit.graphs import Graph
 from tacit.serving import Core, RefusedError
 from tacit.serving.core.budget import WINDOWS, amount_of
 

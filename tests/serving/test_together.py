@@ -9,9 +9,9 @@ import pytest
 
 import tacit
 from serving.test_visits import NAMES, serve, visits, whole
+from tacit.contextual import FedUCB
+from tacit.core.tapes import NOISE
 from tacit.privacy.exact import secure_gaussian
-from tacit.tapes import NOISE
-from tacit.users import FedUCB
 
 M = 5
 

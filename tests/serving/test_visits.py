@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tacit
+from tacit.contextual import PrivateContexts
+from tacit.core.tapes import NOISE, secure_tape, seeded_tape
 from tacit.privacy.exact import secure_gaussian
 from tacit.serving import RefusedError
-from tacit.tapes import NOISE, secure_tape, seeded_tape
-from tacit.users import PrivateContexts
 
 NAMES = ["ada-l", "bob-m", "cy-n"]
 

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.deciding import Choice, Decider
+from tacit.core.decider import Choice, Decider
 from tacit.device.instructions import identity, randomized_response
 from tacit.privacy import Guarantee
 

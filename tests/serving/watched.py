@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from serving.toy import Account
+from tacit.contextual import FedUCB
+from tacit.contextual.visit_decider import TogetherDecider
 from tacit.privacy.mechanisms.gaussian_moments import add_moments
-from tacit.users import FedUCB
-from tacit.users.visit_decider import TogetherDecider
 
 PEOPLE = 6
 _MOST = 64

@@ -11,15 +11,15 @@ from typer.testing import CliRunner
 from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Uniform
 from tacit.arms.neighbours import edit_rewards
 from tacit.cli import app
-from tacit.compiled import INTERPRETED
+from tacit.contextual import CoLin, Fitted, Synthetic
+from tacit.core.kernels import INTERPRETED
+from tacit.core.tapes import secure_tape, seeded_tape
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.privacy import Neighbours
 from tacit.privacy.auditing.mechanisms import audit_mechanism
 from tacit.simulation import audits
 from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of, releasing_horizon
-from tacit.tapes import secure_tape, seeded_tape
-from tacit.users import CoLin, Fitted, Synthetic
 from tiers import tiered
 
 slow_if_interpreted = pytest.mark.skipif(

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from simulation.broken_policies import BROKEN, SOUND
 from tacit.arms import Bernoulli
-from tacit.arms.python import python_policy
-from tacit.arms.stationary import Gaussian
+from tacit.arms.environments.stationary import Gaussian
+from tacit.arms.plain_python import python_policy
 from tacit.cli import app
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit.privacy import audit
 from tacit.simulation.audits import audit_policy, neighbours_of
 from tiers import tiered

@@ -14,8 +14,8 @@ import tacit
 from simulation import own_things
 from tacit.arms import UCB1, Bernoulli, RewardFunction, from_river
 from tacit.cli import app
-from tacit.compiled import INTERPRETED
-from tacit.registry import build_named, environment_named, policy_named
+from tacit.core.kernels import INTERPRETED
+from tacit.core.registry import build_named, environment_named, policy_named
 from tacit.simulation import Study, run_study
 
 TIDE = RewardFunction(function=own_things.tide, n_arms=2)

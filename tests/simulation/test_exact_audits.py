@@ -16,9 +16,10 @@ from battery.cases import LIKE, Case, cases
 from battery.small_games import less_private
 from tacit.arms import GAP, KLUCBCF, UCB1, Bernoulli, Corruption
 from tacit.cli import app
+from tacit.contextual import Synthetic
 from tacit.diffusion import ChangingTruth
 from tacit.dynamics import SocialOptions
-from tacit.networks import complete
+from tacit.graphs import complete
 from tacit.privacy import Neighbours
 from tacit.privacy.auditing.enumeration import (
     ContinuousDrawError,
@@ -29,7 +30,6 @@ from tacit.privacy.auditing.enumeration import (
 from tacit.privacy.auditing.mechanisms import mechanism_kinds, mechanism_named
 from tacit.simulation.audits import neighbours_of, releasing_horizon
 from tacit.simulation.exact_audits import audit_exactly, audit_mechanism_exactly
-from tacit.users import Synthetic
 from tiers import tiered
 
 FINITE = {

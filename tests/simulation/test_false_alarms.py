@@ -12,10 +12,10 @@ from scipy.stats import binom
 from battery.cases import fields_of
 from battery.small_games import private_cases, small_game
 from tacit.arms import KLUCBCF, Bernoulli
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
+from tacit.core.registry import policies
 from tacit.privacy import audit
 from tacit.privacy.mechanisms import Gaussian, Laplace, Piecewise, RandomizedResponse, UnaryEncoding
-from tacit.registry import policies
 from tacit.simulation.audits import audit_policy
 
 pytestmark = pytest.mark.skipif(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from battery.small_games import private_cases, small_game
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 
 pytestmark = pytest.mark.skipif(
     INTERPRETED, reason="thousands of games; compiled and interpreted are compared elsewhere"

@@ -51,7 +51,7 @@ def test_the_published_noise_is_worth_far_less_than_is_claimed():
     # mu = 2 sqrt(levels) / scale, and delta(eps) = Phi(mu/2 - eps/mu) - e^eps Phi(-mu/2 - eps/mu).
     from scipy.stats import norm
 
-    from tacit.users.fed_ucb import published_scale
+    from tacit.contextual.policies.fed_ucb import published_scale
 
     found = epsilon_of_noise(2.0, 40_000)
     mu = 2 * 16**0.5 / published_scale(2.0, 1e-6, 40_000)

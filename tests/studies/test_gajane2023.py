@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit_studies import reproductions
 from tacit_studies.gajane2023.window import _COLUMNS, _EXPECTED, _INSTANCES, _column_policy
 from tacit_studies.reproduction import summarise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit_studies import reproductions
 from tacit_studies.lu2022 import PAPER
 from tacit_studies.lu2022 import figures as paper002

@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit_studies import reproductions
 from tacit_studies.odeyomi2022 import PAPER
 from tacit_studies.odeyomi2022.bounds import bounded

@@ -40,9 +40,9 @@ def test_a_study_uses_public_names(file):
 @pytest.mark.parametrize(
     "source",
     [
-        "from tacit.tapes import seeded_tape",
+        "from tacit.core.tapes import seeded_tape",
         "from tacit.arms import Table",
-        "import tacit.registry",
+        "import tacit.core.registry",
         "import tacit\ntacit.registry.build()",
         "def later():\n    from tacit.arms.tables import edit_rewards",
     ],

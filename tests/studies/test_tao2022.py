@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED
+from tacit.core.kernels import INTERPRETED
 from tacit_studies.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED
 from tacit_studies.tao2022 import PAPER
 from tacit_studies.tao2022 import constants as paper001_constants

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tacit.networks import complete, star
+from tacit.graphs import complete, star
 from tacit_studies.tao2022.theorem_5_1 import THEOREM_5_1, slots_needed, walked
 
 

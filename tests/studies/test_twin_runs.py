@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tacit.arms import GAP, UCB1, Bernoulli, GraphFeedback, Uniform
-from tacit.networks import complete
+from tacit.graphs import complete
 from tacit_studies.lu2022.twin_runs import twin_runs
 
 ENVIRONMENT = GraphFeedback(environment=Bernoulli(means=(0.9, 0.8, 0.2)), graph=complete(3))

@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from tacit.compiled import INTERPRETED
-from tacit.users import Synthetic
+from tacit.contextual import Synthetic
+from tacit.core.kernels import INTERPRETED
 from tacit_studies import reproductions
 from tacit_studies.reproduction import summarise
 from tacit_studies.runner import data_folder

@@ -20,16 +20,16 @@ import pytest
 
 import tacit
 from tacit.client import ServiceError
-from tacit.deciding import Decider
+from tacit.contextual.visit_decider import VisitsDecider
+from tacit.core.decider import Decider
+from tacit.core.registry import policy_named
+from tacit.core.tapes import NOISE, Tape, secure_tape
 from tacit.device import Reporter
-from tacit.networks import Graph
+from tacit.graphs import Graph
 from tacit.privacy import Guarantee
-from tacit.registry import policy_named
-from tacit.service import hosting, open_service
+from tacit.service import experiments, open_service
 from tacit.service.backups import back_up, restore
 from tacit.serving import learner as learning
-from tacit.tapes import NOISE, Tape, secure_tape
-from tacit.users.visit_decider import VisitsDecider
 from together.options import CONTEXTS, Case
 
 NAMES = ["red", "green", "blue", "pink", "grey"]
@@ -68,8 +68,8 @@ class World:
 
     def __enter__(self) -> World:
         set_to = self._patch.setattr
-        set_to(hosting, "clock", lambda: self.now)
-        for module in (learning, hosting):
+        set_to(experiments, "clock", lambda: self.now)
+        for module in (learning, experiments):
             set_to(module, "secure_tape", self.tape)
         for kind in (Decider, VisitsDecider):
             set_to(kind, "released", self._witness(kind.released))

@@ -7,8 +7,8 @@ import pytest
 from tacit.arms import DPIMED
 from tacit.arms.decider import ArmsDecider
 from tacit.client import Outbox
-from tacit.service import app, telling
-from tacit.service.hosting import Hosted
+from tacit.service import app, responses
+from tacit.service.experiments import Hosted
 from tacit.service.messages import Change
 from tacit.serving.core import Core, budget
 from tacit.serving.core import core as machine
@@ -69,7 +69,7 @@ def change_in_parts(patch):
         for name in ("budget", "add_options", "retire_options", "mode", "add_people", "edges"):
             part = Change(**{name: getattr(wanted, name)})
             if part != Change():
-                await hosted.ask(telling._change, hosted, part)
+                await hosted.ask(responses._change, hosted, part)
 
     patch.setattr(app, "apply", apply)
 

@@ -20,17 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.kl import negative_entropy
-from tacit.compiled import kernel
-
-__all__ = [
-    "History",
-    "forget_all",
-    "largest_odds",
-    "largest_ratio",
-    "new_history",
-    "remember",
-    "two_sample_ratio",
-]
+from tacit.core.kernels import kernel
 
 _SIZES, _ALIKE = 40, 8
 

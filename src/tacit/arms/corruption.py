@@ -17,13 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import require
-from tacit.compiled import kernel
+from tacit.core.constraints import require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, ROUNDING, uniform
 from tacit.privacy import RandomizedResponseRelease, Release, keep_probability, least_private
 from tacit.privacy.mechanisms import release_bit
-from tacit.tapes import NOISE, ROUNDING, uniform
-
-__all__ = ["Corruption", "Feedback", "check_privacy", "corrupted", "corruption_of", "feedback_of"]
 
 
 @dataclass(frozen=True, kw_only=True)

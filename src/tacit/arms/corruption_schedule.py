@@ -15,10 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.corruption import Corruption
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.privacy import Release, least_private
-
-__all__ = ["CorruptionSchedule"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,14 +14,12 @@ from numpy.typing import NDArray
 
 from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.policy import ArmsPolicy
-from tacit.checks import require
-from tacit.compiled import for_types
-from tacit.deciding import Choice, Decider, Estimate, mean_of_bits
+from tacit.core.constraints import require
+from tacit.core.decider import Choice, Decider, Estimate, mean_of_bits
+from tacit.core.kernels import for_types
+from tacit.core.tapes import FLOOR, Tape, secure_tape, uniform
 from tacit.device.channel import Channel
 from tacit.device.instructions import asymmetric_response, identity, randomized_response
-from tacit.tapes import FLOOR, Tape, secure_tape, uniform
-
-__all__ = ["ArmsDecider"]
 
 
 class ArmsDecider(Decider):

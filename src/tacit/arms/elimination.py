@@ -11,25 +11,16 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.graph_environments import Feedback, check_graph, closed_rows, undirected
+from tacit.arms.environments.graph_feedback import Feedback, check_graph, closed_rows, undirected
 from tacit.arms.policy import ArmsPolicy, PlainPolicy
 from tacit.arms.table import Table
-from tacit.checks import Count, Share, check, one_of, require
-from tacit.compiled import kernel
-from tacit.deciding import ALPHA, Estimate
-from tacit.networks import Graph
+from tacit.core.constraints import Count, Share, check, one_of, require
+from tacit.core.decider import ALPHA, Estimate
+from tacit.core.kernels import kernel
+from tacit.graphs import Graph
 from tacit.privacy import Claim, Guarantee, Mechanism
 from tacit.privacy.block_sums import TrustedServer
 from tacit.privacy.mechanisms import Epsilon
-
-__all__ = [
-    "Elimination",
-    "GraphElimination",
-    "PlainElimination",
-    "PrivateElimination",
-    "Rule",
-    "State",
-]
 
 
 class HasActive(Protocol):

@@ -14,10 +14,8 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import Rule, require
-from tacit.compiled import kernel
-
-__all__ = ["Exploration", "ExplorationFunction", "exploration_of", "level", "level_at"]
+from tacit.core.constraints import Rule, require
+from tacit.core.kernels import kernel
 
 _NAMED = {"paper": 3.0, "log": 0.0}
 _KNOTS, _LAST = 64, 43.0  # knots for each unit of ln t, up to t = e^43

@@ -13,9 +13,7 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from tacit.arms.kl import negative_entropy, upper_root
-from tacit.compiled import kernel
-
-__all__ = ["Identifying", "Named", "Seen", "noise_reach", "pooled_cost", "released_error"]
+from tacit.core.kernels import kernel
 
 
 class Named(NamedTuple):

@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tacit.compiled import kernel
-
-__all__ = ["negative_entropy", "upper_root"]
+from tacit.core.kernels import kernel
 
 
 @kernel

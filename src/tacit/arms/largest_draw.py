@@ -14,9 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
-
-__all__ = ["largest_beta", "largest_normal"]
+from tacit.core.kernels import kernel
 
 _N = 10
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(_N)

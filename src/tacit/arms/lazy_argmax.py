@@ -19,18 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.kl import negative_entropy, upper_root
-from tacit.compiled import kernel
-from tacit.tapes import CHOICE, uniform
-
-__all__ = [
-    "Lazy",
-    "largest_index",
-    "line_moved",
-    "new_lazy",
-    "only",
-    "probabilities",
-    "solved_index",
-]
+from tacit.core.kernels import kernel
+from tacit.core.tapes import CHOICE, uniform
 
 
 class Lazy(NamedTuple):

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arms.graph_environments import closed_rows
+from tacit.arms.environments.graph_feedback import closed_rows
 from tacit.arms.private_divergence import private_divergence
-from tacit.checks import require
-from tacit.networks import Graph
-
-__all__ = ["asymptotic_regret"]
+from tacit.core.constraints import require
+from tacit.graphs import Graph
 
 
 def asymptotic_regret(
@@ -41,7 +39,7 @@ def asymptotic_regret(
     Examples
     --------
     >>> from tacit.arms import asymptotic_regret
-    >>> from tacit.networks import complete
+    >>> from tacit.graphs import complete
     >>> round(asymptotic_regret((0.9, 0.5), epsilon=0.1, horizon=100_000), 1)
     116.5
     >>> asymptotic_regret((0.9, 0.5), epsilon=0.1, horizon=100_000, graph=complete(2))

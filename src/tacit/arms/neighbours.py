@@ -9,8 +9,6 @@ import numpy as np
 
 from tacit.arms.table import GAUSSIAN, Table
 
-__all__ = ["edit_rewards"]
-
 
 def edit_rewards(table: Table, entries: Sequence[tuple[int, int, float]]) -> Table:
     """Return the neighbouring table in which entries (round, arm) have the given values."""

@@ -11,16 +11,14 @@ from numpy.typing import NDArray
 
 from tacit.arms.table import GAUSSIAN, Table
 from tacit.arms.trace import Trace
-from tacit.checks import require
-from tacit.networks import Graph
-from tacit.policy import Policy, Program, require_secure
+from tacit.core.constraints import require
+from tacit.core.policy import Policy, Program, require_secure
+from tacit.core.tapes import SECURE, Tape
+from tacit.graphs import Graph
 from tacit.privacy import Guarantee, Mechanism
-from tacit.tapes import SECURE, Tape
 
 if TYPE_CHECKING:
-    from tacit.deciding import Decider, Estimate
-
-__all__ = ["ArmsPolicy", "Kernels", "PlainPolicy", "S"]
+    from tacit.core.decider import Decider, Estimate
 
 Kernel = Callable[..., Any]
 

@@ -12,9 +12,7 @@ import math
 from typing import Any
 
 from tacit.arms.kl import negative_entropy, upper_root
-from tacit.compiled import kernel
-
-__all__ = ["private_divergence", "private_slope", "private_upper_root"]
+from tacit.core.kernels import kernel
 
 
 @kernel

@@ -10,9 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.arms.table import row_of
-from tacit.compiled import kernel
-
-__all__ = ["planned_factor", "round_factor"]
+from tacit.core.kernels import kernel
 
 
 @kernel(inlined=False)

@@ -13,16 +13,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tacit.arms.decider import ArmsDecider
-from tacit.arms.shuffled_klucb_cf import learn_from_report
-from tacit.compiled import for_types
-from tacit.deciding import Choice
+from tacit.arms.policies.shuffled_klucb_cf import learn_from_report
+from tacit.core.decider import Choice
+from tacit.core.kernels import for_types
+from tacit.core.tapes import Tape
 from tacit.device.instructions import randomized_response
-from tacit.tapes import Tape
 
 if TYPE_CHECKING:
-    from tacit.arms.shuffled_klucb_cf import ShuffledKLUCBCF
-
-__all__ = ["ShufflingDecider"]
+    from tacit.arms.policies.shuffled_klucb_cf import ShuffledKLUCBCF
 
 
 class ShufflingDecider(ArmsDecider):

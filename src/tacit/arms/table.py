@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import address_of, evaluate, kernel
-from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
-
-__all__ = ["Table", "reward"]
+from tacit.core.generator import inverse_normal, philox, to_open_unit, to_unit
+from tacit.core.kernels import address_of, evaluate, kernel
 
 BERNOULLI, NORMAL, BETA, RECORDED, GAUSSIAN = 0, 1, 2, 3, 4
 

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.table import best_of, mean_of, reward
-from tacit.compiled import kernel
-
-__all__ = ["Trace", "new_trace", "observe"]
+from tacit.core.kernels import kernel
 
 MEASURES = ("regret", "reward")
 

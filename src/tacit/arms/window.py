@@ -8,9 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
-
-__all__ = ["Window", "forgetting", "new_window", "remembered"]
+from tacit.core.kernels import kernel
 
 
 class Window(NamedTuple):

@@ -26,7 +26,7 @@ import tacit
 from tacit.cli import evaluations, ledger, listing, privacy, runs, service
 from tacit.cli.arguments import Address, EngineName, Json, Out, Workers
 from tacit.cli.output import progress_bar, show
-from tacit.signals import stop_once, stopped
+from tacit.core.signals import stop_once, stopped
 
 __all__ = [
     "Address",

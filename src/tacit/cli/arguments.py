@@ -7,22 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-__all__ = [
-    "Address",
-    "EngineName",
-    "Horizon",
-    "Json",
-    "Out",
-    "Pieces",
-    "Repetitions",
-    "Seed",
-    "Workers",
-    "parse_count",
-    "parsed",
-    "policy_and_environment",
-    "require_picture",
-]
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the files written.")]
 Seed = Annotated[
@@ -78,14 +62,14 @@ Repetitions = Annotated[
 
 def parsed(text: str) -> dict[str, Any]:
     """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``."""
-    from tacit.parameters import written
+    from tacit.core.specs import written
 
     return written(text)
 
 
 def policy_and_environment(policy: str, environment: str | None, horizon: int) -> tuple[Any, Any]:
     """Return the policy that was asked for and the environment it plays in, its example if none."""
-    from tacit.registry import build_both, policy_named
+    from tacit.core.registry import build_both, policy_named
 
     written = parsed(policy)
     place = (
@@ -98,7 +82,7 @@ def policy_and_environment(policy: str, environment: str | None, horizon: int) -
 
 def require_picture(path: Path | None) -> None:
     """Complain about a picture that cannot be written before the work begins."""
-    from tacit.state import require_writable
+    from tacit.core.files import require_writable
 
     if path is not None:
         if path.suffix not in (".png", ".svg", ".pdf"):

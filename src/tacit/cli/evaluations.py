@@ -10,8 +10,6 @@ import typer
 from tacit.cli.arguments import Json, Seed, parsed
 from tacit.cli.output import progress_bar, show
 
-__all__ = ["app"]
-
 app = typer.Typer()
 
 
@@ -42,8 +40,8 @@ def evaluate(
 
     Example: `tacit evaluate log.csv ucb1 klucb-cf:epsilon=1`
     """
-    from tacit.evaluation import evaluate, open_bandit, read_log
-    from tacit.registry import build, policy_named
+    from tacit.core.registry import build, policy_named
+    from tacit.simulation.evaluation import evaluate, open_bandit, read_log
 
     if log.partition(":")[0] == "open-bandit":
         chosen = parsed(log)

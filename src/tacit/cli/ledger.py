@@ -11,8 +11,6 @@ import typer
 from tacit.cli.arguments import Json
 from tacit.cli.output import show
 
-__all__ = ["app"]
-
 app = typer.Typer()
 ledger = typer.Typer(help="Show, set, check and export what is spent on people.")
 app.add_typer(ledger, name="ledger")
@@ -38,7 +36,7 @@ def allow(
 
     Example: `tacit ledger allow ledger.sqlite --epsilon 1 --period year`
     """
-    from tacit.checks import require
+    from tacit.core.constraints import require
     from tacit.privacy import Ledger, Period
 
     # A mistake must leave no file behind.

@@ -10,8 +10,6 @@ import typer
 from tacit.cli.arguments import Json
 from tacit.cli.output import show
 
-__all__ = ["app"]
-
 app = typer.Typer()
 
 Name = Annotated[
@@ -27,8 +25,8 @@ def policies(name: Name = None, as_json: Json = False) -> None:
 
     Example: `tacit policies klucb-cf`
     """
-    from tacit.registry import policies as known
-    from tacit.registry import policy_named
+    from tacit.core.registry import policies as known
+    from tacit.core.registry import policy_named
 
     if name is not None:
         _tell(policy_named(name), as_json)
@@ -54,8 +52,8 @@ def environments(name: Name = None, as_json: Json = False) -> None:
 
     Example: `tacit environments bernoulli`
     """
-    from tacit.registry import environment_named
-    from tacit.registry import environments as known
+    from tacit.core.registry import environment_named
+    from tacit.core.registry import environments as known
 
     if name is not None:
         _tell(environment_named(name), as_json)
@@ -68,7 +66,7 @@ def environments(name: Name = None, as_json: Json = False) -> None:
 
 
 def _tell(kind: Any, as_json: bool) -> None:
-    from tacit.parameters import parameters_of, schema_of
+    from tacit.core.specs import parameters_of, schema_of
 
     if as_json:
         print(json.dumps(schema_of(kind)))

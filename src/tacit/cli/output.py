@@ -8,9 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tacit.jsonable import dumps
-
-__all__ = ["as_text", "progress_bar", "show"]
+from tacit.core.json_codec import dumps
 
 MINUTE = 60.0
 _LEGIBLE = 12
@@ -67,7 +65,7 @@ def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
 
     Compilation that takes more than a second is announced on either.
     """
-    from tacit.compiled import when_compiling
+    from tacit.core.kernels import when_compiling
 
     when_compiling(_announce)
     if not sys.stderr.isatty():

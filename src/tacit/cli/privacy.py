@@ -11,9 +11,7 @@ import typer
 
 from tacit.cli.arguments import Horizon, Json, Seed, parsed, policy_and_environment, require_picture
 from tacit.cli.output import as_text, progress_bar, show
-from tacit.jsonable import dumps
-
-__all__ = ["app"]
+from tacit.core.json_codec import dumps
 
 app = typer.Typer()
 
@@ -279,7 +277,7 @@ def _refuse_given(context: typer.Context, why: str, names: tuple[str, ...]) -> N
 
 def _serve_and_audit(target: str, claim: Any, games: int, quick: bool) -> Any:
     try:
-        from tacit.served_audits import audit_served
+        from tacit.service.served_audits import audit_served
     except ImportError:
         raise ValueError(
             "--served needs the service and its client: pip install 'tacit[service]'"

@@ -25,9 +25,7 @@ from tacit.cli.arguments import (
     policy_and_environment,
 )
 from tacit.cli.output import as_text, progress_bar, show
-from tacit.jsonable import dumps
-
-__all__ = ["app"]
+from tacit.core.json_codec import dumps
 
 app = typer.Typer()
 
@@ -81,7 +79,7 @@ def compare(
 
     Example: `tacit compare klucb sw-klucb-cf --environment riser --epsilon 1 --horizon 5000 --repetitions 8`
     """
-    from tacit.registry import policy_named
+    from tacit.core.registry import policy_named
     from tacit.simulation import Study
 
     specs = tuple(parsed(text) for text in policy)
@@ -174,7 +172,7 @@ def check(
 
     Example: `tacit check klucb-cf:epsilon=1`
     """
-    from tacit.battery import Subject, check_policy
+    from tacit.simulation.policy_checks import Subject, check_policy
 
     chosen, place = policy_and_environment(policy, environment, horizon)
     subject = Subject(policy=chosen, environment=place, horizon=horizon, runs=runs)
@@ -194,11 +192,11 @@ def _run_study(
     pieces: int | None,
     as_json: bool,
 ) -> None:
+    from tacit.core.files import write_atomically
     from tacit.privacy import brief
     from tacit.simulation import run_study
     from tacit.simulation.plots import draw_curves
     from tacit.simulation.plots.style import prepare_drawing
-    from tacit.state import write_atomically
 
     Thread(target=prepare_drawing, daemon=True).start()  # while the repetitions are played
     with progress_bar(study.name) as progress:

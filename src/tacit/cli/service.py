@@ -18,8 +18,6 @@ import typer
 from tacit.cli.arguments import Json
 from tacit.cli.output import show
 
-__all__ = ["app"]
-
 app = typer.Typer()
 experiment = typer.Typer(help="Create, change and inspect experiments of a running service.")
 token = typer.Typer(help="Who may decide, report and administer.")
@@ -135,7 +133,7 @@ def demo(
     Example: `tacit demo --visitors 20 --rate 20`
     """
     try:
-        from tacit.demo import run
+        from tacit.cli.demo import run
     except ImportError as error:
         raise ValueError(
             f"the demonstration needs more parts ({error.name}); pip install 'tacit[service,client]'"

@@ -15,8 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 from tacit.client.outbox import Outbox
 from tacit.device import Reporter
 
-__all__ = ["Answer", "Ask", "Decision", "Flow", "Flows", "ServiceError"]
-
 T = TypeVar("T")
 _RETRY = 30.0
 

@@ -16,10 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from tacit.core.forks import wait_for
 from tacit.device import Budget, Reporter
-from tacit.forks import wait_for
-
-__all__ = ["Outbox", "Owed"]
 
 T = TypeVar("T")
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:  # The module typing takes longer to import than all of this.
     Fits: TypeAlias = Callable[[Any], bool]
     Answer: TypeAlias = tuple[float, Callable[[int, Below], Value], Fits]
 
-__all__ = ["MAX_EPSILON", "Channel"]
-
 MAX_EPSILON = 30.0
 WORD = 2**53
 # No integer may reach 2^53, so that a double can tell when it would be exceeded.

@@ -19,19 +19,6 @@ if TYPE_CHECKING:
 
     from tacit.device.channel import Instructions
 
-__all__ = [
-    "MIN_EPSILON",
-    "asymmetric_response",
-    "cuts",
-    "discrete_laplace",
-    "identity",
-    "k_ary",
-    "piecewise",
-    "randomized_response",
-    "subset",
-    "unary",
-]
-
 MIN_EPSILON = 1e-9
 
 # Leaves room for the rounding of exp here and for the device's own upward rounding.

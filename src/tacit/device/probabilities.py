@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from tacit.device.channel import Instructions
 
-__all__ = ["bit_probabilities", "estimator", "probabilities"]
-
 MAX_OUTPUTS = 2**16
 
 

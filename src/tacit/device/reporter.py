@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from tacit.device.channel import Instructions, Value
 
-__all__ = ["Budget", "Reporter"]
-
 # Whole units of 2^-40, exact in a double up to an epsilon of 8,192.
 _UNIT = 2.0**40
 _MOST = 2**53

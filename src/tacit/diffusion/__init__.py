@@ -1,13 +1,13 @@
 """Agents who track a changing truth and pool their beliefs over a network (paper 000)."""
 
-from tacit.diffusion.bandit import DiffusionBandit
-from tacit.diffusion.batched import BatchedTsallis
 from tacit.diffusion.bounds import RegretBounds, regret_bounds
 from tacit.diffusion.environments import THREE_AGENTS, ChangingTruth, RecordedTruth
 from tacit.diffusion.learning import DiffusionLearning
 from tacit.diffusion.neighbours import edit_losses, edit_signals
-from tacit.diffusion.outsiders import OutsiderPrivateDiffusion
-from tacit.diffusion.spies import SpyPrivateDiffusion
+from tacit.diffusion.policies.bandit import DiffusionBandit
+from tacit.diffusion.policies.batched import BatchedTsallis
+from tacit.diffusion.policies.private_losses import OutsiderPrivateDiffusion
+from tacit.diffusion.policies.private_messages import SpyPrivateDiffusion
 
 __all__ = [
     "THREE_AGENTS",

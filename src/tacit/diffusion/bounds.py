@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.checks import require
-from tacit.networks import independence_number
-
-__all__ = ["RegretBounds", "regret_bounds"]
+from tacit.core.constraints import require
+from tacit.graphs import independence_number
 
 
 class RegretBounds(NamedTuple):

@@ -16,18 +16,16 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import Count, Probability, Rule, Whole, check, one_of, require
+from tacit.core.constraints import Count, Probability, Rule, Whole, check, one_of, require
+from tacit.core.generator import key_of
+from tacit.core.policy import Environment
 from tacit.diffusion.neighbours import pairs_of
 from tacit.diffusion.table import DISTANCE, MATCH, RECORDED, Table
 from tacit.diffusion.trace import MEASURES, Trace, new_trace
-from tacit.generator import key_of
-from tacit.networks import Graph, Network, independence_number
-from tacit.networks.combination import Columns, Combination
-from tacit.networks.rows import localised, uniform_columns
-from tacit.policy import Environment
+from tacit.graphs import Graph, Network, independence_number
+from tacit.graphs.mixing_matrix import Columns, Combination
+from tacit.graphs.rows import localised, uniform_columns
 from tacit.privacy import Neighbours
-
-__all__ = ["THREE_AGENTS", "ChangingTruth", "RecordedTruth"]
 
 #: The network of the paper's simulations, Fig. 1.
 THREE_AGENTS = ((0.2, 0.2, 0.8), (0.5, 0.4, 0.1), (0.3, 0.4, 0.1))
@@ -291,7 +289,7 @@ class ChangingTruth(_TruthEnvironment):
     Examples
     --------
     >>> from tacit.diffusion import ChangingTruth
-    >>> from tacit.networks import ring
+    >>> from tacit.graphs import ring
     >>> ChangingTruth(network=ring(10), weights="metropolis").public_parameters(500)["independence_number"]
     5
     """

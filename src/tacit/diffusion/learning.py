@@ -14,16 +14,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
+from tacit.core.kernels import kernel
+from tacit.core.policy import Program
+from tacit.core.tapes import Tape
 from tacit.diffusion.policy import DiffusionPolicy, Half, with_ghosts
 from tacit.diffusion.steps import log_consensus, log_intermediate, normalise, shares
 from tacit.diffusion.table import Table, deviation_at, signal_at, truth_at
 from tacit.diffusion.trace import Trace, record, record_choices
-from tacit.policy import Program
 from tacit.privacy import Guarantee
-from tacit.tapes import Tape
-
-__all__ = ["DiffusionLearning"]
 
 
 class State(NamedTuple):

@@ -13,11 +13,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.diffusion.table import RECORDED, SIGNAL_EDIT, Table
 from tacit.privacy import Neighbours
-
-__all__ = ["edit_losses", "edit_signals", "pairs_of"]
 
 _NAMES = {"reward": "loss", "round": "message", "user": "agent"}
 _UNITS = ("loss", "message", "agent")

@@ -11,13 +11,11 @@ from typing import Annotated, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import Count, Positive, Rule, check, one_of, require
+from tacit.core.constraints import Count, Positive, Rule, check, one_of, require
+from tacit.core.policy import Policy
 from tacit.diffusion.table import Table
 from tacit.diffusion.trace import Trace
-from tacit.policy import Policy
 from tacit.privacy import Mechanism
-
-__all__ = ["BanditPolicy", "DiffusionPolicy", "Half", "with_ghosts"]
 
 Half = Callable[..., None]
 
@@ -96,7 +94,7 @@ class BanditPolicy(DiffusionPolicy[S]):
     rates : "constant", "theory" or "adaptive"
         Constant: `learning_rate` and `exploration_prob` as given, by default the paper's numbers.
         Theory: eta = sqrt(ln M / (alpha T)) and gamma = min(8 alpha eta, 1/2), from the paper's
-        appendix. Adaptive: nothing to tune, see :mod:`tacit.diffusion.sound`.
+        appendix. Adaptive: nothing to tune, see :mod:`tacit.diffusion.corrected_step`.
     learning_rate : float, default 0.1
         eta where the rates are constant.
     exploration_prob : float, default 0.1

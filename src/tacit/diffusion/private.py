@@ -12,13 +12,14 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import Count, Positive, one_of, require
-from tacit.diffusion import sound
-from tacit.diffusion.bandit import Rule, State
+from tacit.core.constraints import Count, Positive, one_of, require
+from tacit.core.policy import Program, require_secure
+from tacit.core.tapes import SECURE, Tape
+from tacit.diffusion import corrected_step
+from tacit.diffusion.policies.bandit import Rule, State
 from tacit.diffusion.policy import BanditPolicy, Half
 from tacit.diffusion.table import Table
 from tacit.diffusion.trace import Trace
-from tacit.policy import Program, require_secure
 from tacit.privacy import (
     BoundedNoise,
     Claim,
@@ -32,9 +33,6 @@ from tacit.privacy import (
     compose,
 )
 from tacit.privacy.mechanisms import Epsilon
-from tacit.tapes import SECURE, Tape
-
-__all__ = ["PrivateBanditPolicy", "PublishedBox"]
 
 # Asking for this much less keeps the loss of one record below epsilon whatever is rounded.
 _BELOW = 1 - 1e-12
@@ -53,7 +51,7 @@ class PublishedBox(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
+class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
     """What the two private policies share: a channel for losses."""
 
     epsilon: Epsilon
@@ -104,7 +102,7 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
         """B, the length of a block."""
         if not self.corrected:
             return 1
-        return self.block or sound.best_block(self.epsilon)
+        return self.block or corrected_step.best_block(self.epsilon)
 
     @property
     def bound(self) -> float:
@@ -118,7 +116,7 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
             return BoundedNoise(epsilon=self.epsilon, bound=self.bound)
         B = self.rounds_per_report
         if self.mechanism == "laplace":
-            bound = sound.CLAMP_SCALES / (B * self.epsilon)
+            bound = corrected_step.CLAMP_SCALES / (B * self.epsilon)
             return ClampedLaplace(
                 epsilon=self.epsilon, sensitivity=1 / B, low=-bound, high=1 + bound
             )
@@ -174,13 +172,13 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
     @property
     def keep_signal(self) -> float:
         """Probability that the state nearest to a signal is told; here signals are not hidden."""
-        return sound.OPEN_SIGNAL
+        return corrected_step.OPEN_SIGNAL
 
     @cached_property
-    def rule(self) -> sound.Rule:
+    def rule(self) -> corrected_step.Rule:
         """The numbers of the sound step."""
         eta, gamma = self.eta_and_gamma
-        return sound.rule_of(
+        return corrected_step.rule_of(
             self.report_mechanism,
             eta=eta,
             gamma=gamma,
@@ -188,11 +186,11 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
             keep_signal=self.keep_signal,
         )
 
-    def start(self, table: Table) -> State | sound.State:
+    def start(self, table: Table) -> State | corrected_step.State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.corrected:
-            return sound.start(mu, self.rule, table.ghosts)
+            return corrected_step.start(mu, self.rule, table.ghosts)
         return State.of(mu, table)
 
     @property
@@ -206,11 +204,11 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
         return Rule(*self.published_rates, self.epsilon, self.bound)
 
     def program(
-        self, state: State | sound.State, table: Table, tape: Tape, trace: Trace
+        self, state: State | corrected_step.State, table: Table, tape: Tape, trace: Trace
     ) -> Program:
         """Return the kernel of the variant and its arguments."""
         if self.corrected:
-            return sound.run, (self.rule, state, table, tape, trace)
+            return corrected_step.run, (self.rule, state, table, tape, trace)
         if tape.kind == SECURE:
             require_secure(self)
         return self.published_box.run, (self.published_rule, state, table, tape, trace)
@@ -219,7 +217,7 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
     def halves(self) -> tuple[Half, Half]:
         """The kernels of a round of the variant."""
         if self.corrected:
-            return sound.tell, sound.hear
+            return corrected_step.tell, corrected_step.hear
         return self.published_box.tell, self.published_box.hear
 
     @abstractmethod
@@ -237,7 +235,7 @@ class PrivateBanditPolicy(BanditPolicy[State | sound.State]):
             not_protected=("sending", *self.open_to_all),
         )
 
-    def messages(self, state: State | sound.State) -> NDArray[np.float64]:
+    def messages(self, state: State | corrected_step.State) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""
         return state.p
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tacit.compiled import kernel
+from tacit.core.kernels import kernel
 from tacit.diffusion.trace import record
-
-__all__ = ["rounds"]
 
 
 def rounds(tell: Callable[..., None], hear: Callable[..., None]) -> Callable[..., None]:

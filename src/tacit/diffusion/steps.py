@@ -9,22 +9,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tacit.compiled import kernel
+from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import release_bounded
-
-__all__ = [
-    "centre",
-    "consensus",
-    "draw",
-    "intermediate",
-    "log_consensus",
-    "log_intermediate",
-    "mix",
-    "noised",
-    "normalise",
-    "reweigh",
-    "shares",
-]
 
 # Beliefs stay above e^-700 over M, so that none is ever zero.
 _SMALLEST = -700.0

@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
-from tacit.generator import inverse_normal, philox, to_open_unit, to_unit
-
-__all__ = ["Table", "deviation_at"]
+from tacit.core.generator import inverse_normal, philox, to_open_unit, to_unit
+from tacit.core.kernels import kernel
 
 MATCH, DISTANCE, RECORDED = 0, 1, 2
 _TRUTH, _SIGNAL, _LOSS = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -124,6 +122,7 @@ def loss_at(table: Any, t: Any, k: Any, state: Any, true_state: Any) -> Any:
 
 @kernel
 def loss_in_row(table: Any, t: Any, who: Any, row: Any, state: Any, true_state: Any) -> Any:
+    """Return the loss of a state in a round of one agent's row, edits counted."""
     for e in range(table.edit_rounds.size):
         if (
             table.edit_rounds[e] == t

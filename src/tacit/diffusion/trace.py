@@ -7,21 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
+from tacit.core.kernels import kernel
 from tacit.diffusion.table import loss_at, loss_in_row
-
-__all__ = [
-    "MEASURES",
-    "Trace",
-    "add_distances",
-    "add_up",
-    "agree",
-    "keep_beliefs",
-    "new_trace",
-    "record",
-    "record_updated",
-    "write_measures",
-]
 
 MEASURES = (
     "regret",

@@ -1,8 +1,8 @@
 """Agents who copy what is popular and keep what is good (paper 001)."""
 
 from tacit.dynamics.environments import SocialOptions
-from tacit.dynamics.learning import LearningDynamics
 from tacit.dynamics.neighbours import edit_adoption
+from tacit.dynamics.policies.learning_dynamics import LearningDynamics
 from tacit.dynamics.tuning import Recommendation, popularity_noise, recommend
 
 __all__ = [

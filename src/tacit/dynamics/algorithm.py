@@ -13,29 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
+from tacit.core.generator import to_unit
+from tacit.core.kernels import kernel
+from tacit.core.samplers import block, source_of
+from tacit.core.tapes import EXPLORE, NOISE, WAKE
 from tacit.dynamics.engines import disseminate, estimate, new_mail
 from tacit.dynamics.engines.crowd import perturb_counts, remember
 from tacit.dynamics.engines.tokens import level_of
 from tacit.dynamics.table import piece_at, replace_adoptions, signal
 from tacit.dynamics.trace import record, record_popularity
-from tacit.generator import to_unit
 from tacit.privacy.mechanisms import release_bit, release_subset
-from tacit.tapes import EXPLORE, NOISE, WAKE
-from tacit.variates import block, source_of
-
-__all__ = [
-    "Numbers",
-    "State",
-    "adopts",
-    "awake",
-    "bits_of",
-    "choose",
-    "perturb",
-    "perturbed",
-    "run",
-    "sample_and_adopt",
-]
 
 _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)

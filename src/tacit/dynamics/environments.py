@@ -11,17 +11,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import Whole, check, require
+from tacit.core.constraints import Whole, check, require
+from tacit.core.generator import key_of
+from tacit.core.policy import Environment
 from tacit.dynamics.neighbours import _adopting
 from tacit.dynamics.table import Table
 from tacit.dynamics.trace import MEASURES, Trace
-from tacit.generator import key_of
-from tacit.networks import Graph, Network
-from tacit.networks.rows import localised, rows_of
-from tacit.policy import Environment
+from tacit.graphs import Graph, Network
+from tacit.graphs.rows import localised, rows_of
 from tacit.privacy import Neighbours
-
-__all__ = ["SocialOptions"]
 
 _TABLE_STREAM = 0
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.dynamics.table import Table
-
-__all__ = ["edit_adoption"]
 
 
 def _adopting(table: Table, agent: int, option: int, rounds: range) -> Table:

@@ -12,10 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
-from tacit.generator import philox, to_unit
-
-__all__ = ["Table", "first_adoptions", "first_counts", "piece_at", "signal"]
+from tacit.core.generator import philox, to_unit
+from tacit.core.kernels import kernel
 
 
 class Table(NamedTuple):

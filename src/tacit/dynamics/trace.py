@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
-
-__all__ = ["Trace"]
+from tacit.core.kernels import kernel
 
 MEASURES = ("regret", "best_popularity", "adopting", "messages", "bits")
 

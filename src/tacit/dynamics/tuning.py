@@ -12,20 +12,9 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.privacy import Mechanism, UnaryEncoding
 from tacit.privacy.mechanisms import SubsetSelection
-
-__all__ = [
-    "ENCODINGS",
-    "Encoder",
-    "Recommendation",
-    "encoder",
-    "levels_of",
-    "message_variance",
-    "popularity_noise",
-    "recommend",
-]
 
 ENCODINGS = ("plain", "optimised", "subset", "least")
 _STRENGTH, _STRONGEST = 0.82, 0.95

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any
 
-__all__ = ["Engine", "Finished", "Here"]
-
 Finished = Callable[[int, Any], None]
 
 

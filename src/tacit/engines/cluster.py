@@ -21,12 +21,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tacit.checks import require
+from tacit.core.constraints import require
+from tacit.core.errors import first_line
+from tacit.core.signals import deaf
 from tacit.engines.base import Engine, Finished
-from tacit.errors import first_line
-from tacit.signals import deaf
-
-__all__ = ["Cluster", "Stay", "load_ray", "module_paths"]
 
 #: What Ray ends in order: these two know of the others.
 _DRAINED = ("raylet", "gcs_server")

@@ -7,13 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.engines.base import Engine, Here
 from tacit.engines.cluster import Cluster
 from tacit.engines.processes import Processes
 from tacit.engines.store import Codec, Store
-
-__all__ = ["Progress", "engine_named", "run_jobs"]
 
 Progress = Callable[[int, int], None]
 

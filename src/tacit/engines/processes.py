@@ -13,11 +13,9 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from tacit.checks import require
+from tacit.core.constraints import require
+from tacit.core.signals import deaf
 from tacit.engines.base import Engine, Finished
-from tacit.signals import deaf
-
-__all__ = ["Processes", "Worker", "announce_compiling", "start_workers"]
 
 _BLAS = "OPENBLAS_NUM_THREADS"
 
@@ -126,7 +124,7 @@ def start_workers(count: int, calls: bytes) -> Iterator[list[Worker]]:
 def _work(connection: Connection, calls: bytes) -> None:
     """Do jobs until the line is closed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    from tacit.compiled import when_compiling
+    from tacit.core.kernels import when_compiling
 
     when_compiling(lambda: connection.send(("compiling", None)))
     function = None
@@ -166,9 +164,9 @@ def _portable(error: Exception) -> Exception:
 
 def announce_compiling() -> None:
     """Say that a worker compiles."""
-    from tacit import compiled
+    from tacit.core.kernels import tell_compiling
 
-    compiled.tell_compiling()
+    tell_compiling()
 
 
 @contextmanager

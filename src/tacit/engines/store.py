@@ -14,16 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tacit import jsonable
-from tacit.arrays import read_npz, write_npz
-from tacit.state import write_atomically
+from tacit.core import json_codec
+from tacit.core.arrays import read_npz, write_npz
+from tacit.core.files import write_atomically
 
 try:
     import fcntl
 except ImportError:  # not on this system: two runs into one folder are then not noticed
     fcntl = None  # type: ignore[assignment]
-
-__all__ = ["ARRAYS", "JSON", "Codec", "Store", "code_stamp", "file_stamp", "only_run"]
 
 #: Folders of the package that decide no outcome.
 _APART = ("cli", "service", "client", "serving", "device", "simulation/plots")
@@ -48,7 +46,7 @@ def _to_arrays(data: bytes) -> dict[str, Any]:
 
 
 def _from_json(outcome: Any) -> bytes:
-    return jsonable.dumps(outcome).encode()
+    return json_codec.dumps(outcome).encode()
 
 
 ARRAYS = Codec(".npz", _from_arrays, _to_arrays)

@@ -8,8 +8,6 @@ from typing import Any
 
 from tacit.populations.partitions import Answer, Maker, Piece
 
-__all__ = ["Crew", "CrewHere", "Host", "LostError", "made"]
-
 
 class LostError(Exception):
     """A piece was lost with the process or the machine it was on."""

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
+from tacit.core.errors import first_line
+from tacit.core.signals import deaf
 from tacit.engines.cluster import Stay, load_ray, module_paths
-from tacit.errors import first_line
 from tacit.populations.actors import Crew, LostError, made
 from tacit.populations.partitions import Maker, Piece
-from tacit.signals import deaf
-
-__all__ = ["ActorCrew"]
 
 #: Seconds that a cluster may take to bring a lost actor back.
 _COMING_BACK = 120.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.core.tapes import seeded_tape
 from tacit.diffusion.policy import DiffusionPolicy
 from tacit.diffusion.table import Table
 from tacit.diffusion.trace import (
@@ -30,9 +31,6 @@ from tacit.populations.partitions import (
     Population,
     arrays_of,
 )
-from tacit.tapes import seeded_tape
-
-__all__ = ["DiffusionPiece", "DiffusionPopulation"]
 
 _MEETING = -1
 #: What does not change in a run, or is no more than room to work.

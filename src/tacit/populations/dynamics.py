@@ -8,18 +8,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
-from tacit.compiled import kernel
+from tacit.core.constraints import require
+from tacit.core.kernels import kernel
+from tacit.core.samplers import source_of
+from tacit.core.tapes import seeded_tape
 from tacit.dynamics.algorithm import bits_of, perturb, sample_and_adopt
 from tacit.dynamics.engines import ENDPOINTS, MOMENTS, new_mail, send, senders_of, traffic
 from tacit.dynamics.engines.crowd import perturb_counts
 from tacit.dynamics.engines.moments import crowd_of
 from tacit.dynamics.engines.tokens import deliver_all
-from tacit.dynamics.learning import LearningDynamics, leave, rows_of_ends
+from tacit.dynamics.policies.learning_dynamics import LearningDynamics, leave, rows_of_ends
 from tacit.dynamics.table import Table, piece_at, replace_adoptions
 from tacit.dynamics.trace import Trace, record, record_popularity
-from tacit.networks import Graph, Network
-from tacit.networks.walks import Ends, Walk, added_up, nonzero, times
+from tacit.graphs import Graph, Network
+from tacit.graphs.walks import Ends, Walk, added_up, nonzero, times
 from tacit.populations.partitions import (
     Arrays,
     Border,
@@ -29,10 +31,6 @@ from tacit.populations.partitions import (
     Population,
     arrays_of,
 )
-from tacit.tapes import seeded_tape
-from tacit.variates import source_of
-
-__all__ = ["DynamicsPiece", "DynamicsPopulation"]
 
 #: What does not change in a run.
 _FIXED = {"starts", "ends", "chances", "entries", "checkpoints"}

@@ -18,22 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import leaves, read_npz, write_npz
-from tacit.state import write_atomically
-
-__all__ = [
-    "Answer",
-    "Arrays",
-    "Border",
-    "Fold",
-    "Maker",
-    "Piece",
-    "Population",
-    "arrays_of",
-    "bounds_of",
-    "load_arrays",
-    "save_arrays",
-]
+from tacit.core.arrays import leaves, read_npz, write_npz
+from tacit.core.files import write_atomically
 
 Arrays = dict[str, NDArray[Any]]
 #: A function that others can import, and its arguments: it makes a piece where the piece is to live.

@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.core.policy import AnyEnvironment
 from tacit.engines import Cluster, Engine, Here, Processes
-from tacit.policy import AnyEnvironment
 from tacit.populations.actors import Crew, CrewHere
 from tacit.populations.partitions import Maker, Population
-
-__all__ = ["crew_on", "population_of"]
 
 
 def population_of(

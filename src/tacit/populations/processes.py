@@ -13,8 +13,6 @@ from tacit.engines.processes import Worker, announce_compiling, start_workers
 from tacit.populations.actors import Crew, Host, LostError
 from tacit.populations.partitions import Maker
 
-__all__ = ["ProcessCrew"]
-
 
 class ProcessCrew(Crew):
     """Pieces in processes: process w has the pieces `hosted[w]`, in order."""

@@ -11,13 +11,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tacit.core.policy import AnyEnvironment, AnyPolicy
 from tacit.engines import Engine, code_stamp
-from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.populations.actors import LostError
 from tacit.populations.partitions import Population, load_arrays, save_arrays
 from tacit.populations.places import crew_on
-
-__all__ = ["Keeping", "play_in_pieces"]
 
 _SECONDS = 30.0
 #: So many losses without a round in between are more than bad luck.

@@ -19,8 +19,8 @@ from tacit.privacy.ledger import (
     Charge,
     Entry,
     Ledger,
-    LedgerError,
 )
+from tacit.privacy.ledger_storage import LedgerError
 from tacit.privacy.mechanisms import (
     ApproximateRelease,
     AsymmetricResponse,

@@ -21,11 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.privacy.mechanisms import DiscreteGaussianRelease, GaussianRelease, Release
 from tacit.privacy.mechanisms.release import connected_dots
-
-__all__ = ["certain_loss", "composed_delta", "composed_epsilon", "loss_distribution"]
 
 Array = NDArray[np.float64]
 Parts = Sequence[tuple[Release, int]]

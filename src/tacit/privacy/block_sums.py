@@ -21,13 +21,11 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Positive, check, one_of
-from tacit.compiled import kernel
+from tacit.core.constraints import Positive, check, one_of
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, SECURE
 from tacit.privacy.guarantees import Claim, Guarantee, compose
 from tacit.privacy.mechanisms import Laplace, Mechanism, release_laplace
-from tacit.tapes import NOISE, SECURE
-
-__all__ = ["BlockSums", "TrustedServer", "on_grid", "release_mean", "release_sum"]
 
 _STEPS = 2.0**20
 

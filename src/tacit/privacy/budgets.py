@@ -20,19 +20,6 @@ from enum import Enum
 from fractions import Fraction
 from typing import Any
 
-__all__ = [
-    "EPSILON_UNIT",
-    "Amount",
-    "BudgetExceededError",
-    "Cap",
-    "Number",
-    "Outcome",
-    "Period",
-    "decide",
-    "left_of",
-    "window_start",
-]
-
 Number = float | int | Decimal | Fraction
 EPSILON_UNIT, DELTA_UNIT = 10**12, 10**18
 _LIMIT = 4 * 10**18  # two of them stay below 2^63, what a database can hold

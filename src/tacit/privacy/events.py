@@ -17,8 +17,6 @@ from tacit.privacy.mechanisms.release import dp_accounting_for
 if TYPE_CHECKING:
     from tacit.privacy.guarantees import Guarantee
 
-__all__ = ["event_of"]
-
 
 def event_of(guarantee: Guarantee) -> Any:
     """Return the event of a guarantee; `Guarantee.to_dp_event` says which."""

@@ -4,7 +4,7 @@ Canonne, Kamath and Steinke (NeurIPS 2020), Algorithms 1 to 3, on a stream of 64
 decision compares integers, so the probabilities are those of the formulas and not of their
 rounding; a value on a grid plus such noise leaks nothing through its low bits.
 
-The stream of a position, round t and `place` (`tacit.tapes.secure_place`), is the array `words`, if
+The stream of a position, round t and `place` (`tacit.core.tapes.secure_place`), is the array `words`, if
 there is one, and after its end ChaCha20 under `key`. Each sampler takes the index k of the next
 word and returns it moved on. Each calls the next from as few places as possible: what it calls is
 compiled into it.
@@ -24,24 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
-from tacit.compiled import kernel
-from tacit.generator import _mulhilo, chacha20
-from tacit.tapes import SECURE, drawn, noise_uniform, noise_word, secure_place
-
-__all__ = [
-    "below",
-    "bernoulli_exp",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "gaussian_integers",
-    "happens",
-    "laplace_integers",
-    "secure_below",
-    "secure_gaussian",
-    "secure_laplace",
-    "whole",
-]
+from tacit.core.constraints import require
+from tacit.core.generator import _mulhilo, chacha20
+from tacit.core.kernels import kernel
+from tacit.core.tapes import SECURE, drawn, noise_uniform, noise_word, secure_place
 
 _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 _ONE = np.uint64(1)

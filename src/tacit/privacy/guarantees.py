@@ -14,12 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.checks import require
-from tacit.jsonable import dumps, number
+from tacit.core.constraints import require
+from tacit.core.json_codec import dumps, number
 from tacit.privacy.accounting import certain_loss, composed_delta, composed_epsilon
 from tacit.privacy.mechanisms import Release, release_from_dict
-
-__all__ = ["NOT_PROTECTED", "Claim", "Guarantee", "brief", "compose", "strength"]
 
 _UNITS = {
     "reward": "one reward",

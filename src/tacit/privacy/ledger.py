@@ -2,7 +2,7 @@
 
 Spend first, release afterwards: once :meth:`Ledger.spend` returns, the charge is on disk and no
 crash can forget it. Rows are only ever added, to a SQLite file or to a PostgreSQL database
-(:mod:`tacit.privacy.books`). What fits is decided by :mod:`tacit.privacy.budgets`; here it is kept.
+(:mod:`tacit.privacy.ledger_storage`). What fits is decided by :mod:`tacit.privacy.budgets`; here it is kept.
 Callers that come at once share one commit.
 """
 
@@ -22,14 +22,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tacit.cells import plain
-from tacit.forks import Owner, wait_for
+from tacit.core.csv_escape import plain
+from tacit.core.files import write_atomically
+from tacit.core.forks import Owner, wait_for
 from tacit.privacy import budgets
-from tacit.privacy.books import Book, Connection, LedgerError, open_book
 from tacit.privacy.budgets import Amount, Cap, Number, Outcome, Period, decide, left_of
-from tacit.state import write_atomically
-
-__all__ = ["BudgetExceededError", "Charge", "Entry", "Ledger", "LedgerError"]
+from tacit.privacy.ledger_storage import Book, Connection, LedgerError, open_book
 
 _EVERYBODY = ""
 _MOST_TOGETHER = 4096

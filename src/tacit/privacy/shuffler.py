@@ -15,13 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.checks import Count, Share, require
+from tacit.core.constraints import Count, Share, require
 from tacit.privacy.block_sums import BlockSums
 from tacit.privacy.guarantees import Claim, Guarantee
 from tacit.privacy.mechanisms import least_private
 from tacit.privacy.mechanisms.shuffled_bits import ShuffledBits
-
-__all__ = ["Shuffler"]
 
 
 @dataclass(frozen=True, kw_only=True)

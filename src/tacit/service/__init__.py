@@ -1,7 +1,7 @@
 """The decision service: HTTP on a store, with tokens, a dashboard and OpenFeature's protocol."""
 
 from tacit.service.app import make_app
-from tacit.service.hosting import Host
+from tacit.service.experiments import Host
 from tacit.service.server import open_service, serve
 from tacit.service.tokens import Tokens
 

@@ -18,18 +18,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tacit.service import creation, dashboard, export, metrics, ofrep, openapi
-from tacit.service.hosting import Host, Hosted
-from tacit.service.logs import place_of
-from tacit.service.messages import (
-    Change,
-    DecisionRequest,
-    ExperimentRequest,
-    Receipt,
-    Receipts,
-    Report,
-    Shown,
-)
-from tacit.service.requests import (
+from tacit.service.experiments import Host, Hosted
+from tacit.service.http import (
     Guesses,
     RequestError,
     allowed,
@@ -42,14 +32,22 @@ from tacit.service.requests import (
     problem,
     store_problem,
 )
-from tacit.service.telling import answer, apply, decided, describe, statistics_of
+from tacit.service.logs import place_of
+from tacit.service.messages import (
+    Change,
+    DecisionRequest,
+    ExperimentRequest,
+    Receipt,
+    Receipts,
+    Report,
+    Shown,
+)
+from tacit.service.responses import answer, apply, decided, describe, statistics_of
 from tacit.service.tokens import Tokens
 from tacit.serving.core import Core, OpenDecision, RefusedError
 from tacit.serving.core import Receipt as CoreReceipt
 from tacit.serving.description import places
 from tacit.serving.store import StoreError
-
-__all__ = ["make_app"]
 
 _MAX_REPORTS = 1000
 _AHEAD = 60.0
@@ -316,6 +314,7 @@ async def _nested(request: Request, error: Exception) -> Response:
 
 
 def given_of(message: Any) -> dict[str, Any]:
+    """Return the fields of a message that were given."""
     built: dict[str, Any] = msgspec.to_builtins(message)
     return {name: value for name, value in built.items() if value is not None}
 

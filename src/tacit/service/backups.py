@@ -13,14 +13,12 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-from tacit.checks import require
-from tacit.service.hosting import clock
+from tacit.core.constraints import require
+from tacit.core.files import write_atomically
+from tacit.service.experiments import clock
 from tacit.serving.core import Core
 from tacit.serving.opening import is_database
 from tacit.serving.sqlite import lock_of
-from tacit.state import write_atomically
-
-__all__ = ["back_up", "reset_clocks", "restore"]
 
 _GONE = (
     "made after the copy, and gone with all that was decided, learned and spent in it; its devices' reports "

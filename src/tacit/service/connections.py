@@ -12,10 +12,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from tacit.service.http import problem
 from tacit.service.logs import write_log
-from tacit.service.requests import problem
-
-__all__ = ["INSIDE", "Door", "Patience", "bind", "make_room", "protocol"]
 
 INSIDE = "tacit.inside"
 """In the scope of a request that came in at the address for metrics."""

@@ -8,14 +8,12 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.service.hosting import Host, Hosted
+from tacit.service.experiments import Host, Hosted
+from tacit.service.http import RequestError, allowed, host_of, json_answer
 from tacit.service.logs import place_of, write_log
 from tacit.service.messages import Creation, ExperimentRequest
-from tacit.service.requests import RequestError, allowed, host_of, json_answer
-from tacit.service.telling import describe
+from tacit.service.responses import describe
 from tacit.serving.core import RefusedError
-
-__all__ = ["Creations", "make", "tell"]
 
 _LONGEST = 45.0
 """Seconds until an answer, ready or not: proxies wait a minute."""

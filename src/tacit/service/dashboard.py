@@ -23,9 +23,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 import tacit
-from tacit.service.hosting import Hosted, clock
-from tacit.service.messages import Change
-from tacit.service.requests import (
+from tacit.service.experiments import Hosted, clock
+from tacit.service.http import (
     RequestError,
     body_of,
     clock_lead,
@@ -33,11 +32,10 @@ from tacit.service.requests import (
     hosted_of,
     store_problem,
 )
-from tacit.service.telling import apply, statistics_of
+from tacit.service.messages import Change
+from tacit.service.responses import apply, statistics_of
 from tacit.service.tokens import Tokens
 from tacit.serving.core import Core
-
-__all__ = ["routes"]
 
 _PAGES = Path(__file__).parent / "pages"
 _COOKIE = "tacit_session"

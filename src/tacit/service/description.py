@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from tacit.checks import require
-from tacit.deciding import Decider
-from tacit.registry import policies
+from tacit.core.constraints import require
+from tacit.core.decider import Decider
+from tacit.core.registry import policies
 from tacit.service.messages import ExperimentRequest, Reward
 from tacit.serving.description import Description, by_value, check_request, read_request
 from tacit.serving.pseudonyms import Pseudonyms

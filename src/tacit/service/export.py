@@ -17,14 +17,12 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from tacit.cells import plain
-from tacit.service.hosting import Hosted
-from tacit.service.requests import allowed, hosted_of
+from tacit.core.csv_escape import plain
+from tacit.core.files import write_atomically
+from tacit.service.experiments import Hosted
+from tacit.service.http import allowed, hosted_of
 from tacit.serving.core import Event
 from tacit.serving.core.events import Change, read_record
-from tacit.state import write_atomically
-
-__all__ = ["COLUMNS", "released", "rows", "table", "write"]
 
 COLUMNS = ("id", "at", "option", "probability", "shown", "reason", "person", "contexts", "report")
 _NAMES = ("id", "option")

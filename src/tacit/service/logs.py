@@ -10,8 +10,6 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-__all__ = ["gather_logs", "place_of", "write_log"]
-
 
 def write_log(event: str, **facts: Any) -> None:
     """Write one line."""

@@ -6,24 +6,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-__all__ = [
-    "Change",
-    "Creation",
-    "Decided",
-    "DecisionRequest",
-    "Described",
-    "ExperimentRequest",
-    "OptionState",
-    "Problem",
-    "Receipt",
-    "Receipts",
-    "Report",
-    "Reward",
-    "Shown",
-    "Statistic",
-    "Statistics",
-]
-
 _END = r"$(?!\n)"
 """In Python ``$`` alone lets a line end pass."""
 Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{_END}")]

@@ -10,12 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tacit.service.connections import INSIDE
-from tacit.service.hosting import Hosted
+from tacit.service.experiments import Hosted
+from tacit.service.http import allowed, clock_lead
 from tacit.service.logs import write_log
-from tacit.service.requests import allowed, clock_lead
-from tacit.service.telling import tallied
-
-__all__ = ["Metrics", "exposed", "log"]
+from tacit.service.responses import tallied
 
 
 class Metrics:

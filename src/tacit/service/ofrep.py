@@ -14,12 +14,10 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
+from tacit.service.http import RequestError, allowed, body_of, decode_body, hosted_of
 from tacit.service.messages import DecisionRequest
-from tacit.service.requests import RequestError, allowed, body_of, decode_body, hosted_of
-from tacit.service.telling import answer, decided
+from tacit.service.responses import answer, decided
 from tacit.serving.core import RefusedError
-
-__all__ = ["evaluate", "evaluate_all"]
 
 _encode = msgspec.json.Encoder().encode
 

@@ -12,8 +12,6 @@ from starlette.responses import Response
 import tacit
 from tacit.service import messages as m
 
-__all__ = ["described", "description"]
-
 _TYPES = (
     m.Change,
     m.Decided,

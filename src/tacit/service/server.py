@@ -17,19 +17,17 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from tacit.checks import require
-from tacit.compiled import find_place
+from tacit.core.constraints import require
+from tacit.core.files import write_atomically
+from tacit.core.kernels import find_place
 from tacit.service.app import make_app
 from tacit.service.connections import Door, Patience, bind, make_room, protocol
-from tacit.service.hosting import Host
+from tacit.service.experiments import Host
 from tacit.service.logs import gather_logs, write_log
 from tacit.service.tokens import SharedTokens, Tokens
 from tacit.serving.opening import is_database, open_store
 from tacit.serving.pseudonyms import key_of
 from tacit.serving.store import Store
-from tacit.state import write_atomically
-
-__all__ = ["TRUSTED", "Opened", "given_key", "open_service", "serve", "tokens_of"]
 
 TRUSTED = "127.0.0.1,::1"
 """Proxies that are believed who asks, and how: those of this machine."""
@@ -129,7 +127,7 @@ class _Prefixed:
 
 
 def _clustered(store: Store, secret: bytes, internal: str) -> Host:
-    from tacit.service.cluster import ClusterHost
+    from tacit.service.forwarding import ClusterHost
     from tacit.serving.postgres import PostgresStore
 
     # What it says when a connection is lost, the service says in its own words.
@@ -139,7 +137,7 @@ def _clustered(store: Store, secret: bytes, internal: str) -> Host:
 
 
 def _join(app: Starlette, host: Host) -> None:
-    from tacit.service.cluster import ClusterHost, Forwarding
+    from tacit.service.forwarding import ClusterHost, Forwarding
 
     assert isinstance(host, ClusterHost)
     app.add_middleware(Forwarding, host=host)

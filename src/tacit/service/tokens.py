@@ -18,12 +18,10 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tacit import forks
-from tacit.checks import require
+from tacit.core import forks
+from tacit.core.constraints import require
+from tacit.core.files import write_atomically
 from tacit.serving.store import StoreError
-from tacit.state import write_atomically
-
-__all__ = ["SCOPES", "SharedTokens", "Token", "Tokens"]
 
 SCOPES = ("decide", "report", "metrics", "admin")
 _CHECK_EVERY = 1.0

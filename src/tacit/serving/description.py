@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.checks import require
-from tacit.deciding import Decider, decider_for, require_exact
-from tacit.jsonable import plain
-from tacit.networks import Graph
-from tacit.policy import AnyPolicy
-from tacit.registry import build, policies, policy_named
+from tacit.core.constraints import require
+from tacit.core.decider import Decider, decider_for, require_exact
+from tacit.core.json_codec import plain
+from tacit.core.policy import AnyPolicy
+from tacit.core.registry import build, policies, policy_named
+from tacit.graphs import Graph
 from tacit.serving.core import Allowance, ExperimentConfig, RefusedError, require_mode
 from tacit.serving.core.budget import read_allowances, require_budget
 from tacit.serving.pseudonyms import same_name

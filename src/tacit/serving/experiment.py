@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar
 
-from tacit.deciding import Decider
+from tacit.core.decider import Decider
+from tacit.core.tapes import Tape
 from tacit.serving.core import BrokenError, Core, Event, ExperimentConfig, RefusedError
 from tacit.serving.store import Snapshot, Store, StoreError
-from tacit.tapes import Tape
-
-__all__ = ["Experiment"]
 
 A = TypeVar("A")
 _EVERY = 10_000

@@ -18,12 +18,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from tacit.checks import require
-from tacit.deciding import decider_for, require_exact
+from tacit.core.constraints import require
+from tacit.core.decider import decider_for, require_exact
+from tacit.core.files import write_atomically
+from tacit.core.json_codec import plain
+from tacit.core.policy import AnyPolicy, Policy
+from tacit.core.tapes import secure_tape, seeded_tape
 from tacit.device import Reporter
-from tacit.jsonable import plain
-from tacit.networks import Graph
-from tacit.policy import AnyPolicy, Policy
+from tacit.graphs import Graph
 from tacit.privacy import Guarantee
 from tacit.serving.core import (
     Core,
@@ -40,10 +42,6 @@ from tacit.serving.opening import open_store
 from tacit.serving.pseudonyms import Pseudonyms, key_of
 from tacit.serving.sqlite import SQLiteReader
 from tacit.serving.store import NotOwnedError, Store, StoreError
-from tacit.state import write_atomically
-from tacit.tapes import secure_tape, seeded_tape
-
-__all__ = ["Decision", "Learner"]
 
 _SAVED = 3
 """Of a saved file; the first did not keep what people spent, the second had the pseudonyms of 0.2."""

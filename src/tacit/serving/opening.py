@@ -7,8 +7,6 @@ import os
 from tacit.serving.sqlite import SQLiteStore
 from tacit.serving.store import Store, StoreError
 
-__all__ = ["is_database", "open_store"]
-
 
 def is_database(address: str | os.PathLike[str]) -> bool:
     """Return whether an address is that of a PostgreSQL database, and not a file's."""

@@ -23,12 +23,10 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tacit import forks
+from tacit.core import forks
 from tacit.serving.core import Event
 from tacit.serving.sql import MIGRATIONS, TYPES, SQLStore
 from tacit.serving.store import NotOwnedError, StoreError
-
-__all__ = ["PostgresStore", "Server"]
 
 _WORDS = {
     "identity": "INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY",

@@ -9,7 +9,7 @@ import unicodedata
 from pathlib import Path
 from typing import Any
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.serving.store import Store, StoreError
 
 

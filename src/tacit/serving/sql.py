@@ -19,9 +19,9 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tacit.forks import wait_for
+from tacit.core.forks import wait_for
 from tacit.serving.core import Event
-from tacit.serving.marks import Mark, Marks
+from tacit.serving.high_water_mark import Mark, Marks
 from tacit.serving.store import (
     Kept,
     Snapshot,
@@ -30,8 +30,6 @@ from tacit.serving.store import (
     charged_by,
     latest_expiry,
 )
-
-__all__ = ["MIGRATIONS", "SQLStore"]
 
 MIGRATIONS = (
     """

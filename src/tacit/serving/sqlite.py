@@ -1,7 +1,7 @@
 """Experiments in one SQLite file: one process writes, and what is committed survives a power cut.
 
-Beside the file lies its mark, ``NAME.mark`` (see `tacit.serving.marks`). Keep it out of backups of the file;
-without it the file is refused too.
+Beside the file lies its mark, ``NAME.mark`` (see `tacit.serving.high_water_mark`). Keep it out of backups of
+the file; without it the file is refused too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from typing import Any
 
 from tacit.serving.sql import MIGRATIONS, TYPES, SQLStore
 from tacit.serving.store import NotOwnedError, StoreError
-
-__all__ = ["SQLiteStore", "lock_of"]
 
 _APPLICATION = 0x7AC1D
 _MAGIC = b"SQLite format 3\0"

@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 
 from tacit.serving.core import Event
 
-__all__ = ["Kept", "MemoryStore", "NotOwnedError", "Snapshot", "Store", "StoreError"]
-
 
 class StoreError(RuntimeError):
     """The store cannot be used, or a commit failed; what was not committed was not answered."""

@@ -8,9 +8,9 @@ from tacit.simulation.grid import run_study
 from tacit.simulation.identification import Identified, identify
 from tacit.simulation.playing import Played, play
 from tacit.simulation.result import Result
+from tacit.simulation.result_tables import CellResult
 from tacit.simulation.run import simulate
 from tacit.simulation.study import Study
-from tacit.simulation.tables import CellResult
 
 __all__ = [
     "Band",

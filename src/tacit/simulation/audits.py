@@ -19,15 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arrays import in_one_buffer
-from tacit.checks import require
-from tacit.compiled import address_of, call, kernel
-from tacit.policy import AnyEnvironment, AnyPolicy, require_secure
+from tacit.core.arrays import in_one_buffer
+from tacit.core.constraints import require
+from tacit.core.kernels import address_of, call, kernel
+from tacit.core.policy import AnyEnvironment, AnyPolicy, require_secure
+from tacit.core.tapes import SECURE, SEEDED, Tape, seeded_tape
 from tacit.privacy import Neighbours, SearchResult, search
 from tacit.simulation.run import require_match
-from tacit.tapes import SECURE, SEEDED, Tape, seeded_tape
-
-__all__ = ["PolicyRun", "audit_policy", "neighbours_of", "releasing_horizon"]
 
 _SHORTEST = 20
 _LONGEST, _LONGEST_PLAIN = 2**17, 1280

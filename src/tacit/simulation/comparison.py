@@ -9,15 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.checks import require
-from tacit.parameters import written
-from tacit.policy import AnyEnvironment, AnyPolicy, Environment, Policy
-from tacit.registry import build, build_named, environment_named, policy_named
+from tacit.core.constraints import require
+from tacit.core.policy import AnyEnvironment, AnyPolicy, Environment, Policy
+from tacit.core.registry import build, build_named, environment_named, policy_named
+from tacit.core.specs import written
 from tacit.simulation.result import Result, cell_of
+from tacit.simulation.result_tables import CellResult, Tabular
 from tacit.simulation.run import require_match, simulate
-from tacit.simulation.tables import CellResult, Tabular
-
-__all__ = ["Comparison", "compare"]
 
 
 @dataclass(frozen=True)

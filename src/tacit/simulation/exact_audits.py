@@ -19,26 +19,18 @@ from typing import Any
 
 import numpy as np
 
-from tacit import tapes, variates
-from tacit.arrays import in_one_buffer
-from tacit.checks import require
-from tacit.compiled import interpreted
-from tacit.generator import philox, to_open_unit, to_unit
-from tacit.policy import AnyEnvironment, AnyPolicy
+from tacit.core import samplers, tapes
+from tacit.core.arrays import in_one_buffer
+from tacit.core.constraints import require
+from tacit.core.generator import philox, to_open_unit, to_unit
+from tacit.core.kernels import interpreted
+from tacit.core.policy import AnyEnvironment, AnyPolicy
+from tacit.core.tapes import SECURE, SEEDED, Tape
 from tacit.privacy import Mechanism, Neighbours, exact
-from tacit.privacy.auditing.enumeration import (
-    ContinuousDrawError,
-    Draw,
-    Draws,
-    ExactResult,
-    Noise,
-    exact_audit,
-)
+from tacit.privacy.auditing.enumerated_draws import ContinuousDrawError, Draw, Draws, Noise
+from tacit.privacy.auditing.enumeration import ExactResult, exact_audit
 from tacit.privacy.mechanisms import staircase, subset_selection
 from tacit.simulation.run import require_match
-from tacit.tapes import SECURE, SEEDED, Tape
-
-__all__ = ["audit_exactly", "audit_mechanism_exactly"]
 
 drawn, released = interpreted(tapes.drawn, {}), interpreted(tapes.released, {})
 _WIDEST = 2**12
@@ -112,7 +104,7 @@ class _Chosen:
             exact.secure_gaussian: self.no_grid,
             staircase._stairs: self.no_grid,
             subset_selection._below: self.below,
-            variates.block: self.block,
+            samplers.block: self.block,
             philox: _table_words,
             to_unit: self.to_unit,
             to_open_unit: self.to_unit,

@@ -15,12 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from tacit.core.files import write_atomically
 from tacit.engines import Store
+from tacit.simulation.result_tables import CellResult, Tabular, arrow_of, require_arrow
 from tacit.simulation.study import Cell, Study
-from tacit.simulation.tables import CellResult, Tabular, arrow_of, require_arrow
-from tacit.state import write_atomically
-
-__all__ = ["CellResult", "StudyResult", "read", "write"]
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tacit.core.files import require_writable
 from tacit.engines import ARRAYS, Engine, Here, Store, engine_named, only_run, run_jobs
 from tacit.engines.jobs import Progress
 from tacit.simulation.files import StudyResult, read, write
+from tacit.simulation.result_tables import require_arrow
 from tacit.simulation.run import require_match, simulate
 from tacit.simulation.study import Cell, Study, blocks
-from tacit.simulation.tables import require_arrow
-from tacit.state import require_writable
-
-__all__ = ["run_study"]
 
 
 def run_study(

@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.checks import require
-from tacit.policy import AnyPolicy
+from tacit.core.constraints import require
+from tacit.core.policy import AnyPolicy
 from tacit.privacy import Guarantee, L2CalibratedLaplaceRelease, compose, strength
-
-__all__ = ["horizons", "person", "spans"]
 
 _NAMES = {
     "loss": "losses",

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
-from tacit.policy import AnyEnvironment, AnyPolicy
+from tacit.core.constraints import require
+from tacit.core.policy import AnyEnvironment, AnyPolicy
+from tacit.core.tapes import seeded_tape
 from tacit.simulation.run import require_match
-from tacit.tapes import seeded_tape
-
-__all__ = ["Identified", "identify"]
 
 _LOOKS = 1.01
 

@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.policy import AnyEnvironment, AnyPolicy
+from tacit.core.policy import AnyEnvironment, AnyPolicy
 from tacit.privacy import Guarantee
 from tacit.simulation.bands import Band, band_of
-from tacit.simulation.tables import CellResult, Tabular
-
-__all__ = ["Result", "cell_of"]
+from tacit.simulation.result_tables import CellResult, Tabular
 
 
 @dataclass(frozen=True, kw_only=True)

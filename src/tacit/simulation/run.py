@@ -18,14 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.core.constraints import require
+from tacit.core.policy import AnyEnvironment, AnyPolicy
+from tacit.core.tapes import seeded_tape
 from tacit.engines import Engine, engine_named
-from tacit.policy import AnyEnvironment, AnyPolicy
 from tacit.populations import Keeping, bounds_of, play_in_pieces, population_of
 from tacit.simulation.result import Result
-from tacit.tapes import seeded_tape
-
-__all__ = ["checkpoints_of", "require_match", "simulate"]
 
 #: Rounds of a first call of a kernel; later ones take about so many seconds, so that Ctrl-C is heard.
 _ROUNDS, _SECONDS = 4096, 0.2

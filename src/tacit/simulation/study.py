@@ -36,12 +36,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tacit.checks import require
+from tacit.core.constraints import require
+from tacit.core.policy import AnyEnvironment, AnyPolicy
+from tacit.core.registry import build_both, policy_named
 from tacit.engines.store import code_stamp, file_stamp
-from tacit.policy import AnyEnvironment, AnyPolicy
-from tacit.registry import build_both, policy_named
-
-__all__ = ["Cell", "Study"]
 
 _NAME = re.compile(r"[\w-][\w.-]*")
 _LARGEST = {"horizon": 10**15, "repetitions": 10**6, "checkpoints": 10**6}

@@ -10,8 +10,6 @@ import typer
 
 from tacit.cli import Address, EngineName, Json, Out, Workers, progress_bar, show
 
-__all__ = ["app"]
-
 app = typer.Typer()
 
 

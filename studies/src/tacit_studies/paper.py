@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from tacit_studies.reproduction import Reproduction
 
-__all__ = ["Paper"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:

@@ -16,24 +16,6 @@ import numpy as np
 
 from tacit.engines import JSON
 
-__all__ = [
-    "Figure",
-    "Findings",
-    "Job",
-    "Panel",
-    "Quantile",
-    "Reproduction",
-    "Row",
-    "Series",
-    "Summary",
-    "Verdict",
-    "as_expected",
-    "estimate_quantile",
-    "number_of",
-    "summarise",
-    "verdict_of",
-]
-
 Verdict = str
 REPRODUCED, PARTLY, NOT_REPRODUCED, UNDECIDED, OWN = (
     "reproduced",

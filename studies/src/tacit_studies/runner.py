@@ -23,8 +23,6 @@ import tacit
 from tacit.engines import JSON, Store, code_stamp, engine_named, only_run, run_jobs
 from tacit_studies.reproduction import UNDECIDED, Findings, Job, Reproduction, number_of
 
-__all__ = ["Finished", "data_folder", "last_findings", "reproduce"]
-
 Progress = Callable[[int, int], None]
 
 

@@ -11,8 +11,6 @@ import numpy as np
 import tacit
 from tacit_studies.reproduction import Figure, Series
 
-__all__ = ["audited", "final_values", "growth_exponent", "mean_curves", "regret_figure"]
-
 
 def final_values(
     policy: Mapping[str, Any],

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
+from tacit.core.kernels import kernel
 from tacit.dynamics.engines.endpoints import spread
 from tacit.dynamics.engines.moments import (
     Crowd,

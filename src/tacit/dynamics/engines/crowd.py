@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tacit.compiled import kernel
+from tacit.core.kernels import kernel
+from tacit.core.samplers import binomial, block, multinomial, normal, source_of
+from tacit.core.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn, released
 from tacit.dynamics.engines.moments import (
     crowd_of,
     draw_sample,
@@ -21,10 +23,6 @@ from tacit.dynamics.engines.moments import (
 )
 from tacit.dynamics.table import piece_at, signal
 from tacit.dynamics.trace import record, record_popularity
-from tacit.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn, released
-from tacit.variates import binomial, block, multinomial, normal, source_of
-
-__all__ = ["perturb_counts", "remember", "run_crowd"]
 
 
 @kernel(allocates=True)

@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.compiled import kernel
+from tacit.core.generator import to_unit
+from tacit.core.kernels import kernel
+from tacit.core.samplers import binomial, block
+from tacit.core.tapes import SPREAD
 from tacit.dynamics.engines.tokens import deliver, level_of
-from tacit.generator import to_unit
-from tacit.tapes import SPREAD
-from tacit.variates import binomial, block
-
-__all__ = ["spread"]
 
 
 @kernel(inlined=False)

@@ -20,12 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
-from tacit.generator import to_unit
-from tacit.tapes import COUNT, FEW, RECEIVE
-from tacit.variates import binomial, block, invert_binomial, normal
-
-__all__ = ["Crowd", "Sample", "crowd_of", "draw_sample", "new_crowd", "new_sample", "receive"]
+from tacit.core.generator import to_unit
+from tacit.core.kernels import kernel
+from tacit.core.samplers import binomial, block, invert_binomial, normal
+from tacit.core.tapes import COUNT, FEW, RECEIVE
 
 #: Below this expected number of ones (or zeros) a count is drawn as a binomial, not a normal.
 SMALL = 32.0

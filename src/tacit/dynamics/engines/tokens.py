@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.compiled import kernel
-from tacit.generator import to_unit
-from tacit.networks.walks import metropolis_step, proposal
-from tacit.tapes import ARRIVE, DEAL, LOSE, WALK
-from tacit.variates import binomial, block
-
-__all__ = ["arrivals", "deal", "deliver", "deliver_all", "hop", "level_of", "walk"]
+from tacit.core.generator import to_unit
+from tacit.core.kernels import kernel
+from tacit.core.samplers import binomial, block
+from tacit.core.tapes import ARRIVE, DEAL, LOSE, WALK
+from tacit.graphs.walks import metropolis_step, proposal
 
 _U1 = np.uint64(1)
 

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["clopper_pearson", "epsilon_lower_bound", "one_run_epsilon", "one_run_p_value"]
-
 _REMEMBERED = 2**16
 """Runs up to which bounds are remembered."""
 

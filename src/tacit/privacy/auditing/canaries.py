@@ -17,11 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.privacy.auditing.bounds import one_run_epsilon
 from tacit.privacy.auditing.core import seed_of
-
-__all__ = ["OneRunResult", "audit_one_run"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,13 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
-from tacit.jsonable import dumps
+from tacit.core.constraints import require
+from tacit.core.json_codec import dumps
 from tacit.privacy.auditing.bounds import epsilon_lower_bound
 from tacit.privacy.auditing.events import Event, candidates
 from tacit.privacy.auditing.scores import Rows, Score, scores_for
-
-__all__ = ["AuditResult", "Run", "audit", "seed_of"]
 
 Run = Callable[[Any, int, int], NDArray[np.float64]]
 """``run(input, runs, seed)`` returns an array (runs, m): one output a row."""

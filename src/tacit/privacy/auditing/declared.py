@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.privacy.accounting import composed_delta, composed_epsilon
 from tacit.privacy.mechanisms import Release
-
-__all__ = ["DeclaredResult", "check_declared"]
 
 
 @dataclass(frozen=True, kw_only=True)

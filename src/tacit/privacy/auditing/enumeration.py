@@ -12,21 +12,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from tacit.checks import require
-from tacit.jsonable import dumps
-from tacit.privacy.auditing.draws import ContinuousDrawError, Draw, Draws, Noise, Noises
+from tacit.core.constraints import require
+from tacit.core.json_codec import dumps
+from tacit.privacy.auditing.enumerated_draws import ContinuousDrawError, Draws, Noises
 from tacit.privacy.auditing.search import Neighbours
-
-__all__ = [
-    "ContinuousDrawError",
-    "Distribution",
-    "Draw",
-    "Draws",
-    "ExactResult",
-    "Noise",
-    "exact_audit",
-    "outputs_of",
-]
 
 Distribution = Mapping[Hashable, Fraction]
 """The probability of every output."""

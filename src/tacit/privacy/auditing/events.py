@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from tacit.privacy.auditing.scores import MISSING, Rows, Score
 
-__all__ = ["Event", "candidates"]
-
 _RANKS = 150
 _SETS = 40
 

@@ -7,18 +7,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from tacit.checks import require
-from tacit.parameters import described
+from tacit.core.constraints import require
+from tacit.core.specs import described
 from tacit.privacy import mechanisms
 from tacit.privacy.auditing.search import Neighbours, SearchResult, search
-
-__all__ = [
-    "audit_mechanism",
-    "mechanism_kinds",
-    "mechanism_named",
-    "mechanism_neighbours",
-    "mechanism_rows",
-]
 
 _LEAST: dict[str, Any] = {
     "epsilon": 1.0,

@@ -11,8 +11,6 @@ import numpy as np
 if TYPE_CHECKING:
     from tacit.privacy.auditing.core import AuditResult
 
-__all__ = ["draw"]
-
 _FEW = 40
 _LEFT, _RIGHT = "#0072b2", "#d55e00"
 

@@ -14,8 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Score", "scores_for"]
-
 Rows = NDArray[np.float64]
 Values = NDArray[Any]
 

@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.privacy.auditing.core import AuditResult, Run, audit, seed_of
-
-__all__ = ["Neighbours", "SearchResult", "search"]
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ from tacit.privacy.mechanisms.continual_sums import (
     LocalSum,
     Stream,
 )
-from tacit.privacy.mechanisms.devices import keep_probability
+from tacit.privacy.mechanisms.device_weights import keep_probability
 from tacit.privacy.mechanisms.gaussian import (
     DiscreteGaussianRelease,
     Gaussian,
@@ -49,6 +49,7 @@ from tacit.privacy.mechanisms.gaussian import (
     standard_normal,
 )
 from tacit.privacy.mechanisms.gaussian_moments import GaussianMoments
+from tacit.privacy.mechanisms.generic_releases import ApproximateRelease, PureRelease
 from tacit.privacy.mechanisms.k_ary_response import (
     KAryResponse,
     KAryResponseRelease,
@@ -83,7 +84,6 @@ from tacit.privacy.mechanisms.shuffled_bits import (
     flipped_bit,
 )
 from tacit.privacy.mechanisms.staircase import Staircase, StaircaseRelease
-from tacit.privacy.mechanisms.stated import ApproximateRelease, PureRelease
 from tacit.privacy.mechanisms.streams import next_sum
 from tacit.privacy.mechanisms.subset_selection import (
     SubsetRelease,

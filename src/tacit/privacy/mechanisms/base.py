@@ -18,28 +18,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.checks import Count, Rule, check, require
-from tacit.compiled import address_of, evaluate, kernel
+from tacit.core.constraints import Count, Rule, check, require
+from tacit.core.kernels import address_of, evaluate, kernel
+from tacit.core.tapes import NOISE, ROUNDING, SECURE, Tape, secure_tape, seeded_tape, uniform
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, ROUNDING, SECURE, Tape, secure_tape, seeded_tape, uniform
-
-__all__ = [
-    "HIGHEST_EPSILON",
-    "LOWEST_EPSILON",
-    "AdditiveNoise",
-    "Channel",
-    "Epsilon",
-    "Mechanism",
-    "Pair",
-    "Sensitivity",
-    "VectorNoise",
-    "channel_of",
-    "debiased",
-    "numerics_of",
-    "open_channel",
-    "privatised",
-    "round_to_level",
-]
 
 LOWEST_EPSILON, HIGHEST_EPSILON = 1e-9, 30.0
 

@@ -15,8 +15,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import one_of, require
-from tacit.compiled import kernel
+from tacit.core.constraints import one_of, require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import SECURE
 from tacit.privacy.exact import secure_gaussian, secure_laplace
 from tacit.privacy.mechanisms.base import VectorNoise
 from tacit.privacy.mechanisms.continual_sums import (
@@ -28,6 +29,7 @@ from tacit.privacy.mechanisms.continual_sums import (
     Stream,
 )
 from tacit.privacy.mechanisms.gaussian import Gaussian, standard_normal
+from tacit.privacy.mechanisms.generic_releases import PureRelease
 from tacit.privacy.mechanisms.l2_ball import BallRelease, L2Ball, ball_noise
 from tacit.privacy.mechanisms.l2_laplace import L2CalibratedLaplace, L2CalibratedLaplaceRelease
 from tacit.privacy.mechanisms.laplace import (
@@ -37,10 +39,6 @@ from tacit.privacy.mechanisms.laplace import (
     standard_laplace,
 )
 from tacit.privacy.mechanisms.release import Release
-from tacit.privacy.mechanisms.stated import PureRelease
-from tacit.tapes import SECURE
-
-__all__ = ["BinaryTree", "tree_step"]
 
 _NORMS = {"laplace": "l1", "gaussian": "l2", "ball": "l2", "l2_laplace": "l2"}
 _CODES = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "ball": BALL, "l2_laplace": LAPLACE}

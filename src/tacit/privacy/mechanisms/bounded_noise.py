@@ -9,14 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Positive, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Positive, require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, Tape, released
 from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of
 from tacit.privacy.mechanisms.laplace import laplace_cdf, laplace_noise, on_grid
 from tacit.privacy.mechanisms.release import Array, Release, require_noise
-from tacit.tapes import NOISE, Tape, released
-
-__all__ = ["BoundedNoise", "BoundedNoiseRelease", "release_bounded"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from tacit.checks import Finite, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Finite, require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, Tape, released
 from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of
 from tacit.privacy.mechanisms.laplace import (
     DiscreteLaplaceRelease,
@@ -18,9 +19,6 @@ from tacit.privacy.mechanisms.laplace import (
     on_grid,
 )
 from tacit.privacy.mechanisms.release import Array
-from tacit.tapes import NOISE, Tape, released
-
-__all__ = ["ClampedLaplace", "release_clamped"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,25 +24,11 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.checks import Count, require
+from tacit.core.constraints import Count, require
+from tacit.core.tapes import Tape
 from tacit.privacy.mechanisms.base import Mechanism, Pair, Sensitivity
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussianRelease, whole_sigma
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import Tape
-
-__all__ = [
-    "A_LITTLE",
-    "BALL",
-    "GAUSSIAN",
-    "LAPLACE",
-    "LONGEST",
-    "NO_NOISE",
-    "ContinualSum",
-    "Grid",
-    "LocalSum",
-    "ReleasesSums",
-    "Stream",
-]
 
 NO_NOISE, LAPLACE, GAUSSIAN, BALL = range(4)
 """What a stream adds to a node of a tree, or to a step."""

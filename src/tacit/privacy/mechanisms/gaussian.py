@@ -9,25 +9,13 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Count, Rule, Share, require
-from tacit.compiled import kernel
-from tacit.generator import inverse_normal
+from tacit.core.constraints import Count, Rule, Share, require
+from tacit.core.generator import inverse_normal
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.privacy.exact import secure_gaussian
 from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of
 from tacit.privacy.mechanisms.release import Array, Release, require_noise
-from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
-
-__all__ = [
-    "DiscreteGaussianRelease",
-    "Gaussian",
-    "GaussianRelease",
-    "gaussian_delta",
-    "gaussian_scale",
-    "gaussian_steps",
-    "release_gaussian",
-    "standard_normal",
-    "whole_sigma",
-]
 
 _LEAST = 2.0**-54
 _ROUNDING = 4.0

@@ -8,15 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Count, Share, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Count, Share, require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, Tape, secure_tape, seeded_tape
 from tacit.privacy.mechanisms.base import Mechanism, Pair, Sensitivity
 from tacit.privacy.mechanisms.continual_sums import A_LITTLE
 from tacit.privacy.mechanisms.gaussian import Gaussian, gaussian_steps, release_gaussian
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, Tape, secure_tape, seeded_tape
-
-__all__ = ["GaussianMoments", "add_moments", "matrix_of_moments", "release_moments"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Rule, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Rule, require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.privacy.exact import happens, secure_below
 from tacit.privacy.mechanisms.base import (
     Channel,
@@ -17,12 +18,9 @@ from tacit.privacy.mechanisms.base import (
     channel_of,
     round_to_level,
 )
-from tacit.privacy.mechanisms.devices import BITS, keep_probability, written_instructions
+from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
 from tacit.privacy.mechanisms.randomized_response import discrete_delta, largest_log_ratio
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
-
-__all__ = ["KAryResponse", "KAryResponseRelease", "release_option"]
 
 Options = Annotated[
     int, Rule("between 2 and 65536", lambda v: 2 <= v <= 2**16, {"minimum": 2, "maximum": 2**16})

@@ -9,15 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import require
-from tacit.compiled import kernel
+from tacit.core.constraints import require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, RADIUS, SECURE, Tape, noise_uniform, released_vector
 from tacit.privacy.mechanisms.base import VectorNoise
 from tacit.privacy.mechanisms.gaussian import standard_normal
 from tacit.privacy.mechanisms.laplace import laplace_delta
 from tacit.privacy.mechanisms.release import Array, Release, require_noise
-from tacit.tapes import NOISE, RADIUS, SECURE, Tape, noise_uniform, released_vector
-
-__all__ = ["BallRelease", "L2Ball", "ball_noise", "release_ball"]
 
 _LEAST = 2.0**-54
 

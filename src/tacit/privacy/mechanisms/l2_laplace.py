@@ -39,15 +39,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import require
+from tacit.core.constraints import require
+from tacit.core.tapes import Tape
 from tacit.privacy.mechanisms.base import VectorNoise
 from tacit.privacy.mechanisms.gaussian import GaussianRelease, gaussian_delta
+from tacit.privacy.mechanisms.generic_releases import PureRelease, pure_delta
 from tacit.privacy.mechanisms.laplace import LaplaceRelease, laplace_delta, repeat_laplace
 from tacit.privacy.mechanisms.release import Array, Release, require_noise
-from tacit.privacy.mechanisms.stated import PureRelease, pure_delta
-from tacit.tapes import Tape
-
-__all__ = ["L2CalibratedLaplace", "L2CalibratedLaplaceRelease"]
 
 _C2 = math.pi / 2
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 800)

@@ -10,26 +10,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.checks import Count, Rule, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Count, Rule, require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.device.instructions import noise_scale
 from tacit.privacy.exact import secure_laplace
 from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of, round_to_level
-from tacit.privacy.mechanisms.devices import written_instructions
+from tacit.privacy.mechanisms.device_weights import written_instructions
 from tacit.privacy.mechanisms.release import Array, Release, require_noise
-from tacit.tapes import NOISE, SECURE, Tape, noise_uniform, released
-
-__all__ = [
-    "DiscreteLaplaceRelease",
-    "Laplace",
-    "LaplaceRelease",
-    "laplace_noise",
-    "laplace_quantile",
-    "laplace_steps",
-    "release_laplace",
-    "release_laplace_vector",
-    "standard_laplace",
-]
 
 _LEAST = 2.0**-54
 LEVELS = 2**16

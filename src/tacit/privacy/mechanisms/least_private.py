@@ -8,10 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.privacy.mechanisms.release import Array, Release, release_from_dict
-
-__all__ = ["LeastPrivateRelease", "least_private"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,16 +15,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.checks import require
-from tacit.compiled import kernel
+from tacit.core.constraints import require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import Tape, released
 from tacit.device.instructions import window_width
 from tacit.privacy.exact import whole
 from tacit.privacy.mechanisms.base import Channel, Mechanism, Pair, channel_of, round_to_level
-from tacit.privacy.mechanisms.devices import weights_of, written_instructions
+from tacit.privacy.mechanisms.device_weights import weights_of, written_instructions
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import Tape, released
-
-__all__ = ["Piecewise", "PiecewiseRelease"]
 
 CELLS = 1024
 

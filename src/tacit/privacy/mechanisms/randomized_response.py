@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tacit.checks import Share, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Share, require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, Tape, released, uniform
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms.base import (
     Channel,
@@ -23,17 +24,8 @@ from tacit.privacy.mechanisms.base import (
     channel_of,
     round_to_level,
 )
-from tacit.privacy.mechanisms.devices import BITS, keep_probability, written_instructions
+from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, Tape, released, uniform
-
-__all__ = [
-    "AsymmetricResponse",
-    "RandomizedResponse",
-    "RandomizedResponseRelease",
-    "release_bit",
-    "round_to_bit",
-]
 
 
 class AnswersOnce:

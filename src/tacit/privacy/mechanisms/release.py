@@ -13,16 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
-
-__all__ = [
-    "Array",
-    "Release",
-    "connected_dots",
-    "dp_accounting_for",
-    "release_from_dict",
-    "require_noise",
-]
+from tacit.core.constraints import require
 
 Array = NDArray[np.float64]
 

@@ -26,15 +26,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Count, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Count, require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, Tape, released
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms.base import HIGHEST_EPSILON, Mechanism, Pair
-from tacit.privacy.mechanisms.devices import keep_probability
+from tacit.privacy.mechanisms.device_weights import keep_probability
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, Tape, released
-
-__all__ = ["ShuffledBits", "ShuffledBitsRelease", "flipped_bit"]
 
 _EXACT, _CORNERS = 1024, 256
 _TAIL = 60.0  # of each binomial, e^-60 on either side is left out

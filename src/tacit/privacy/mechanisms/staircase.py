@@ -16,15 +16,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import require
-from tacit.compiled import kernel
+from tacit.core.constraints import require
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, SECURE, Tape, drawn, noise_uniform, released, secure_place
 from tacit.privacy.exact import below, bernoulli_exp
 from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of, round_to_level
-from tacit.privacy.mechanisms.devices import keep_probability
+from tacit.privacy.mechanisms.device_weights import keep_probability
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, SECURE, Tape, drawn, noise_uniform, released, secure_place
-
-__all__ = ["Staircase", "StaircaseRelease"]
 
 STEPS = 1024
 _LEAST = 2.0**-54
@@ -68,7 +66,7 @@ class StaircaseRelease(Release):
 
     def grouped(self, records: int) -> Release:
         """Return what is left for several records: a pure level as many times as large."""
-        from tacit.privacy.mechanisms.stated import PureRelease
+        from tacit.privacy.mechanisms.generic_releases import PureRelease
 
         return self if records == 1 else PureRelease(level=records * self.level, what="staircase")
 

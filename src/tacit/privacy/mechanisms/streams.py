@@ -6,12 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.compiled import kernel
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, SECURE, released_vector
 from tacit.privacy.mechanisms.binary_tree import tree_step
 from tacit.privacy.mechanisms.toeplitz import toeplitz_step
-from tacit.tapes import NOISE, SECURE, released_vector
-
-__all__ = ["next_sum", "run_sums"]
 
 
 @kernel(inlined=False)

@@ -15,17 +15,15 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Count, Rule, check, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Count, Rule, check, require
+from tacit.core.generator import _mulhilo
+from tacit.core.kernels import kernel
+from tacit.core.tapes import NOISE, Tape, noise_word, released
 from tacit.device.instructions import subset_size
-from tacit.generator import _mulhilo
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms.base import Mechanism, Pair
-from tacit.privacy.mechanisms.devices import BITS, weights_of
+from tacit.privacy.mechanisms.device_weights import BITS, weights_of
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import NOISE, Tape, noise_word, released
-
-__all__ = ["SubsetRelease", "SubsetSelection", "release_subset"]
 
 _Options = Annotated[int, Rule("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})]
 _U1 = np.uint64(1)

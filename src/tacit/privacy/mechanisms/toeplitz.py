@@ -33,8 +33,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Share, require
-from tacit.compiled import kernel
+from tacit.core.constraints import Share, require
+from tacit.core.kernels import kernel
+from tacit.core.linalg import dot
+from tacit.core.tapes import NOISE, SECURE, Tape
 from tacit.privacy.exact import secure_gaussian
 from tacit.privacy.mechanisms.continual_sums import GAUSSIAN, LONGEST, ContinualSum, Grid, Stream
 from tacit.privacy.mechanisms.gaussian import (
@@ -44,10 +46,6 @@ from tacit.privacy.mechanisms.gaussian import (
     standard_normal,
 )
 from tacit.privacy.mechanisms.release import Array
-from tacit.tapes import NOISE, SECURE, Tape
-from tacit.vectors import dot
-
-__all__ = ["SquareRootToeplitz", "toeplitz_step"]
 
 _SUMMED = 2**20
 """Of so many coefficients the sums are calculated; of more they are bounded."""

@@ -8,18 +8,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.checks import Count, require
+from tacit.core.constraints import Count, require
+from tacit.core.tapes import Tape
 from tacit.privacy.mechanisms.base import Mechanism, Pair
-from tacit.privacy.mechanisms.devices import BITS, keep_probability, written_instructions
+from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
 from tacit.privacy.mechanisms.randomized_response import (
     AnswersOnce,
     largest_log_ratio,
     repeat_bits,
 )
 from tacit.privacy.mechanisms.release import Array, Release
-from tacit.tapes import Tape
-
-__all__ = ["UnaryEncoding", "UnaryRelease"]
 
 
 @dataclass(frozen=True, kw_only=True)

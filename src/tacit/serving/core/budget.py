@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Annotated, Any
 
-from tacit.checks import Positive, check, one_of, require
-from tacit.deciding import Decider
+from tacit.core.constraints import Positive, check, one_of, require
+from tacit.core.decider import Decider
 from tacit.privacy.budgets import EPSILON_UNIT, Amount, Period, window_start
 from tacit.serving.core.events import Charges, Journal, RefusedError
 

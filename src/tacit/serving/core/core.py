@@ -24,14 +24,14 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from tacit.checks import Count, Whole, check, one_of, require
-from tacit.deciding import Decider
+from tacit.core.constraints import Count, Whole, check, one_of, require
+from tacit.core.decider import Decider
+from tacit.core.tapes import Tape
 from tacit.privacy import Guarantee
 from tacit.serving.core import events
 from tacit.serving.core.budget import Allowance, Budget, cost_of, read_allowances, require_budget
 from tacit.serving.core.decisions import OpenDecision, Receipt, read_value, write_value
 from tacit.serving.core.events import BrokenError, Charges, Event, Journal, Record, RefusedError
-from tacit.tapes import Tape
 
 MODES = ("learn", "frozen", "shadow", "off")
 DECIDED, SHOWN, LEARNED, SILENT, TOTAL = range(5)

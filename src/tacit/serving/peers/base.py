@@ -14,13 +14,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from tacit.checks import require
-from tacit.jsonable import dumps
-from tacit.policy import AnyPolicy, require_secure
-from tacit.state import load, save
-from tacit.tapes import Tape, secure_tape, seeded_tape
-
-__all__ = ["Outgoing", "Peer"]
+from tacit.core.constraints import require
+from tacit.core.files import load, save
+from tacit.core.json_codec import dumps
+from tacit.core.policy import AnyPolicy, require_secure
+from tacit.core.tapes import Tape, secure_tape, seeded_tape
 
 #: The number of a neighbour, and what to send to it.
 Outgoing = tuple[int, bytes]

@@ -14,12 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.diffusion import DiffusionBandit, OutsiderPrivateDiffusion, SpyPrivateDiffusion
-from tacit.diffusion.sound import learn, name_state, share, start
+from tacit.diffusion.corrected_step import learn, name_state, share, start
 from tacit.serving.peers.base import Outgoing, Peer
-
-__all__ = ["DiffusionPeer"]
 
 Sound = DiffusionBandit | OutsiderPrivateDiffusion | SpyPrivateDiffusion
 

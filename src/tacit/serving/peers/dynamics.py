@@ -15,19 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
-from tacit.compiled import kernel
+from tacit.core.constraints import require
+from tacit.core.generator import to_unit
+from tacit.core.kernels import kernel
+from tacit.core.samplers import block, source_of
+from tacit.core.tapes import EXPLORE
 from tacit.dynamics import LearningDynamics
 from tacit.dynamics.algorithm import adopts, awake, choose, perturbed
 from tacit.dynamics.engines import unbiased
 from tacit.dynamics.engines.crowd import remember
 from tacit.dynamics.engines.tokens import hop
-from tacit.generator import to_unit
 from tacit.serving.peers.base import Outgoing, Peer
-from tacit.tapes import EXPLORE
-from tacit.variates import block, source_of
-
-__all__ = ["DynamicsPeer"]
 
 
 class _State(NamedTuple):

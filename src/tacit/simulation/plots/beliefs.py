@@ -14,12 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.checks import require
+from tacit.core.constraints import require
 from tacit.simulation.bands import Band
 from tacit.simulation.plots.style import figure, looks, save_figure
 from tacit.simulation.result import Result
-
-__all__ = ["draw_beliefs", "draw_network_beliefs", "draw_privacy_cost"]
 
 _FEW_AGENTS = 6
 _MOST_DRAWN = 3000
@@ -232,8 +230,8 @@ def _layout(graph: Any) -> NDArray[np.float64]:
     if graph.n_nodes <= _FEW_AGENTS:
         turn = np.pi / 2 + 2 * np.pi * np.arange(graph.n_nodes) / max(1, graph.n_nodes)
         return np.column_stack((np.cos(turn), np.sin(turn)))
-    from tacit.networks import to_networkx
-    from tacit.networks.optional import load
+    from tacit.graphs import to_networkx
+    from tacit.graphs.optional import load
 
     networkx = load("networkx", needed_by="draw_network_beliefs")
     place = networkx.spring_layout(to_networkx(graph.undirected()), seed=1)

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from tacit.simulation.plots.style import figure, looks, save_figure
-from tacit.simulation.tables import CellResult, Tabular
-
-__all__ = ["draw_curves", "plot_curves"]
+from tacit.simulation.result_tables import CellResult, Tabular
 
 _PER_PANEL = 8
 

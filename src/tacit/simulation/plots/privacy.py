@@ -8,8 +8,6 @@ from pathlib import Path
 
 from tacit.simulation.plots.style import COLOURS, figure, save_figure
 
-__all__ = ["draw_curve"]
-
 
 def draw_curve(
     curve: Sequence[tuple[int, float]], path: Path, *, title: str, delta: float

@@ -8,9 +8,7 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from tacit.state import write_atomically
-
-__all__ = ["COLOURS", "DASHES", "MAP_COLOURS", "figure", "looks", "prepare_drawing", "save_figure"]
+from tacit.core.files import write_atomically
 
 #: Okabe and Ito's palette, dark first: distinct with any form of colour vision and in grey.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")

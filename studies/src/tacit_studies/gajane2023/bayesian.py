@@ -17,8 +17,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values
 
-__all__ = ["BAYESIAN"]
-
 _HORIZON = 100_000
 _CASES: dict[str, dict[str, Any]] = {
     "rotating, 2 arms": {"name": "rotating", "n_arms": 2},

@@ -19,8 +19,6 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 
-__all__ = ["CONTEXTS", "switching_table"]
-
 _SHOWN, _TASTES = 5, 4
 _POLICIES: dict[str, dict[str, Any]] = {
     "LinUCB": {"name": "linucb"},
@@ -36,7 +34,7 @@ def switching_table(seed: int, horizon: int, segments: int) -> Any:
     An offer has a random direction u and is liked with .5 + .45 u'theta; a constant feature stands for
     the .5.
     """
-    from tacit.users import recorded_table
+    from tacit.contextual import recorded_table
 
     rng = np.random.default_rng([seed, segments])
     tastes = _directions(rng, segments)[np.arange(horizon) * segments // horizon]
@@ -55,8 +53,8 @@ def regrets(
     policy: Mapping[str, Any], epsilon: float, horizon: int, segments: int, repetitions: int
 ) -> dict[str, list[float]]:
     """Return the final regret of each repetition, and that of offers drawn at random."""
+    from tacit.contextual import Synthetic
     from tacit.simulation import play
-    from tacit.users import Synthetic
 
     place = Synthetic(n_users=1, dimension=_TASTES + 1)
     spec = {**policy, "epsilon": epsilon, "reward": "bounded"}

@@ -18,8 +18,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values, growth_exponent, regret_figure
 
-__all__ = ["DRIFT"]
-
 _EPSILON = 2.0
 _BUDGET, _LONG, _NOTHING = (
     "window from the budget",

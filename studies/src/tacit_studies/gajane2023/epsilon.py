@@ -20,8 +20,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values, regret_figure
 
-__all__ = ["EPSILON"]
-
 
 def _epsilons(quick: bool) -> list[float]:
     return [0.5, 1.0, 2.0, 4.0] if quick else [0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0]

@@ -16,8 +16,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values, growth_exponent, regret_figure
 
-__all__ = ["CHANGES", "HORIZON"]
-
 _WINDOWS = {"log": "window with the log factor", "paper": "window as written"}
 
 

@@ -18,8 +18,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import audited
 
-__all__ = ["PRIVACY"]
-
 
 def _user_epsilon(rounds: int, delta: float) -> float:
     from tacit.arms import SWKLUCBCF

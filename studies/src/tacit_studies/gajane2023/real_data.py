@@ -29,8 +29,6 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 
-__all__ = ["REAL_DATA", "audience"]
-
 _SEGMENTS = 8
 _ARTISTS = 10
 _POLICIES: dict[str, dict[str, Any]] = {
@@ -45,7 +43,7 @@ def _likes() -> tuple[list[Any], Any]:
 
     The artists are those that some group prefers: in turn, each group's favourite that is not yet among them.
     """
-    from tacit.users import LastFM
+    from tacit.contextual import LastFM
 
     prepared = LastFM(dimension=2, n_groups=30).prepared()
     people = len(prepared.groups)

@@ -13,8 +13,6 @@ from tacit_studies.reproduction import (
     summarise,
 )
 
-__all__ = ["bars_of", "horizons", "line_of", "rows_of", "sliding", "slope"]
-
 Cell = tuple[str, float]
 """An environment and an epsilon."""
 

@@ -18,8 +18,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values, growth_exponent, regret_figure
 
-__all__ = ["SUB_GAUSSIAN"]
-
 _SIGMA = 3.0
 _WORLD = {"name": "gaussian", "means": [1.0, 0.5, 0.0], "spread": [_SIGMA, 0.1, 0.1]}
 """The best arm scatters most."""

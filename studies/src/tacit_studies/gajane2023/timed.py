@@ -18,8 +18,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values, growth_exponent, regret_figure
 
-__all__ = ["TIMED"]
-
 _MEANS = (0.9, 0.7, 0.5)
 _READINGS = {"published": "the function in force now", "corrected": "the average of those then"}
 _KEEP = 0.75

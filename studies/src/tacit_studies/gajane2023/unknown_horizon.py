@@ -15,8 +15,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values, growth_exponent, regret_figure
 
-__all__ = ["UNKNOWN_HORIZON"]
-
 _FIRST = 1000
 _POLICIES = {
     "told the horizon": sliding(epsilon=2.0),

@@ -21,8 +21,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values
 
-__all__ = ["WINDOW"]
-
 _INSTANCES = {
     "rotating, K = 2, epsilon = 2": ({"name": "rotating", "n_arms": 2}, 2.0),
     "rotating, K = 10, not private": ({"name": "rotating", "n_arms": 10}, None),

@@ -32,8 +32,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import mean_curves
 
-__all__ = ["FIGURES"]
-
 _LABELS = {
     "gap": "GAP",
     "gapu": "GAPU",

@@ -19,8 +19,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values, growth_exponent, regret_figure
 
-__all__ = ["LIPSCHITZ"]
-
 _EPSILON = 1.0
 _FINE = 1024
 _FUNCTIONS = {"peak": 1.2, "two-peaks": 4.0, "hill": 2.4}

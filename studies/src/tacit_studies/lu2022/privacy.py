@@ -26,8 +26,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values
 
-__all__ = ["PRIVACY"]
-
 _CLIQUE = 3
 _AUDITED_ROUNDS = 420
 """The first phase of three arms in a clique has 409 rounds; then the noised means are released."""
@@ -78,7 +76,7 @@ def _round_factor(state: Any) -> float:
 def _phase_audited(protects: str, changes: str, runs: int) -> dict[str, Any]:
     """Audit one phase on a clique: noise made for `protects`, tables that differ in `changes`."""
     from tacit.arms import GAP, Bernoulli, GraphFeedback
-    from tacit.networks import complete
+    from tacit.graphs import complete
     from tacit.simulation import audit_policy
 
     environment = GraphFeedback(

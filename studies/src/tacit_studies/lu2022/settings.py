@@ -6,8 +6,6 @@ from typing import Any, NamedTuple
 
 from tacit.arms import GraphFeedback, TruncatedNormal
 
-__all__ = ["HORIZON", "GraphSetting", "described", "graph_settings"]
-
 HORIZON = 100_000
 
 

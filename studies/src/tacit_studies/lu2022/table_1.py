@@ -24,8 +24,6 @@ from tacit_studies.reproduction import (
     Series,
 )
 
-__all__ = ["TABLE_1"]
-
 _GAPS, _EDGE_PROBS, _EPSILONS = (0.05, 0.1, 0.2), (0.1, 0.2, 0.3), (0.05, 0.1, 0.2)
 _CELLS = list(itertools.product(_GAPS, _EDGE_PROBS, _EPSILONS))
 _PRINTED_CELLS = """

@@ -22,8 +22,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import growth_exponent
 
-__all__ = ["THEOREMS", "regret_bound"]
-
 _ARMS, _GAP, _EPSILON = 12, 0.2, 1.0
 _LONG = 10**6
 _STRAIGHT = 0.1
@@ -45,7 +43,7 @@ def regret_bound(n_arms: int, independence: int, gap: float, epsilon: float, del
 def regret_in_cliques(cliques: int, horizon: int, repetitions: int) -> list[float]:
     """Return GAP's final regrets where twelve arms stand in cliques: as many as are independent."""
     from tacit.arms import GAP, Bernoulli, GraphFeedback
-    from tacit.networks import Graph
+    from tacit.graphs import Graph
     from tacit.simulation import simulate
 
     size = _ARMS // cliques
@@ -73,7 +71,7 @@ def regret_in_cliques(cliques: int, horizon: int, repetitions: int) -> list[floa
 def regret_and_bound(setting: Sequence[Any], repetitions: int) -> list[tuple[float, float]]:
     """Return GAP's final regret in one of the paper's settings, and the bound for that run's graph."""
     from tacit.arms import GAP
-    from tacit.networks import Graph, independence_number
+    from tacit.graphs import Graph, independence_number
     from tacit.simulation import simulate
 
     _, gap, _, epsilon = place = GraphSetting(*setting)

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 from tacit.arms import edit_rewards
 from tacit.simulation import play
 
-__all__ = ["TwinRuns", "twin_runs"]
-
 _ENTRY_STREAM = 11
 
 

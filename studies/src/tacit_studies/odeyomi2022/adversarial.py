@@ -21,8 +21,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import growth_exponent
 
-__all__ = ["ADVERSARIAL", "named_and_believed"]
-
 _EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _HORIZON, _HORIZONS = 5_000, (2_000, 8_000, 32_000)
 _GROWTH_EPSILON = 0.1

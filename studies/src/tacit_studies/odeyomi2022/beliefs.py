@@ -34,8 +34,6 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 
-__all__ = ["BELIEFS", "CONVERGENCE"]
-
 
 def _certain(outcome: Mapping[str, Any]) -> list[float]:
     """Return the rounds at which runs became certain of the state that really dominates."""

@@ -18,8 +18,6 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 
-__all__ = ["BOUNDS", "bounded"]
-
 _NETWORKS = ("one agent", "three agents", "ring of 12", "star of 12", "12, all linked")
 _FEW = _NETWORKS[:2]
 _CELLS = ((500, 0.1), (5_000, 1.0), (50_000, 1.0), (50_000, 10.0))
@@ -36,7 +34,7 @@ NOTHING, HOLDS, BROKEN, CLOSE = (
 def bounded(network: str, horizon: int, epsilon: float, repetitions: int) -> dict[str, Any]:
     """Play the three algorithms as published, with theory's rates; return regrets and bounds."""
     from tacit.diffusion import ChangingTruth, regret_bounds
-    from tacit.networks import complete, ring, star
+    from tacit.graphs import complete, ring, star
 
     places: dict[str, dict[str, Any]] = {
         "one agent": {"network": ((1.0,),)},

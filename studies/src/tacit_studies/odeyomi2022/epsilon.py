@@ -22,8 +22,6 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 
-__all__ = ["EPSILON"]
-
 M = 5
 
 _LONG = 5_000

@@ -26,8 +26,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import growth_exponent
 
-__all__ = ["FIGURE_6"]
-
 M = 5
 
 _CURVES = {

@@ -27,8 +27,6 @@ from tacit_studies.reproduction import (
     summarise,
 )
 
-__all__ = ["SIZE"]
-
 _SIZES = (100, 1_000)
 
 

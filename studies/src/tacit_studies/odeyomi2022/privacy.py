@@ -23,8 +23,6 @@ from tacit_studies.reproduction import (
     Series,
 )
 
-__all__ = ["PRIVACY"]
-
 _DELTA = 1e-6
 _BOUNDS = {"ln 400": math.log(400) / 0.1, "ln 500": math.log(500) / 0.1}
 _ROUNDS = (1, 10, 100, 500)

@@ -37,8 +37,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.runner import data_folder
 
-__all__ = ["REAL_NETWORKS", "network"]
-
 FILES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "Facebook": (
         "graphs/facebook_combined.txt.gz",
@@ -66,7 +64,7 @@ _POLICIES = {"Algorithm 3, no privacy": ALGORITHM_3, "1 corrected, epsilon = 1":
 @cache
 def network(name: str) -> Any:
     """Return the largest component of a network, its content checked."""
-    from tacit.networks import largest_component, read_edges
+    from tacit.graphs import largest_component, read_edges
 
     place, known, options, source = FILES[name]
     folder = data_folder()

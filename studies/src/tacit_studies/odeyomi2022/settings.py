@@ -11,22 +11,6 @@ import numpy as np
 import tacit
 from tacit_studies.reproduction import Summary
 
-__all__ = [
-    "ALGORITHM_3",
-    "DOMINANCES",
-    "HORIZON",
-    "KNOWN_RUNS",
-    "PUBLISHED",
-    "beliefs",
-    "built",
-    "close",
-    "close_share",
-    "corrected",
-    "played",
-    "published",
-    "tracked",
-]
-
 HORIZON = 500
 DOMINANCES = (0.6, 0.8, 1.0)
 KNOWN_RUNS = 1_000
@@ -129,7 +113,7 @@ def built(policy: Mapping[str, Any], environment: Any, horizon: int) -> Any:
 
 def _environment(dominance: float, dominant: int | None, n_agents: int | None) -> Any:
     from tacit.diffusion import ChangingTruth
-    from tacit.networks import barabasi_albert
+    from tacit.graphs import barabasi_albert
 
     if n_agents is None:
         return ChangingTruth(dominance=dominance, dominant=dominant)

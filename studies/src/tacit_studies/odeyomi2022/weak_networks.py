@@ -23,8 +23,6 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 
-__all__ = ["WEAK", "WEAK_REAL", "by_part"]
-
 _POLICIES = {"Algorithm 3, no privacy": ALGORITHM_3, "1 corrected, epsilon = 1": corrected(1, 1.0)}
 _DOMINANCE = 0.8
 _UNIFORM = HORIZON * (_DOMINANCE - 0.2)
@@ -40,7 +38,7 @@ _PARTS = {"sending": slice(0, 10), "receiving": slice(10, 20)}
 def _environment(name: str) -> Any:
     """Return agents 0 to 4 and 5 to 9, who hear only each other, and ten who hear one of each and a third."""
     from tacit.diffusion import ChangingTruth
-    from tacit.networks import Graph
+    from tacit.graphs import Graph
 
     fives = [(a, b) for low in (0, 5) for a in range(low, low + 5) for b in range(low, low + 5)]
     arcs = [pair for pair in fives if pair[0] != pair[1]]

@@ -23,8 +23,6 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 
-__all__ = ["IDENTIFICATION"]
-
 _CONFIDENCE = 0.95
 _LIMIT = 3_000_000
 _PROBLEMS = {

@@ -25,8 +25,6 @@ from tacit_studies.reproduction import (
 from tacit_studies.tools import final_values
 from tacit_studies.wang2020.settings import compared
 
-__all__ = ["TOLD_NOTHING"]
-
 _ALONE, _TOLD = "LinUCB", "CoLin, told W"
 _POLICIES: dict[str, dict[str, Any]] = {
     _TOLD: {"name": "colin"},

@@ -27,8 +27,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values
 
-__all__ = ["TRADE_OFF"]
-
 
 class Problem(NamedTuple):
     """An environment, what a random choice costs in it, and the private policies to compare."""

@@ -12,8 +12,6 @@ from tacit_studies.report.formulas import plain, short
 from tacit_studies.report.maps import MapScale, contours, edges, map_scale
 from tacit_studies.reproduction import Figure, Panel, Series
 
-__all__ = ["NumberTable", "chart_data", "described", "has_keys", "number_table"]
-
 _MOST_POINTS = 250
 _MOST_LINES = 60
 

@@ -15,8 +15,6 @@ from tacit_studies.report.formulas import plain, short
 from tacit_studies.report.maps import draw_map
 from tacit_studies.reproduction import Figure, Series
 
-__all__ = ["colour_numbers", "draw_figure"]
-
 _MARKERS = "osD^vPX"
 _MARKS_ON_A_LINE = 8
 _FEW_POINTS = 10

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-__all__ = ["plain", "rooted", "short"]
-
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _ROOT = re.compile(r"\bsqrt ?(?=\(|[A-Z]\b)")
 

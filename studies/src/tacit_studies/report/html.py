@@ -18,15 +18,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from tacit.core.files import write_atomically
 from tacit.simulation.plots import COLOURS
-from tacit.state import write_atomically
 from tacit_studies import Finished, Paper, Row, pages
 from tacit_studies.report.chart_data import chart_data, described, has_keys, number_table
 from tacit_studies.report.figures import draw_figure
 from tacit_studies.report.formulas import rooted
 from tacit_studies.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED
-
-__all__ = ["write_report"]
 
 _SYMBOLS = {REPRODUCED: "✓", PARTLY: "◐", NOT_REPRODUCED: "✗", UNDECIDED: "?", OWN: "◆"}
 _MANY_ROWS = 14

@@ -13,8 +13,6 @@ from tacit.simulation.plots import MAP_COLOURS, figure, save_figure
 from tacit_studies.report.formulas import plain, short
 from tacit_studies.reproduction import Figure, Panel
 
-__all__ = ["Contour", "MapScale", "contours", "draw_map", "edges", "map_scale"]
-
 _COLUMNS = 3
 
 

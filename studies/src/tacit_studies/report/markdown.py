@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.state import write_atomically
+from tacit.core.files import write_atomically
 from tacit_studies.runner import Finished
-
-__all__ = ["write_table"]
 
 
 def write_table(finished: Sequence[Finished], path: Path) -> Path:

@@ -20,8 +20,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values
 
-__all__ = ["BEGINNINGS"]
-
 _M, _AGENTS = 10, 100_000
 _QUALITIES = tuple(np.linspace(0.9, 0.1, _M).tolist())
 _STARTS: dict[str, list[float] | None] = {

@@ -20,8 +20,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values
 
-__all__ = ["CONSTANTS"]
-
 Outcomes = Mapping[str, Any]
 
 _WIDE, _NARROW = "0.9 to 0.1", "0.6 and nine of 0.5"

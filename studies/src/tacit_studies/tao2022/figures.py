@@ -28,8 +28,6 @@ from tacit_studies.reproduction import (
 from tacit_studies.tao2022.settings import BETA, BOUND, epsilon_name
 from tacit_studies.tools import mean_curves
 
-__all__ = ["FIGURES"]
-
 H = 485
 ROUNDS = 10_000
 CHANCE = 0.5

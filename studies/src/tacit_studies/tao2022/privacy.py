@@ -25,8 +25,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values
 
-__all__ = ["PRIVACY"]
-
 Outcomes = Mapping[str, Any]
 
 _OPTIONS = 3

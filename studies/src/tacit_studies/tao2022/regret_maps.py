@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 import tacit
 from tacit.dynamics import LearningDynamics, SocialOptions, recommend
 
-__all__ = ["RegretMap", "published_regret", "regret_map", "regret_of"]
-
 
 class RegretMap(NamedTuple):
     """Regret over A numbers of agents, E epsilons and B betas."""

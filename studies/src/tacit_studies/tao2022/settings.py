@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["BETA", "BOUND", "epsilon_name"]
-
 BETA = 0.505
 BOUND = 6 * math.log(BETA / (1 - BETA))
 """6 delta, the paper's bound on regret."""

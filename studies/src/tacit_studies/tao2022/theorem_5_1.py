@@ -24,8 +24,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import growth_exponent
 
-__all__ = ["THEOREM_5_1", "slots_needed"]
-
 _NETWORKS = {"random": "random network, mean degree 2 ln N", "ring": "ring"}
 _FLAT = 0.35
 
@@ -37,7 +35,7 @@ def slots_needed(graph: Any, tokens: int, steps: int, seed: int) -> tuple[int, i
 
     Examples
     --------
-    >>> from tacit.networks import complete
+    >>> from tacit.graphs import complete
     >>> slots_needed(complete(5), tokens=3, steps=1, seed=0)[0]
     1
     """
@@ -68,7 +66,7 @@ def slots_needed(graph: Any, tokens: int, steps: int, seed: int) -> tuple[int, i
 
 def walked(network: str, n_agents: int, repetitions: int) -> dict[str, float]:
     """Return steps, slots and the longest queue where N agents start ln^2 N walks each."""
-    from tacit.networks import Walk, erdos_renyi, largest_component, ring
+    from tacit.graphs import Walk, erdos_renyi, largest_component, ring
 
     found = []
     tokens = math.ceil(math.log(n_agents) ** 2)

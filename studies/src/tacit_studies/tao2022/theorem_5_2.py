@@ -20,8 +20,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tao2022.settings import BETA, BOUND, epsilon_name
 
-__all__ = ["MAP"]
-
 _ROUNDS = 2_000
 
 

@@ -26,8 +26,6 @@ from tacit_studies.reproduction import (
 from tacit_studies.tao2022.settings import BETA
 from tacit_studies.tools import final_values
 
-__all__ = ["TOKENS", "h_of"]
-
 _AGENTS = (10_000, 100_000, 1_000_000)
 _M = 10
 _QUALITIES = tuple(np.linspace(0.9, 0.1, _M).tolist())

@@ -9,13 +9,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.state import write_atomically
+from tacit.core.files import write_atomically
 from tacit_studies import Finished, last_findings, reproduce
 from tacit_studies.reproduction import Figure
 from tacit_studies.reproduction import format_short as _number
 from tacit_studies.today import PAPER
-
-__all__ = ["main", "with_tables"]
 
 _BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
 

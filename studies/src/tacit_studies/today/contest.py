@@ -26,8 +26,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import final_values
 
-__all__ = ["BEFORE", "BESIDE", "NEW", "Contest", "Line", "Point", "Sweep", "contested"]
-
 BEFORE, NEW, BESIDE = "before", "new", "beside"
 _TAILS = (0.1, 0.9)
 _FOR_TAILS = 200

@@ -19,8 +19,6 @@ from tacit_studies.today.contest import (
     sizes,
 )
 
-__all__ = ["CENTRAL", "CHANGING", "LOCAL", "POPULATIONS", "USERS"]
-
 _T = 100_000
 _PLAIN: dict[str, Any] = {"epsilon": None}
 

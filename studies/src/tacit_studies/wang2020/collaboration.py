@@ -27,8 +27,6 @@ from tacit_studies.wang2020.settings import (
     private,
 )
 
-__all__ = ["COLLABORATION"]
-
 HORIZON = 10_000
 
 _LAMBDAS = (0.1, 0.3, 1.0, 10.0)

@@ -27,8 +27,6 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 
-__all__ = ["FEDERATED"]
-
 DELTA = 1e-6
 _AGENTS, _DIMENSION = 8, 5
 _POLICIES: dict[str, dict[str, Any]] = {
@@ -44,8 +42,8 @@ def regret_shares(
     policy: Mapping[str, Any], epsilon: float | None, horizon: int, repetitions: int
 ) -> list[float]:
     """Return regret over that of a random choice, for agents who all have the same preferences."""
+    from tacit.contextual import Fitted
     from tacit.simulation import play
-    from tacit.users import Fitted
 
     environment = Fitted(n_users=_AGENTS, dimension=_DIMENSION)
     given = {**policy, **({} if epsilon is None else {"epsilon": epsilon, "delta": DELTA})}
@@ -68,8 +66,8 @@ def told_apart(policy: Mapping[str, Any], histories: int) -> list[float]:
     The visit's contexts have length 1 or a tenth. No noise is drawn before agents first speak, so that
     what differs in a history differs with certainty.
     """
+    from tacit.contextual import Fitted, edit_visit
     from tacit.simulation import play
-    from tacit.users import Fitted, edit_visit
 
     rounds = 200
     environment = Fitted(n_users=2, dimension=2, n_items=20, n_shown=3, n_groups=1)
@@ -95,8 +93,8 @@ def epsilon_of_noise(epsilon: float, horizon: int) -> float:
     deviation of that on the vector; in units of the latter one visit moves a node by at most 2, where its
     context stays and its reward goes from one end to the other: 3 + 2 c - c^2 at c = 1, the cosine.
     """
+    from tacit.contextual import FedUCB
     from tacit.privacy import GaussianRelease, compose
-    from tacit.users import FedUCB
 
     policy = FedUCB(
         n_users=_AGENTS,

@@ -33,8 +33,6 @@ from tacit_studies.wang2020.settings import (
     private,
 )
 
-__all__ = ["FIGURE_1"]
-
 EPSILON = 2.0
 _CAPTION = "Means and 95% bands in the environment fitted to Table 1."
 
@@ -77,7 +75,7 @@ def _over_time(measure: str) -> Any:
 
 def distance_of_zero(repetitions: int) -> list[float]:
     """Return how far an estimate that has learned nothing is from the truth."""
-    from tacit.users import Fitted
+    from tacit.contextual import Fitted
 
     tables = [Fitted().table(4, repetition, 1) for repetition in range(repetitions)]
     return [float(np.linalg.norm(table.preferences)) for table in tables]

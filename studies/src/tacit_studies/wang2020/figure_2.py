@@ -24,8 +24,6 @@ from tacit_studies.wang2020.settings import (
     private,
 )
 
-__all__ = ["FIGURE_2"]
-
 EPSILON = 2.0
 _HORIZON = {"lastfm": 10_000, "delicious": 20_000}
 _TITLES = {"lastfm": "LastFM", "delicious": "Delicious"}

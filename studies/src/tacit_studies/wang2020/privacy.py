@@ -27,8 +27,6 @@ from tacit_studies.wang2020.settings import (
     private,
 )
 
-__all__ = ["PRIVACY"]
-
 HORIZON = 10_000
 DELTA = 1e-6
 _SUMS = {"kind": "noisy-sums", "trust": "central", "statistic": "b"}
@@ -48,9 +46,9 @@ def audited(
     Everybody has the same share in everybody's reward, and all features of a context are equal:
     the direction in which the two norms differ most.
     """
+    from tacit.contextual import Synthetic, recorded_table
     from tacit.privacy import Neighbours
     from tacit.simulation import audit_policy
-    from tacit.users import Synthetic, recorded_table
 
     environment = Synthetic(n_users=n_users, dimension=dimension, n_items=1, n_shown=1)
     contexts = np.full((rounds, 1, dimension), 1 / math.sqrt(dimension))
@@ -75,7 +73,7 @@ def audited(
 
 def stated(policy: Mapping[str, Any], n_users: int, dimension: int) -> dict[str, Any]:
     """Return the epsilon that holds for one reward over the whole run, and the sentence."""
-    from tacit.users import Synthetic
+    from tacit.contextual import Synthetic
 
     place = Synthetic(n_users=n_users, dimension=dimension)
     described: Any = tacit.build({**policy, "reward": "bounded"}, place, HORIZON)[0]
@@ -103,7 +101,7 @@ def densest(n_users: int, dimension: int, divisor: float, delta: float) -> float
 
 def one_person(rounds: int, delta: float) -> float:
     """Return the epsilon of a person's rewards together, where each is privatised at 2."""
-    from tacit.users import CoLin
+    from tacit.contextual import CoLin
 
     guarantee = CoLin(n_users=10, dimension=10, epsilon=2.0).guarantee(HORIZON)
     return float(guarantee.for_user(rounds, delta=delta).epsilon)

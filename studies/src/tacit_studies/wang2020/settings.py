@@ -20,24 +20,6 @@ from tacit_studies.reproduction import (
     summarise,
 )
 
-__all__ = [
-    "COUNTERPARTS",
-    "NAMES",
-    "PLAIN",
-    "SYNTHETIC",
-    "close",
-    "compared",
-    "corrected",
-    "curve",
-    "decide",
-    "final",
-    "final_line",
-    "held",
-    "holds",
-    "played",
-    "private",
-]
-
 NAMES = ("DP-LinUCB", "DP-CoLin", "DP-GOBLin", "LDP-CoLin", "LDP-GOBLin")
 """The rows of the paper's Table 1."""
 PLAIN = ("LinUCB", "CoLin", "GOBLin")

@@ -29,8 +29,6 @@ from tacit_studies.wang2020.settings import (
     played,
 )
 
-__all__ = ["SOUND_NOISE"]
-
 HORIZON = 10_000
 DELTA = 1e-6
 

@@ -34,8 +34,6 @@ from tacit_studies.wang2020.settings import (
     private,
 )
 
-__all__ = ["TABLE_1"]
-
 HORIZON = 10_000
 _EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
 PRINTED = {
@@ -65,7 +63,7 @@ def as_written(dimension: int, repetitions: int, horizon: int) -> dict[str, list
     """
     from scipy.special import gammaln
 
-    from tacit.users import Synthetic
+    from tacit.contextual import Synthetic
 
     environment = Synthetic(dimension=dimension)
     K, n = environment.n_items, environment.n_shown

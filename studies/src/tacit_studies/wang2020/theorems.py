@@ -26,8 +26,6 @@ from tacit_studies.reproduction import (
 )
 from tacit_studies.tools import growth_exponent
 
-__all__ = ["THEOREMS", "added_regret"]
-
 _DIMENSION, _SHOWN = 5, 10
 _USERS, _EPSILON = 8, 12.0
 _ALIKE = {False: "nobody joined", True: "everybody joined"}
@@ -47,8 +45,8 @@ def added_regret(
 
     Both policies of a repetition meet the same table, and both know who is joined.
     """
+    from tacit.contextual import CoLin, GOBLin, Published, Synthetic
     from tacit.simulation import play
-    from tacit.users import CoLin, GOBLin, Published, Synthetic
 
     environment = Synthetic(n_users=n_users, dimension=_DIMENSION, n_shown=_SHOWN)
     trust, _, algorithm = name.partition("-")

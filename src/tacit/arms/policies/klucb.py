@@ -1,0 +1,160 @@
+"""kl-UCB: optimism by Kullback-Leibler confidence bounds.
+
+Bound each arm's mean reward from above by the largest mean that its rewards do not contradict, and pull the
+arm with the largest bound. Nothing is forgotten: the environment is taken not to change. Garivier and
+Cappe (2011), Algorithm 1, with f(t) = ln t + 3 ln ln t, floored at 0; ties are broken at random.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
+from tacit.arms.lazy_argmax import Lazy, largest_index, new_lazy, only, probabilities
+from tacit.arms.loops import rounds
+from tacit.arms.policy import Kernels, PlainPolicy
+from tacit.arms.table import Table
+from tacit.arms.window import Window, new_window
+from tacit.core.constraints import Count, check
+from tacit.core.kernels import kernel
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    exploration: Exploration
+    ends: NDArray[np.float64]
+    """Shape (1, 2) or (K, 2): the mean of what is observed where the mean reward is 0 and 1."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
+
+
+class State(NamedTuple):
+    """What a policy of the kl-UCB family learns; a part that it has no use for is None."""
+
+    counts: NDArray[np.int64]
+    """Shape (K,): N, rewards or feedback of each arm that is remembered."""
+    sums: NDArray[np.float64]
+    """Shape (K,): their sums."""
+    tried: NDArray[np.bool_]
+    """Shape (K,): whether an arm was ever pulled, or since all was forgotten."""
+    untried: NDArray[np.int64]
+    """Shape (1,): how many were not."""
+    window: Window | None
+    """What the last rounds gave, where older ones are forgotten."""
+    lazy: Lazy
+    """What is known of the indices."""
+    epoch: NDArray[np.int64] | None = None
+    """Shape (1,): the number of the epoch, where all is forgotten now and then."""
+
+
+def new_state(n_arms: int, window: int | None = None) -> State:
+    """Return a state that has seen nothing, and remembers all or the last `window` rounds."""
+    return State(
+        counts=np.zeros(n_arms, np.int64),
+        sums=np.zeros(n_arms),
+        tried=np.zeros(n_arms, np.bool_),
+        untried=np.full(1, n_arms),
+        window=None if window is None else new_window(window),
+        lazy=new_lazy(n_arms),
+    )
+
+
+@kernel
+def first_untried(state: Any, eligible: Any) -> Any:
+    """Return the first eligible arm that was never pulled, -1 if there is none."""
+    if state.untried[0] > 0:
+        for i in range(eligible.size):
+            if not state.tried[eligible[i]]:
+                state.tried[eligible[i]] = True
+                state.untried[0] -= 1
+                return eligible[i]
+    return -1
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Pull every arm once, then the one whose index max{q: N d(mean, q) <= f(t)} is largest."""
+    arm = first_untried(state, eligible)
+    if arm >= 0:
+        return only(state.lazy, arm)
+    f = level(rule.exploration, float(t))
+    return largest_index(rule.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+
+
+@kernel
+def count(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
+    """Add what was observed to the arm's sum."""
+    state.counts[arm] += 1
+    state.sums[arm] += value
+    state.lazy.stale[arm] = True
+
+
+@kernel
+def drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+    """Take out of the arm's sum what was added to it."""
+    state.counts[arm] -= 1
+    state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
+    state.lazy.stale[arm] = True
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Take in a reward."""
+    count(rule, state, t, arm, reward)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KLUCB(PlainPolicy[State]):
+    """Pull the arm with the largest Kullback-Leibler upper confidence bound.
+
+    Guarantee: none; the decisions depend on every reward without noise.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+    exploration : "paper", "log" or function of t, default "paper"
+        f: ln t + 3 ln ln t, ln t, or another non-decreasing function of the rounds played.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> from tacit.arms import KLUCB, Bernoulli
+    >>> result = tacit.simulate(KLUCB(n_arms=2), Bernoulli(means=(0.4, 0.6)), horizon=1000, seed=1)
+    >>> bool(result.final("regret").mean() < 40)
+    True
+
+    References
+    ----------
+    Garivier, Cappe. The KL-UCB algorithm for bounded stochastic bandits and beyond. 2011.
+    """
+
+    name: ClassVar[str] = "klucb"
+    summary: ClassVar[str] = "Kullback-Leibler upper confidence bound for an unchanging environment"
+    paper: ClassVar[str] = "Garivier and Cappe 2011"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=rounds(select, learn), probabilities=probabilities
+    )
+
+    n_arms: Count
+    exploration: ExplorationFunction = "paper"
+
+    def __post_init__(self) -> None:
+        check(self)
+        _ = self.rule
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        f = exploration_of(self, self.exploration)
+        return Rule(f, np.array([[0.0, 1.0]]), np.arange(self.n_arms))
+
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        return new_state(self.n_arms)

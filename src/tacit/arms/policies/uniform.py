@@ -1,0 +1,109 @@
+"""Uniform: pull any arm, learn nothing.
+
+The baseline every policy must beat, and the only one that protects rewards perfectly: its decisions
+do not depend on them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arms.loops import rounds
+from tacit.arms.policy import ArmsPolicy, Kernels
+from tacit.arms.table import Table
+from tacit.core.constraints import Count, check
+from tacit.core.kernels import kernel
+from tacit.core.tapes import CHOICE, uniform
+from tacit.privacy import Guarantee, Mechanism, compose
+
+
+class Rule(NamedTuple):
+    """What the kernels need."""
+
+    all_arms: NDArray[np.int64]
+    """Shape (K,)."""
+
+
+class State(NamedTuple):
+    """What is learned: nothing but how often each arm was seen."""
+
+    counts: NDArray[np.int64]
+    """Shape (K,): rewards taken in."""
+
+
+@kernel
+def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    """Return any eligible arm."""
+    return eligible[int(uniform(tape, t, 0, CHOICE) * eligible.size)]
+
+
+@kernel
+def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    """Count the pull."""
+    state.counts[arm] += 1
+
+
+@kernel
+def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+    """Write the probability of every arm in the draw of round t."""
+    for a in range(out.size):
+        out[a] = 0.0
+    for i in range(eligible.size):
+        out[eligible[i]] = 1.0 / eligible.size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(ArmsPolicy[State]):
+    """Pull an arm uniformly at random.
+
+    Guarantee: epsilon = 0 for everything; rewards are never used.
+
+    Parameters
+    ----------
+    n_arms : int
+        Number of arms K.
+
+    Examples
+    --------
+    >>> from tacit.arms import Uniform
+    >>> Uniform(n_arms=3).guarantee(horizon=1000).epsilon
+    0.0
+    """
+
+    name: ClassVar[str] = "uniform"
+    summary: ClassVar[str] = "any arm at random: the baseline"
+    paper: ClassVar[str] = ""
+    protects: ClassVar[str] = "everything"
+    kernels: ClassVar[Kernels] = Kernels(
+        select=select, learn=learn, run=rounds(select, learn), probabilities=probabilities
+    )
+
+    n_arms: Count
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """None: there is nothing to protect."""
+        return ()
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return perfect protection: nothing is released."""
+        return compose(
+            [], unit="user", trust="local", span="run", note="The decisions ignore all rewards"
+        )
+
+    @cached_property
+    def rule(self) -> Rule:
+        """The numbers the kernels need."""
+        return Rule(np.arange(self.n_arms))
+
+    def start(self, table: Table | None = None) -> State:
+        """Return an empty state."""
+        return State(np.zeros(self.n_arms, np.int64))

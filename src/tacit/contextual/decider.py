@@ -1,0 +1,357 @@
+"""A policy of the users setting at work: people with names, options that come with each decision.
+
+What a device is asked is fixed when the decision is made and kept with it, because a question may depend
+on what was predicted then. New people and changed edges rebuild the model from each person's own
+statistics.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.contextual.collaborative import (
+    Question,
+    State,
+    ask,
+    rebuild,
+    select,
+    settle,
+    take,
+    withdraw,
+)
+from tacit.contextual.features import relation
+from tacit.contextual.policy import CollaborativePolicy
+from tacit.contextual.privacy import USER, NoisySums, PerReward, Published, Residual
+from tacit.contextual.statistics import restored, statistics_of
+from tacit.contextual.table import as_matrix
+from tacit.core.arrays import pack, unpack
+from tacit.core.constraints import require
+from tacit.core.decider import Choice, Decider
+from tacit.core.tapes import FLOOR, Tape, uniform
+from tacit.device import Channel
+from tacit.device.instructions import identity
+from tacit.graphs import Graph
+
+if TYPE_CHECKING:
+    from tacit.contextual.batched_policy import VisitsPolicy
+
+_KEEPS = (
+    "with trust='central' for noise on sums, because a device would have to keep its rewards and "
+    "its noise from one decision to the next, and keeps nothing; PerReward hides each reward there"
+)
+
+_LARGEST = 1e100
+"""Of numbers whose squares and sums of squares are still numbers."""
+
+
+class _Step(NamedTuple):
+    """What one release made of a stream."""
+
+    kept: NDArray[np.float64]
+    """Shape (dim, 2): the two numbers of each coordinate that its memory got."""
+    sums: NDArray[np.float64]
+    """Shape (dim,): what was released."""
+
+
+class ContextsDecider(Decider):
+    """Offer one of several contexts to one of many people: what policies of this setting share."""
+
+    n_options = None
+    short: bool = False
+    """Whether contexts are no longer than 1, because noise is calibrated to that."""
+
+    def __init__(self, policy: CollaborativePolicy | VisitsPolicy[Any], explore: float) -> None:
+        require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
+        self.n_people, self.reward_range = policy.n_users, policy.reward_range
+        self._dimension, self._explore = policy.dimension, explore
+
+    @abstractmethod
+    def best(self, person: int, contexts: NDArray[np.float64]) -> int:
+        """Return which row of contexts the policy offers to a person."""
+
+    def question(self, person: int, context: NDArray[np.float64]) -> list[Any]:
+        """Return what must be kept, beside person and context, of what a device is asked."""
+        return []
+
+    def asked(self, query: Mapping[str, Any]) -> tuple[int, NDArray[np.float64], NDArray[np.int64]]:
+        """Return the person, the contexts that are eligible, and their numbers."""
+        person, contexts = query.get("person"), query.get("contexts")
+        require(self.policy, "person", "given", person is not None, None)
+        require(self.policy, "contexts", "given", contexts is not None, None)
+        d, numbers = self._dimension, True
+        try:
+            rows = np.array(contexts, np.float64)
+        except (TypeError, ValueError):
+            numbers, rows = False, np.empty((0, d))
+        rule = f"rows of {d} numbers, one for each that may be offered"
+        require(self.policy, "contexts", rule, numbers, contexts)
+        fits = rows.ndim == 2 and rows.shape[1] == d and len(rows) > 0
+        require(self.policy, "contexts", f"of shape (n, {d})", fits, rows.shape)
+        require(self.policy, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
+        largest = float(np.abs(rows).max())
+        require(self.policy, "contexts", f"up to {_LARGEST:g}", largest <= _LARGEST, largest)
+        if self.short:
+            longest = float(np.sqrt(np.max(np.sum(rows**2, axis=1))))
+            require(self.policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
+        slots = np.arange(len(rows))
+        eligible = query.get("eligible")
+        if eligible is not None:
+            slots = np.unique(np.asarray(eligible, np.int64))
+            inside = slots.size > 0 and slots[0] >= 0 and slots[-1] < len(rows)
+            require(self.policy, "eligible", f"some of 0..{len(rows) - 1}", bool(inside), eligible)
+        return int(person or 0), np.ascontiguousarray(rows[slots]), slots
+
+    def offered(self, asked: Any) -> NDArray[np.int64]:
+        """Return the numbers of the contexts that are eligible."""
+        numbers: NDArray[np.int64] = asked[2]
+        return numbers
+
+    def choose(self, tape: Tape, t: int, query: Any) -> Choice:
+        """Offer the context that the policy finds best, and fix the question."""
+        person, rows, numbers = query
+        slot = self.best(person, rows)
+        chance = 1.0
+        if self._explore:
+            m, best = len(numbers), slot
+            if uniform(tape, t, 0, FLOOR) < self._explore:
+                slot = int(uniform(tape, t, 1, FLOOR) * m)
+            chance = (1.0 - self._explore) * (slot == best) + self._explore / m
+        record = [person, rows[slot].tolist(), *self.question(person, rows[slot])]
+        return Choice(int(numbers[slot]), chance, record)
+
+    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+        """Ask for the reward."""
+        low, high = self.reward_range
+        return identity(low=low, high=high, default=default)
+
+    def checked(self, option: int, record: Any, value: Any) -> Any:
+        """Return a value that the instructions allow."""
+        if not Channel(self.instructions(option, record, None)).possible(value):
+            raise ValueError(f"report: expected a value that the instructions allow, got {value!r}")
+        return float(value) if self.trust == "central" else value
+
+    def retire(self, option: int) -> None:
+        """Refuse: options come with each decision."""
+        raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
+
+
+class UsersDecider(ContextsDecider):
+    """Offer one of several contexts to one of many people, who learn from each other.
+
+    Parameters
+    ----------
+    policy : CollaborativePolicy
+        With rewards privatised one by one on devices, with noise on sums that a trusted server
+        keeps, or with none. Sums that devices would have to keep are refused.
+    explore : float
+        The share of decisions that are drawn evenly from what is eligible.
+    graph, weights
+        Who is joined to whom, where the policy needs it; weights are made of a graph unless given.
+    """
+
+    exact_instead = (
+        "NoisySums(epsilon=..., delta=1e-6, trust='central') has Gaussian noise on sums, which is, and "
+        "PerReward(epsilon=...) noise on the device"
+    )
+
+    def __init__(
+        self,
+        policy: CollaborativePolicy,
+        *,
+        explore: float = 0.0,
+        graph: Any = None,
+        weights: Any = None,
+    ) -> None:
+        super().__init__(policy, explore)
+        hidden = policy.protection
+        self.trust = "local" if isinstance(hidden, PerReward | Residual) else "central"
+        self.short = self.releases = isinstance(hidden, NoisySums | Published)
+        if isinstance(hidden, NoisySums | Published):
+            require("Learner", "privacy", _KEEPS, hidden.trust == "central", hidden)
+            self.horizon = hidden.horizon
+        self.policy: CollaborativePolicy = policy
+        self._edges = _edges(policy, graph, weights)
+        self._state = policy.open(**_joined(policy, self._edges))
+
+    @property
+    def state(self) -> State:
+        """The policy's arrays."""
+        return self._state
+
+    @property
+    def epsilon(self) -> float:
+        """What one report costs."""
+        hidden = self.policy.protection
+        if isinstance(hidden, PerReward | Residual):
+            return float(hidden.epsilon)
+        return math.inf if hidden is None else self.policy.guarantee(1).epsilon
+
+    @property
+    def joined(self) -> Any:
+        """Edges (u, v, weight), or None where the policy needs none."""
+        return self._edges
+
+    def best(self, person: int, contexts: NDArray[np.float64]) -> int:
+        """Return the one with the largest upper confidence bound."""
+        scratch = np.empty_like(contexts)
+        return int(select(self.policy.rule, self._state, person, contexts, scratch))
+
+    def question(self, person: int, context: NDArray[np.float64]) -> list[Any]:
+        """Return what a device is asked, where it is asked something."""
+        if self.trust == "central":
+            return []
+        asked = self.policy.ask(self._state, person, context)
+        return [[int(asked.kind), *(float(each) for each in asked[1:])]]
+
+    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+        """Ask for the reward, or for what the mechanism makes of it."""
+        if self.trust == "local":
+            return self.policy.instructions(Question(*record[2]), default=default)
+        return super().instructions(option, record, default)
+
+    def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
+        """Take in a report with the context that was offered and the question that was asked."""
+        person, x = int(record[0]), np.array(record[1])
+        if self.trust == "local":
+            self.policy.take(self._state, person, x, Question(*record[2]), value)
+            return
+        self.policy.update(self._state, tape, person, x, value)
+        if self.releases:
+            self._state.work[:] = 0.0
+
+    def full(self, record: Any) -> bool:
+        """Return whether the stream of a person's sums is calibrated for no more rewards."""
+        if not self.releases:
+            return False
+        return (
+            int(self._state.steps[self._stream(record)]) >= self.policy.rule.channel.stream.capacity
+        )
+
+    def released(self, tape: Tape, n: int, record: Any) -> list[float]:
+        """Return the sum of a person's stream, or of the only one."""
+        values: list[float] = self._state.sums[self._stream(record)].tolist()
+        return values
+
+    def pack_release(self, record: Any) -> bytes:
+        """Return the released sum and what its stream remembers of the step."""
+        s = self._stream(record)
+        return pack(_Step(self._state.memory[s][:, self._places(s)], self._state.sums[s]))
+
+    def unpack_release(self, data: bytes, record: Any) -> None:
+        """Take in the context of a reward, and the sum that was released with it."""
+        state, rule, s = self._state, self.policy.rule, self._stream(record)
+        person, x = int(record[0]), np.array(record[1])
+        take(rule, state, person, x, ask(rule, state, person, x), 0.0)
+        withdraw(rule, state, s)
+        state.steps[s] += 1
+        dim = state.sums.shape[1]
+        step = _Step(np.empty((dim, 2)), np.empty(dim))
+        unpack(step, data)
+        state.memory[s][:, self._places(s)] = step.kept
+        state.sums[s] = step.sums
+        settle(rule, state, state.place[person], s)
+        state.work[:] = 0.0
+
+    def _stream(self, record: Any) -> int:
+        own = self.policy.rule.channel.own == 1
+        return int(self._state.place[int(record[0])]) if own else 0
+
+    def _places(self, s: int) -> list[int]:
+        """Return where a stream's memory has its latest step: a node's height, or the step itself."""
+        k, half = int(self._state.steps[s]), self._state.memory.shape[2] // 2
+        tree = self.policy.rule.channel.stream.coefficients.size == 0
+        at = (k & -k).bit_length() - 1 if tree else k - 1
+        return [at, half + at]
+
+    def rejoined(self, n_people: int, joined: Any) -> UsersDecider:
+        """Return a decider for so many people, joined anew, made from each one's statistics."""
+        rule = "on each person's sums: b was released for people joined as they were"
+        apart = not self.releases or self.policy.rule.channel.space == USER
+        require(self.policy, "privacy", rule, apart, self.policy.protection)
+        policy = dataclasses.replace(self.policy, n_users=n_people)
+        again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
+        old = np.arange(n_people)
+        old[old >= self.policy.n_users] = -1
+        restored(policy.rule, again._state, statistics_of(self._state).arranged(old))
+        if self.releases:
+            known = min(n_people, self.policy.n_users)
+            mine, theirs = self._state.place[:known], again._state.place[:known]
+            for name in ("steps", "memory", "sums", "lift"):
+                getattr(again._state, name)[theirs] = getattr(self._state, name)[mine]
+        return again
+
+    def with_person(self, near: Sequence[int]) -> UsersDecider:
+        """Return a decider for one person more; where weights sum to one, the others make room."""
+        edges, new = self._edges, self.policy.n_users
+        alone = edges is not None or not near
+        require(self.policy, "near", "nobody: it joins no people", alone, list(near))
+        if edges is None:
+            return self.rejoined(new + 1, None)
+        if self.policy.joined_by == "weights":
+            return self.rejoined(new + 1, _made_room(edges, new, near))
+        both = [[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))]
+        return self.rejoined(new + 1, [*edges, *both])
+
+    def discard(self) -> None:
+        """Let streams begin anew from what they released, which is known, and forget true sums.
+
+        A sum that a lost history may have released again is then in none that is still to come.
+        """
+        state = self._state
+        if not self.releases:
+            return
+        if self.policy.rule.channel.space == USER:
+            state.response[:] += state.sums
+            state.lift[:] = 0.0
+            rebuild(state)
+        state.memory[:] = 0.0
+        state.sums[:] = 0.0
+
+
+def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[float]] | None:
+    if not policy.joined_by:
+        return None
+    if policy.joined_by == "weights" and weights is None and isinstance(graph, Graph):
+        weights = relation(graph, own=1.0)
+    given = {"weights": weights, "graph": graph}[policy.joined_by]
+    rule = f"given, or people as a Graph, because {type(policy).__name__} learns from who is joined"
+    require("Learner", policy.joined_by, rule, given is not None, None)
+    matrix = as_matrix(policy, policy.joined_by, given).tocoo()
+    n = policy.n_users
+    require("Learner", policy.joined_by, f"of {n} people", matrix.shape == (n, n), matrix.shape)
+    rows, columns = matrix.coords
+    return sorted(
+        [int(u), int(v), float(w)] for u, v, w in zip(rows, columns, matrix.data, strict=True)
+    )
+
+
+def _made_room(edges: list[list[float]], new: int, near: Sequence[int]) -> list[list[float]]:
+    """Return weights, columns summing to one, in which a new person counts as one of equals."""
+    friends = set(near)
+    counted = Counter(int(v) for _, v, _ in edges)
+    kept = [
+        [u, v, w * counted[int(v)] / (counted[int(v)] + 1) if int(v) in friends else w]
+        for u, v, w in edges
+    ]
+    kept += [[new, friend, 1.0 / (counted[friend] + 1)] for friend in friends]
+    kept += [[u, new, 1.0 / (len(friends) + 1)] for u in (*friends, new)]
+    return sorted(kept)
+
+
+def _joined(policy: CollaborativePolicy, edges: list[list[float]] | None) -> dict[str, Any]:
+    if edges is None:
+        return {}
+    from scipy.sparse import coo_array
+
+    n = policy.n_users
+    table = np.array(edges, np.float64).reshape(-1, 3)
+    places = (table[:, 0].astype(int), table[:, 1].astype(int))
+    return {policy.joined_by: coo_array((table[:, 2], places), shape=(n, n)).tocsr()}

@@ -1,0 +1,1 @@
+"""What people like, and data that was recorded."""

@@ -1,0 +1,231 @@
+"""Restarting LinUCB: a change detector around LinUCB, on privatised rewards.
+
+Paper 003 leaves contexts to future work. Each user has a ridge regression, as in LinUCB, and a watch over its
+prediction errors. While a user's preferences stay what they are, the errors of a Bayesian regression, divided
+by the standard deviations that it expects of them, are white: of mean 0 and variance 1. After a change they
+are not. Page's test (1954) adds them up as long as they go one way, each less half a smallest shift delta:
+up <- max(0, up + z - delta / 2), and the same downwards. When a sum exceeds h, the user is forgotten and
+learned anew. Errors are told by privatised rewards alone, so the guarantee is LinUCB's.
+
+If errors are sub-Gaussian of mean 0 and variance 1, exp(delta (z - delta / 2)) has a mean of at most 1. By
+Ville's inequality a sum that began with the s-th error ever exceeds ln(2 s (s + 1) / alpha) / delta with
+probability at most alpha / (2 s (s + 1)); with that h a user who never changes is ever forgotten with
+probability at most alpha. Rewards told as they are, by a bit or by the piecewise mechanism are bounded, hence
+sub-Gaussian; that their errors have mean 0 is the regression's assumption. Laplace noise is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import namedtuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.contextual.collaborative import (
+    Question,
+    Rule,
+    State,
+    answer,
+    ask,
+    parameter_error,
+    select,
+    take,
+)
+from tacit.contextual.loops import rounds
+from tacit.contextual.policies.linucb import LinUCB
+from tacit.contextual.policy import Theory
+from tacit.contextual.privacy import NoisySums, PerReward, Published, Residual
+from tacit.contextual.table import Table
+from tacit.contextual.trace import Trace
+from tacit.core.constraints import Positive, Share, require
+from tacit.core.kernels import kernel
+from tacit.core.policy import Program
+from tacit.core.tapes import Tape
+from tacit.device import Channel as Reporting
+from tacit.privacy.mechanisms import debiased
+
+_RESTARTS = 3
+
+
+class Watch(NamedTuple):
+    """What LinUCB needs, and Page's test beside it."""
+
+    rule: Rule
+    deviation: float
+    """Of a told reward, as far as it is known beforehand."""
+    shift: float
+    """delta, in such deviations."""
+    alpha: float
+
+
+_FIELDS: Any = (*State._fields, "watch")
+Watched: Any = namedtuple("Watched", _FIELDS)  # type: ignore[misc]
+"""LinUCB's state, and `watch` of shape (N, 4): both sums of each user, errors and restarts so far."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestartingLinUCB(LinUCB):
+    """LinUCB that forgets a user whose preferences have changed.
+
+    Guarantee: as `privacy` says, which is None or `PerReward` here; see :class:`CollaborativePolicy`,
+    which documents all other parameters.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Short for ``PerReward(epsilon=...)``, whatever the kind of `reward`.
+    smallest_change : float, default 0.3
+        By how much predictions must be wrong, on average, to be noticed soon; as a share of the range
+        of rewards.
+    false_alarm_prob : float, default 0.05
+        With at most this probability a user who never changes is ever forgotten.
+
+    Examples
+    --------
+    >>> from tacit.contextual import RestartingLinUCB
+    >>> policy = RestartingLinUCB(n_users=10, dimension=5, epsilon=2.0)
+    >>> round(policy.guarantee(horizon=1000).epsilon, 9)
+    2.0
+
+    References
+    ----------
+    Page. Continuous inspection schemes. Biometrika 1954.
+    """
+
+    name: ClassVar[str] = "restarting-linucb"
+    summary: ClassVar[str] = "LinUCB on private rewards that forgets users who changed"
+    paper: ClassVar[str] = "Tacit's own, for question 3 of 003"
+
+    smallest_change: Positive = 0.3
+    false_alarm_prob: Share = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        other = isinstance(self.protection, Residual | NoisySums | Published)
+        rule = "None or PerReward, for errors to be told"
+        require(self, "privacy", rule, not other, self.privacy)
+        laplace = isinstance(self.protection, PerReward) and self.protection.chosen == "laplace"
+        rule = "without Laplace noise, whose tails are too heavy for the test"
+        require(self, "privacy", rule, not laplace, self.privacy)
+        centred = isinstance(self.protection, PerReward) and self.protection.centred
+        require(self, "reward", "told as it is, not centred", not centred, self.reward)
+        theory = isinstance(self.exploration, Theory)
+        rule = "a number, because no theorem knows of restarts"
+        require(self, "exploration", rule, not theory, self.exploration)
+        require(
+            self, "shared", "0, because users are forgotten alone", not self.shared, self.shared
+        )
+
+    @property
+    def protection(self) -> PerReward | Residual | NoisySums | Published | None:
+        """What hides rewards: `privacy`, or with `epsilon` each reward by itself."""
+        return self.privacy if self.epsilon is None else PerReward(epsilon=self.epsilon)
+
+    @property
+    def watch(self) -> Watch:
+        """The numbers of Page's test."""
+        low, high = self.reward_range
+        hidden, deviation = self.protection, (high - low) / 2
+        if hidden is not None:
+            deviation = hidden.reach(self._sizes)
+        shift = self.smallest_change * (high - low) / deviation
+        return Watch(self.rule, deviation, shift, float(self.false_alarm_prob))
+
+    def open(self, *, weights: Any = None, graph: Any = None) -> State:
+        """Return a fresh state in which nobody has been forgotten."""
+        learned = super().open(weights=weights, graph=graph)
+        made: Any = Watched._make((*learned, np.zeros((self.n_users, 4))))
+        return cast(State, made)
+
+    def restarts(self, state: State) -> NDArray[np.int64]:
+        """Return how often each user was forgotten."""
+        watched: Any = state
+        return np.asarray(watched.watch[:, _RESTARTS][state.place], np.int64)
+
+    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
+        _, (_, *others) = super().program(state, table, tape, trace)
+        return play, (self.watch, *others)
+
+    def update(
+        self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
+    ) -> None:
+        """Take in the true reward that `user` gave to what `context` describes."""
+        self._check_tape(tape)
+        x = self._context(context)
+        self._check_user(user)
+        require(self, "reward", "a number", math.isfinite(reward), reward)
+        t = int(state.rounds[0])
+        learn(self.watch, state, tape, t, user, x, float(reward))
+
+    def take(
+        self, state: State, user: int, context: ArrayLike, question: Question, report: float
+    ) -> None:
+        """Take in what a device reported about the reward of an offer: the server's half."""
+        x = self._context(context)
+        self._check_user(user)
+        possible = Reporting(self.instructions(question)).possible(report)
+        require(self, "report", "one that the device can send", possible, report)
+        reported = float(debiased(self.rule.channel.report, float(report)))
+        observe_error(self.watch, state, user, x, question, reported)
+
+
+@kernel
+def observe_error(watch: Any, state: Any, user: Any, x: Any, question: Any, reported: Any) -> None:
+    """Take in a told reward; forget the user if the errors go one way for too long."""
+    i = state.place[user]
+    guess, volume = 0.0, state.log_volume[0]
+    for a in range(x.size):
+        guess += x[a] * state.mean[i, a]
+    take(watch.rule, state, user, x, question, reported)
+    # The volume has grown by ln(1 + x'Sx), with S as it was.
+    expected = watch.deviation * math.exp(0.5 * (state.log_volume[0] - volume))
+    z = (reported - guess) / expected
+    sums = state.watch[i]
+    sums[0] = max(0.0, sums[0] + z - 0.5 * watch.shift)
+    sums[1] = max(0.0, sums[1] - z - 0.5 * watch.shift)
+    sums[2] += 1.0
+    h = math.log(2.0 * sums[2] * (sums[2] + 1.0) / watch.alpha) / watch.shift
+    if max(sums[0], sums[1]) > h:
+        sums[0], sums[1], sums[2] = 0.0, 0.0, 0.0
+        sums[_RESTARTS] += 1.0
+        _forget(state, i)
+
+
+@kernel(inlined=False)
+def _forget(state: Any, i: Any) -> None:
+    """Set a user, whom nothing joins to others, to what was known before anything was told."""
+    d = state.mean.shape[1]
+    first, _, _, _, at, _ = state.layout[i]
+    prior = state.kernel[at // (d * d)]
+    for a in range(d):
+        state.mean[i, a], state.response[i, a] = 0.0, 0.0
+        for b in range(d):
+            state.gram[i, a, b] = 0.0
+            state.covariance[at + a * d + b] = prior if a == b else 0.0
+    state.pending[first] = 0
+
+
+@kernel
+def learn(watch: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
+    """Hide the reward of context x and take in what is told of it."""
+    question = ask(watch.rule, state, user, x)
+    reported = answer(watch.rule, tape, t, question, reward)
+    observe_error(watch, state, user, x, question, reported)
+    return True
+
+
+@kernel
+def _select(watch: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
+    return select(watch.rule, state, user, contexts, scratch)
+
+
+@kernel
+def _error(watch: Any, state: Any, preferences: Any) -> Any:
+    return parameter_error(watch.rule, state, preferences)
+
+
+play = rounds(_select, learn, _error)

@@ -1,0 +1,1 @@
+"""What every setting stands on: kernels, tapes, samplers, arrays, constraints, specs, policies."""

@@ -1,5 +1,0 @@
-"""A live demonstration: a service, a page, and a crowd whose clicks never leave their devices."""
-
-from tacit.demo.show import run
-
-__all__ = ["run"]

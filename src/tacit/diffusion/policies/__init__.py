@@ -1,0 +1,1 @@
+"""The policies of this setting, one a file."""
