@@ -8,7 +8,7 @@ without ``fastmath``. Four things that numba does by default are mended here, wi
   not allocate ("NRT required but not enabled" is numba's way of saying that one does), and is
   inlined where it is called. A kernel that must allocate says ``@kernel(allocates=True)``.
 - It invalidates a cached kernel when its own file changes, but not when a kernel it calls, in
-  another file, does. The cache is stamped with every file involved.
+  another file, does. The cache is stamped with the contents of every file involved.
 - It compiles a kernel anew in every process that needs it at the same time, and for each number that is
   written where it is called. Here one process compiles, for the types, and the others wait.
 - It fails where the cache names a type that the code no longer has, was cut short, or has no place. Such
@@ -605,8 +605,7 @@ class _Index(caching.IndexDataCacheFile):
         """Of all files involved, known once the kernels exist that this one calls, which it may precede."""
         digest = hashlib.sha256()
         for file in sorted(_files_of(self._function) | _COMPILERS):
-            status = os.stat(file)
-            digest.update(f"{file}:{status.st_mtime_ns}:{status.st_size};".encode())
+            digest.update(f"{Path(file).name}:{_hash_file(file)};".encode())
         return digest.hexdigest()
 
     def _load_index(self) -> Any:
@@ -614,6 +613,12 @@ class _Index(caching.IndexDataCacheFile):
             return super()._load_index()  # type: ignore[no-untyped-call]
         except (AttributeError, ImportError, EOFError, pickle.UnpicklingError):
             return {}
+
+
+@cache
+def _hash_file(file: str) -> str:
+    """Return a hash of what a file says: a copy of the package, elsewhere or later, finds its kernels."""
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest()
 
 
 def _files_of(function: Callable[..., Any]) -> set[str]:
