@@ -38,7 +38,7 @@ PAGES = (
 WITH_COMMANDS = ("quickstart.md", "logs.md")
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
-NEW_POLICY = "src/tacit/arms/private_greedy.py"
+NEW_POLICY = "src/tacit/arms/policies/private_greedy.py"
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ MAKE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 def test_pre_commit_checks_what_make_lint_checks():
     hooks = re.findall(r"entry: \.venv/bin/(.*)", (ROOT / ".pre-commit-config.yaml").read_text())
-    rule = MAKE.partition("\nlint: ")[2].partition("\n\n")[0]
-    assert hooks == re.findall(r"\t\$\(BIN\)/(.*)", rule)
+    params = MAKE.partition("\nlint: ")[2].partition("\n\n")[0]
+    assert hooks == re.findall(r"\t\$\(BIN\)/(.*)", params)
     assert len(hooks) == 4
 
 

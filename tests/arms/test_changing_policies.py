@@ -52,10 +52,10 @@ def test_p_imed_cf_is_its_box(epsilon, seed, environment):
     tape = seeded_tape(seed)
 
     def bit(t, a, r):
-        return r if epsilon is None else corrupted(policy.rule.feedback.ends, tape, t, a, r)
+        return r if epsilon is None else corrupted(policy.params.feedback.ends, tape, t, a, r)
 
     decisions, restarts = oracle.p_imed_cf(
-        3, T, lambda t, a: reward(table, t, a), bit, p=policy.rule.keep
+        3, T, lambda t, a: reward(table, t, a), bit, p=policy.params.keep
     )
     assert trace.decisions.tolist() == decisions
     assert restarts or (environment, seed) != (CHANGING, 0)
@@ -67,13 +67,13 @@ def glr(environment, seed, T, epsilon, kind=GLRKLUCBCF, **changes):
     table, trace = environment.table(seed, 0, T), environment.trace(T, np.array([T]), record=True)
     state = policy.start(table)
     policy.play(state, table, seeded_tape(seed), trace, 0, T)
-    low, high = policy.rule.feedback.ends[0]
+    low, high = policy.params.feedback.ends[0]
     found = oracle.glr_klucb(
         3,
         T,
         lambda t, a: reward(table, t, a),
         lambda t, a, r: (
-            r if epsilon is None else corrupted(policy.rule.feedback.ends, tape, t, a, r)
+            r if epsilon is None else corrupted(policy.params.feedback.ends, tape, t, a, r)
         ),
         lambda t: uniform(tape, t, 0, CHOICE),
         lambda q: low + (high - low) * q,
@@ -164,7 +164,7 @@ def test_feedback_from_before_a_restart_is_dropped(kind):
     restart = int(state.now[RESTART] if kind is PIMEDCF else state.now[0])
     assert 500 < restart < 600
     before = state.counts.copy()
-    kind.kernels.learn_from_report(policy.rule, state, restart - 1, rounds[restart - 1], 1.0)
+    kind.kernels.learn_from_report(policy.params, state, restart - 1, rounds[restart - 1], 1.0)
     assert (state.counts == before).all()
 
 

@@ -147,15 +147,15 @@ def test_feedback_of_an_earlier_epoch_is_dropped():
 def test_epochs_end_and_stop_doubling():
     with pytest.raises(ValueError, match=r"DoublingSWKLUCBCF: expected first_horizon in 1\.\."):
         DoublingSWKLUCBCF(n_arms=2, first_horizon=0)
-    rule = DoublingSWKLUCBCF(n_arms=2, first_horizon=2**26).rule
-    assert rule.starts.tolist() == [0]
+    params = DoublingSWKLUCBCF(n_arms=2, first_horizon=2**26).params
+    assert params.starts.tolist() == [0]
 
 
 # Finding E8
 @pytest.mark.parametrize("kind", [SWKLUCBCF, DoublingSWKLUCBCF])
 def test_what_a_paper_says_is_called_published_and_the_old_word_is_read(kind):
     given = {"n_arms": 2, "n_segments": 3} | ({"horizon": 9_999} if kind is SWKLUCBCF else {})
-    new, old, ours = (kind(window=word, **given).rule for word in ("published", "paper", "log"))
+    new, old, ours = (kind(window=word, **given).params for word in ("published", "paper", "log"))
     size = "window" if kind is SWKLUCBCF else "windows"
     np.testing.assert_array_equal(getattr(new, size), getattr(old, size))
     assert np.any(getattr(new, size) < getattr(ours, size))

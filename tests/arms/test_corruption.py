@@ -54,7 +54,7 @@ def test_the_server_learns_from_feedback_of_known_mean_alone():
     for t in range(5_000):
         arm = policy.select(state, tape, t, np.arange(2))
         KLUCBCF.kernels.learn_from_report(
-            policy.rule, state, t, arm, float(rng.random() < chance[arm])
+            policy.params, state, t, arm, float(rng.random() < chance[arm])
         )
         pulls[arm] += 1
     assert pulls[1] < 1_500

@@ -70,7 +70,7 @@ def law_of(policy, table, environment, rounds):
         policy.play(policy.start(table), table, tape, trace, 0, rounds)
         chance, blocks = 1.0, dict.fromkeys(range(policy.n_arms), 0)
         for flip, arm in zip(flips, trace.decisions.tolist(), strict=True):
-            keep = policy.rule.keeps[blocks[arm] // policy.block]
+            keep = policy.params.keeps[blocks[arm] // policy.block]
             chance *= 1 - keep if flip else keep
             blocks[arm] += 1
         seen = (*trace.decisions.tolist(), *tape.log.tolist())
@@ -153,8 +153,8 @@ def test_late_bits_enter_the_next_block_as_they_were_flipped():
     """What they are worth is known: an estimate of all told bits is within 5 standard errors."""
     policy = ShuffledKLUCBCF(n_arms=1, epsilon=1.0, delta=0.01, block=40)
     learner, rng = tacit.Learner(policy), np.random.default_rng(1)
-    rule, state = policy.rule, learner._core.decider.state
-    assert len(set(rule.keeps[:16].tolist())) > 2
+    params, state = policy.params, learner._core.decider.state
+    assert len(set(params.keeps[:16].tolist())) > 2
     late, asked = [], []
     for t in range(3000):
         decision = learner.decide()
@@ -170,7 +170,9 @@ def test_late_bits_enter_the_next_block_as_they_were_flipped():
     n = int(state.counts[0])
     assert n > 2000
     slope = state.ends[0, 1] - state.ends[0, 0]
-    in_order = float(np.repeat(rule.keeps[: state.blocks[0]], rule.sizes[: state.blocks[0]]).mean())
+    in_order = float(
+        np.repeat(params.keeps[: state.blocks[0]], params.sizes[: state.blocks[0]]).mean()
+    )
     assert slope < 2 * in_order - 1 - 1e-3  # late ones were flipped more
     error = math.sqrt(0.25 / n) / slope
     assert abs((state.ones[0] / n - state.ends[0, 0]) / slope - 0.3) < 5 * error

@@ -47,7 +47,7 @@ def inaudible(case: Case, environment: Environment) -> Policy:
     """Return the policy with noise too small to change a decision, at an epsilon it would refuse."""
     policy = case.build(environment, case.rounds, epsilon=FAINT)
     object.__setattr__(policy, "epsilon", 1e9)
-    vars(policy).pop("rule", None)
+    vars(policy).pop("params", None)
     return policy
 
 

@@ -23,8 +23,8 @@ def muted(policy: Any) -> Any:
 
     class Muted(kind):
         @property
-        def rule(self) -> Any:
-            return super().rule._replace(flip=0.0, reach=0.5, variance=0.25)
+        def params(self) -> Any:
+            return super().params._replace(flip=0.0, reach=0.5, variance=0.25)
 
     return Muted(**{name: getattr(policy, name) for name in fields_of(kind)})
 
@@ -34,8 +34,8 @@ def of_size(policy: BatchedTsallis, size: float) -> BatchedTsallis:
 
     class Told(BatchedTsallis):
         @property
-        def rule(self) -> Any:
-            return super().rule._replace(size=size)
+        def params(self) -> Any:
+            return super().params._replace(size=size)
 
     return Told(**{name: getattr(policy, name) for name in fields_of(BatchedTsallis)})
 

@@ -68,7 +68,7 @@ class DynamicsSetting(Setting):
         adopting = play(policy, environment, horizon).trace.decisions.sum(axis=1)
         silent = policy.variant == "published"
         speaking = AGENTS + (adopting[:-1].sum() if silent else AGENTS * (horizon - 1))
-        return int(speaking) * (1 if policy.rule.subset.any() else len(QUALITIES))
+        return int(speaking) * (1 if policy.params.subset.any() else len(QUALITIES))
 
     def silent(self, case: Case) -> Iterator[Silent]:
         environment = self.easy(case.kind)
@@ -80,7 +80,7 @@ class DynamicsSetting(Setting):
         policy: Any = case.build(environment, case.rounds)
         if policy.guarantee(case.rounds).basis == "none":
             return
-        if not policy.rule.each:  # only the counts of a crowd are drawn, not the messages
+        if not policy.params.each:  # only the counts of a crowd are drawn, not the messages
             return
         few = SocialOptions(qualities=QUALITIES, network=star(9))
         pair = few.neighbours("agent", 1, limit=1)[0]
@@ -90,5 +90,5 @@ class DynamicsSetting(Setting):
             policy=case.build(few, 1),
             half_noise=case.build(few, 1, epsilon=tuple(2 * each for each in policy.levels)),
             rounds=1,
-            released=1 if policy.rule.subset.any() else len(QUALITIES),
+            released=1 if policy.params.subset.any() else len(QUALITIES),
         )

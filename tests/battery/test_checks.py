@@ -96,7 +96,7 @@ class Bluffs(UCB1):
     secure = False
 
     def program(self, state, table, tape, trace):
-        return self.kernels.run, (self.rule, state, table, tape, trace)
+        return self.kernels.run, (self.params, state, table, tape, trace)
 
 
 @pytest.mark.parametrize("name", CLOSER[:4])

@@ -90,9 +90,9 @@ def test_a_learner_equals_play(case):
         if learner.trust == "local":
             value = int(whole.tape.log[t])
         elif learner.trust == "shuffler":
-            arm, rule = whole.trace.decisions[t], policy.rule
+            arm, params = whole.trace.decisions[t], policy.params
             block = learner._core.decider.state.blocks[arm]
-            keep = rule.keeps[min(block, len(rule.keeps) - 1)]
+            keep = params.keeps[min(block, len(params.keeps) - 1)]
             value = flipped_bit(whole.tape, t, arm, NOISE, value, keep)
         learner.learn({"v": 1, "id": decision.id, "value": value})
         draws = learner.counts["releases"]

@@ -56,17 +56,19 @@ class HalfMoments(PrivateContexts):
     """Half the noise on moments that is declared."""
 
     @property
-    def rule(self) -> Any:
-        return super().rule._replace(scale=super().rule.scale / 2)
+    def params(self) -> Any:
+        return super().params._replace(scale=super().params.scale / 2)
 
 
 class HalfFederated(FedUCB):
     """Half the noise on moments that is declared."""
 
     @property
-    def rule(self) -> Any:
-        rule = super().rule
-        return rule._replace(matrix_scale=rule.matrix_scale / 2, vector_scale=rule.vector_scale / 2)
+    def params(self) -> Any:
+        params = super().params
+        return params._replace(
+            matrix_scale=params.matrix_scale / 2, vector_scale=params.vector_scale / 2
+        )
 
 
 class UsersSetting(Setting):

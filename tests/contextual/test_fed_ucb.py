@@ -19,7 +19,7 @@ ONE = {"n_users": 2, "dimension": 2, "epsilon": 2.0, "reward_range": (-1.0, 1.0)
 
 def noise_of(policy, seed):
     """Return the noise of (round, agent), a symmetric matrix and a vector, as the tape has it."""
-    d, rule, tape = policy.dimension, policy.rule, seeded_tape(seed)
+    d, params, tape = policy.dimension, policy.params, seeded_tape(seed)
     m = d * (d + 3) // 2
 
     def noise(t, agent):
@@ -27,9 +27,9 @@ def noise_of(policy, seed):
         Z = np.zeros((d, d))
         for a in range(d):
             for b in range(a + 1):
-                z = rule.matrix_scale * draws.pop(0)
+                z = params.matrix_scale * draws.pop(0)
                 Z[a, b] = Z[b, a] = z if a == b else z / math.sqrt(2)
-        return Z, rule.vector_scale * np.array(draws)
+        return Z, params.vector_scale * np.array(draws)
 
     return noise
 
@@ -51,9 +51,9 @@ def test_it_is_the_algorithm_of_its_definition(variant, epsilon):
         horizon=T,
         reward_range=(-1.0, 1.0),
     )
-    terms = {"lam": 1.0, "alpha": 0.3, "scale": policy.rule.matrix_scale, "clip": (-1.0, 1.0)}
+    terms = {"lam": 1.0, "alpha": 0.3, "scale": policy.params.matrix_scale, "clip": (-1.0, 1.0)}
     wanted, spoke = oracle.play(
-        users, contexts, rewards, noise_of(policy, 9), N, threshold=policy.rule.threshold, **terms
+        users, contexts, rewards, noise_of(policy, 9), N, threshold=policy.params.threshold, **terms
     )
     trace = Fitted().trace(T, np.array([T]), record=True)
     state = policy.start(table)
@@ -66,7 +66,7 @@ def test_it_is_the_algorithm_of_its_definition(variant, epsilon):
         rewards,
         noise_of(policy, 9),
         N,
-        threshold=4.0 - policy.rule.threshold,
+        threshold=4.0 - policy.params.threshold,
         **terms,
     )
     assert trace.decisions.tolist() != other.tolist()

@@ -102,7 +102,7 @@ def test_what_runs_is_what_is_declared():
 
 
 def noise_of(policy, seed):
-    d, scale, tape = policy.dimension, policy.rule.scale, seeded_tape(seed)
+    d, scale, tape = policy.dimension, policy.params.scale, seeded_tape(seed)
 
     def noise(t):
         draws = [scale * standard_normal(tape, t, j, NOISE) for j in range(d * (d + 3) // 2)]
@@ -127,7 +127,7 @@ def test_it_is_the_algorithm_of_its_definition(trust):
     policy = PrivateContexts(
         n_users=3, dimension=3, epsilon=20.0, trust=trust, reward_range=(-1.0, 1.0)
     )
-    terms = {"lam": 1.0, "alpha": 0.3, "scale": policy.rule.scale, "clip": (-1.0, 1.0)}
+    terms = {"lam": 1.0, "alpha": 0.3, "scale": policy.params.scale, "clip": (-1.0, 1.0)}
     wanted = oracle.play(
         users, contexts, rewards, noise_of(policy, 9), doubling=trust == "central", **terms
     )

@@ -176,7 +176,9 @@ def alpha_of(code):
         else:
             volume = D * math.log1p(float(state.energy[0]) / (lam * D))
             bound = math.sqrt(policy.n_users)
-        return policy.rule.reach * math.sqrt(volume - 2 * math.log(delta)) + math.sqrt(lam) * bound
+        return (
+            policy.params.reach * math.sqrt(volume - 2 * math.log(delta)) + math.sqrt(lam) * bound
+        )
 
     return width
 
@@ -186,7 +188,7 @@ def test_the_width_of_equation_5_is_a_bound_and_that_of_lemma_2_is_not():
     # Each holds in all rounds with probability 0.95 at least: 40 runs, more than 8 outside is a false
     # alarm once in 10^4.
     policy = GOBLin(n_users=6, dimension=2, exploration=Theory(), regularisation=30.0)
-    assert policy.rule.width == EQUATION_5
+    assert policy.params.width == EQUATION_5
     count = {
         code: sum(outside(policy, alpha_of(code), seed, 60) for seed in range(40))
         for code in (LEMMA_2, EQUATION_5)
@@ -203,7 +205,7 @@ def test_the_width_in_force_is_that_of_the_theorem(kind, code):
     for t in range(12):
         policy.update(state, tape, t % 6, [0.6, 0.8], float(theta[t % 6] @ [0.6, 0.8]))
     (other,) = {EQUATION_5, LEMMA_2} - {code}
-    width = collaborative._width(policy.rule, state)
+    width = collaborative._width(policy.params, state)
     assert width == pytest.approx(alpha_of(code)(policy, state), rel=1e-12)
     assert width != pytest.approx(alpha_of(other)(policy, state), rel=1e-3)
     if kind is GOBLin:  # the length of all tastes and of their differences over the edges
@@ -216,9 +218,9 @@ def test_the_width_in_force_is_that_of_the_theorem(kind, code):
 def test_with_one_bit_the_width_counts_half_the_range_of_reports():
     hidden = PerReward(epsilon=1.0, mechanism="bit")
     policy = GOBLin(n_users=2, dimension=2, exploration=Theory(), privacy=hidden)
-    report = policy.rule.channel.report
+    report = policy.params.channel.report
     ends = [report.numbers[0], report.numbers[0] + report.numbers[1]]
-    assert policy.rule.reach == pytest.approx((ends[1] - ends[0]) / 2)
+    assert policy.params.reach == pytest.approx((ends[1] - ends[0]) / 2)
 
 
 LEARNED = (

@@ -56,7 +56,7 @@ def test_a_privatised_reward_is_unbiased_and_no_noisier_than_said(mechanism, rew
     # 5 standard errors: a false alarm once in 1.7 million.
     n, epsilon, tape = 20_000, 1.5, seeded_tape(3)
     hidden = PerReward(epsilon=epsilon, mechanism=mechanism)
-    report = CoLin(**SIZES, privacy=hidden, reward_range=(-1.0, 1.0)).rule.channel.report
+    report = CoLin(**SIZES, privacy=hidden, reward_range=(-1.0, 1.0)).params.channel.report
     told = np.array([privatised(report, tape, t, 0, NOISE, reward) for t in range(n)])
     error = told.std() / math.sqrt(n)
     assert abs(told.mean() - reward) < 5 * error
@@ -85,7 +85,7 @@ def test_a_reward_is_in_as_many_nodes_as_the_calibration_assumes(steps):
 
 def test_the_toeplitz_factor_is_the_root_of_the_matrix_of_ones():
     sums = NoisySums(epsilon=1.0, delta=1e-6, continual="toeplitz", visits=50)
-    c = CoLin(**SIZES, privacy=sums).rule.channel.stream.coefficients[::-1]
+    c = CoLin(**SIZES, privacy=sums).params.channel.stream.coefficients[::-1]
     root = np.array([[c[i - j] if i >= j else 0.0 for j in range(50)] for i in range(50)])
     np.testing.assert_allclose(root @ root, np.tril(np.ones((50, 50))), atol=1e-12)
     draws = np.random.default_rng(0).standard_normal(50)

@@ -137,7 +137,7 @@ def test_what_a_device_sends_of_a_value_is_understood(mechanism):
     question = policy.ask(state, 0, [0.5, 0.1])
     asked = policy.instructions(question)
     slope, intercept = estimator(asked)
-    numbers = policy.rule.channel.report.numbers
+    numbers = policy.params.channel.report.numbers
     assert float(slope) == pytest.approx(numbers[1], rel=1e-9)
     assert float(intercept) == pytest.approx(numbers[0], rel=1e-9, abs=1e-12)
     report = Reporter(asked, id="1", max_epsilon=1.5).report(1.0)["value"]
@@ -152,14 +152,14 @@ def test_a_device_makes_the_report_that_the_simulation_makes(epsilon):
     """Every reward lies in the same bin, and answers have the same probabilities to 2^-49."""
     policy = LinUCB(**TWO, epsilon=epsilon, reward="symmetric")
     state, rng = policy.open(), np.random.default_rng(2)
-    truthful, channel = recorded_tape({NOISE: np.zeros((1, 1))}), policy.rule.channel
+    truthful, channel = recorded_tape({NOISE: np.zeros((1, 1))}), policy.params.channel
     for _ in range(60):
         question = policy.ask(state, 0, rng.standard_normal(2) / 2)
         asked = policy.instructions(question)
         cuts = asked["question"]["cuts"]
         keep = channel.keep if question.kind == BIN else channel.near_keep
         for reward in [*rng.uniform(-0.5, 1.5, 5), *cuts, *np.nextafter(cuts, 9.0)]:
-            told = int(answer(policy.rule, truthful, 0, question, float(reward)))
+            told = int(answer(policy.params, truthful, 0, question, float(reward)))
             assert told == Channel(asked).position(float(reward))
             chances = probabilities(asked, float(reward))
             assert float(chances[told]) == pytest.approx(keep, abs=2.0**-49)

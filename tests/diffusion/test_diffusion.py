@@ -220,13 +220,13 @@ def test_an_estimate_never_moves_a_belief_by_more_than_e():
     table, state = environment.table(3, 0, 4000), None
     trace = environment.trace(4000, np.array([4000]))
     state = policy.start(table)
-    rule, largest = policy.rule, 0.0
+    params, largest = policy.params, 0.0
     for t in range(4000):
         eta = state.eta.copy()
         policy.play(state, table, tape, trace, t, t + 1)
-        largest = max(largest, (eta * rule.reach / state.chance).max())
+        largest = max(largest, (eta * params.reach / state.chance).max())
     assert 0.5 < largest <= 1.0 + 1e-12
-    assert state.eta.max() < 0.5 / (5 * rule.reach)
+    assert state.eta.max() < 0.5 / (5 * params.reach)
 
 
 def test_three_agents_are_the_papers():

@@ -69,7 +69,7 @@ def test_one_loss_moves_a_report_by_epsilon_and_no_more(epsilon, block):
         one = flip + (1 - 2 * flip) * np.arange(block + 1) / block
         return max(abs(np.diff(np.log(one))).max(), abs(np.diff(np.log(1 - one))).max())
 
-    flip = policy.rule.flip
+    flip = policy.params.flip
     assert worst(flip) <= epsilon
     assert worst(flip) == pytest.approx(epsilon, rel=1e-9)
     assert worst(0.99 * flip) > epsilon

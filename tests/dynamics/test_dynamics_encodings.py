@@ -136,8 +136,8 @@ def test_a_subset_is_private_and_half_the_noise_is_noticed():
 
 def test_moments_of_subsets_are_those_of_tokens_drawn_from_the_senders():
     M, N = 6, 200_000
-    rule = policy(N, n_options=M, tokens=N).rule
-    size = int(rule.subset[0])
+    params = policy(N, n_options=M, tokens=N).params
+    size = int(params.subset[0])
     assert size == 2
     rng = np.random.default_rng(0)
     senders = np.array([60_000, 40_000, 30_000, 20_000, 10_000, 5_000, 35_000])
@@ -150,9 +150,9 @@ def test_moments_of_subsets_are_those_of_tokens_drawn_from_the_senders():
         ]
     )[:, :M]
     crowd = new_crowd(1, M)
-    crowd_of(rule, np.array([[[N, *senders[:M], *sent.sum(axis=0)]]]), N, crowd)
+    crowd_of(params, np.array([[[N, *senders[:M], *sent.sum(axis=0)]]]), N, crowd)
     tilt, turn = crowd.tilt[0], crowd.turn[0]
-    root = (crowd.reach[0] / rule.slope)[:, None] * (np.eye(M) - tilt.T @ turn @ tilt)
+    root = (crowd.reach[0] / params.slope)[:, None] * (np.eye(M) - tilt.T @ turn @ tilt)
     # Pairs of bits are taken at their expectation: five standard errors of a share are 5e-3 of a half.
     np.testing.assert_allclose(root @ root.T, np.cov(sent.T, bias=True), atol=5 * 0.5 / N**0.5)
 
@@ -205,4 +205,4 @@ def test_the_rule_for_rho_follows_the_noise():
     assert few.rho < many.rho < 1
     assert recommend(n_agents=10**13, **settings).rho == 1.0
     assert recommend(n_agents=10**4, n_options=10, epsilon=1.0).rho == 1.0
-    assert policy(100, smoothed=True, rho=0.25).rule.rho == 0.25
+    assert policy(100, smoothed=True, rho=0.25).params.rho == 0.25

@@ -63,20 +63,20 @@ def test_every_message_is_undone_by_its_own_noise(engine, tokens):
     found = estimates_of(policy, place, 1000)
     wanted = np.array([0.5, 0.25, 0.0])
     if adopting.size:  # those who are heard more may adopt a little differently at first
-        weight = policy.rule.weight[np.arange(40) % 2]
+        weight = policy.params.weight[np.arange(40) % 2]
         hot = adopting[:, None] == np.arange(M)
         wanted = (weight[:, None] * hot).sum(axis=0) / weight.sum()
     error = found.std(axis=0) / math.sqrt(len(found))
     assert (np.abs(found.mean(axis=0) - wanted) < 5 * error).all()
-    naive = policy.rule.slope[0] * (policy.rule.q.mean() - policy.rule.q[0])
+    naive = policy.params.slope[0] * (policy.params.q.mean() - policy.params.q[0])
     assert abs(naive) > 10 * error.max()
 
 
 def test_weights_are_inverse_variances_and_noise_is_their_sum():
     sizes = {"n_agents": 1000, "n_options": M}
-    rule = dynamics(n_agents=1000).rule
+    params = dynamics(n_agents=1000).params
     one, other = (popularity_noise(**sizes, epsilon=e) ** -2 for e in LEVELS)
-    assert rule.weight.tolist() == pytest.approx([1.0, other / one])
+    assert params.weight.tolist() == pytest.approx([1.0, other / one])
     assert popularity_noise(**sizes, epsilon=LEVELS) ** -2 == pytest.approx((one + other) / 2)
     # A cautious half does no harm: the others are heard as if alone, and a little better.
     half = popularity_noise(n_agents=500, n_options=M, epsilon=4.0)

@@ -112,20 +112,20 @@ def test_the_noise_is_what_an_agent_sees():
 
 
 def test_parameters_left_out_are_the_papers_or_the_recommended():
-    paper = LearningDynamics(n_options=20, n_agents=10**4, epsilon=1.0, variant="published").rule
+    paper = LearningDynamics(n_options=20, n_agents=10**4, epsilon=1.0, variant="published").params
     assert (paper.beta, paper.mu, paper.tokens) == (0.505, 6.7e-5, 41143)
-    ours = LearningDynamics(n_options=20, n_agents=10**4, epsilon=1.0).rule
+    ours = LearningDynamics(n_options=20, n_agents=10**4, epsilon=1.0).params
     chosen = recommend(n_agents=10**4, n_options=20, epsilon=1.0, tokens=41143)
     assert (ours.beta, ours.mu) == (chosen.beta, chosen.mu)
 
 
 @kernel
-def estimates(rule, tape, crowd, v, sample, out):
+def estimates(params, tape, crowd, v, sample, out):
     source = source_of(tape)
     for i in range(out.shape[0]):
         draw_sample(crowd, sample, np.uint64(i), source, 0, i)
         sample.tokens[:] = v
-        receive(rule, crowd, sample, 1.0, source, 0, i, out[i])
+        receive(params, crowd, sample, 1.0, source, 0, i, out[i])
 
 
 @pytest.mark.parametrize("epsilon", [1.0, math.inf])
@@ -133,17 +133,17 @@ def test_moments_are_those_of_tokens_drawn_from_the_senders(epsilon):
     # Slope 1 and offset -1 leave share + 1, never clipped.
     M, N, v, draws = 4, 4000, 1500, 1000 if INTERPRETED else 40_000
     policy = LearningDynamics(n_options=M, n_agents=N, epsilon=epsilon, tokens=3000)
-    rule = policy.rule._replace(slope=np.ones(1), offset=-np.ones(1))
+    params = policy.params._replace(slope=np.ones(1), offset=-np.ones(1))
     rng = np.random.default_rng(0)
     senders = np.array([2000, 1000, 600, 400])
     option = np.repeat(np.arange(M), senders)
     hot = option[:, None] == np.arange(M)
-    sent = rng.random((N, M)) < np.where(hot, rule.p[0], rule.q[0])
+    sent = rng.random((N, M)) < np.where(hot, params.p[0], params.q[0])
     pool = np.array([[[N, *senders, *sent.sum(axis=0)]]])
     crowd = new_crowd(1, M)
-    crowd_of(rule, pool, N, crowd)
+    crowd_of(params, pool, N, crowd)
     out = np.empty((draws, M))
-    estimates(rule, seeded_tape(1), crowd, float(v), new_sample(1, M), out)
+    estimates(params, seeded_tape(1), crowd, float(v), new_sample(1, M), out)
     share = sent.mean(axis=0)
     wanted = np.cov(sent.T.astype(float), bias=True) / v
     error = np.sqrt(np.diag(wanted) / draws)

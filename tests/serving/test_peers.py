@@ -259,7 +259,7 @@ def test_after_a_restart_no_round_is_told_twice_with_other_noise(name, tmp_path)
     for k, message in crash_and_restore(make, 15, tmp_path):
         content = json.loads(message)
         told.setdefault((k, content["round"]), set()).add(str(content["p"]))
-    assert len(told) >= 15 * GRAPH.n_nodes // TRACKING[name].rule.block
+    assert len(told) >= 15 * GRAPH.n_nodes // TRACKING[name].params.block
     assert all(len(each) == 1 for each in told.values())
 
 

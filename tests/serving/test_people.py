@@ -318,10 +318,10 @@ def test_what_was_not_released_is_discarded_with_an_old_copy(how):
 
 
 def predictions(decider):
-    state, rule = decider.state, decider.policy.rule
+    state, params = decider.state, decider.policy.params
     found = np.empty((4, 3))
     for person in range(4):
-        select(rule, state, person, np.eye(3), np.empty((3, 3)))
+        select(params, state, person, np.eye(3), np.empty((3, 3)))
         found[person] = state.work[:3]
     return found
 

@@ -39,11 +39,11 @@ class WatchedDecider(TogetherDecider):
         self._state.rounds[2] = PEOPLE
 
     def learn(self, tape: Any, t: int, option: int, record: Any, value: Any) -> None:
-        s, rule = self._state, self.policy.rule
+        s, params = self._state, self.policy.params
         self.members[s.rounds[1]] = t
         sums, place = s.opened.copy(), int(s.rounds[0])
-        clipped = min(rule.high, max(rule.low, value))
-        add_moments(np.array(record[1]), clipped, rule.step, sums[int(record[0])])
+        clipped = min(params.high, max(params.low, value))
+        add_moments(np.array(record[1]), clipped, params.step, sums[int(record[0])])
         super().learn(tape, t, option, record, value)
         if s.rounds[1] == 0:
             rounds = tuple(self.members[self.members >= 0].tolist())

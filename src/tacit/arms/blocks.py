@@ -175,13 +175,13 @@ def take_in(blocks: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
 
 
 @kernel
-def serve(rule: Any, state: Any, t: Any, arm: Any) -> None:
+def serve(params: Any, state: Any, t: Any, arm: Any) -> None:
     """Note that somebody else chose the arm of round t."""
     note_pull(state.blocks, t, arm)
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Take in one observed reward, of the pulled arm or of a neighbour."""
     take_in(state.blocks, tape, t, arm, reward)
 
@@ -301,16 +301,16 @@ def deciding(release: Callable[..., Any], choose: Callable[..., Any]) -> Callabl
     """
 
     @kernel
-    def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         """Release the full blocks, if any, and return the arm of round t."""
         blocks = state.blocks
         moved = moves_on(blocks, t)
         if moved or blocks.now[FULL] > 0:
-            release(rule, state, tape, t)
-            blocks.now[CHOICE] = choose(rule, state, t, rule.all_arms)
+            release(params, state, tape, t)
+            blocks.now[CHOICE] = choose(params, state, t, params.all_arms)
         arm = blocks.now[CHOICE]
         if eligible.size < blocks.counts.size:
-            arm = choose(rule, state, t, eligible)
+            arm = choose(params, state, t, eligible)
         note_pull(blocks, t, arm)
         return arm
 
@@ -322,12 +322,12 @@ def stretches(select: Callable[..., Any]) -> Callable[..., Any]:
 
     @kernel
     def run(
-        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+        params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
     ) -> None:
         """Play rounds first to last - 1."""
         t = first
         while t < last:
-            select(rule, state, tape, t, rule.all_arms)
+            select(params, state, tape, t, params.all_arms)
             t = play_stretch(state.blocks, table, tape, trace, t, last)
 
     return run

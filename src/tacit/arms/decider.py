@@ -52,7 +52,7 @@ class ArmsDecider(Decider):
             require("Learner", "explore", why, explore == 0, explore)
         require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
         self._explore = explore
-        self._rule: Any = policy.rule
+        self._rule: Any = policy.params
         self._state: Any = policy.start(None)
         self._all = np.arange(policy.n_arms)
         tape = secure_tape(log=1)

@@ -71,12 +71,12 @@ class PlainElimination(Elimination[A], PlainPolicy[A]):
     """Drops arms by what it has seen, without noise."""
 
     @cached_property
-    def rule(self) -> PlainRule:
+    def params(self) -> PlainRule:
         """The numbers the kernels need."""
         return PlainRule(self.confidence_loss, np.arange(self.n_arms))
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels of GAP, GAPU and DP-SE need."""
 
     epsilon: float
@@ -266,9 +266,9 @@ class GraphElimination(PrivateElimination):
         return self.n_arms if self.graph is None else int(self.graph.degrees.max()) + 1
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(
+        return Params(
             epsilon=float(self.epsilon),
             failure_prob=self.confidence_loss,
             per_round=int(self.unit == "round"),
@@ -288,7 +288,7 @@ class GraphElimination(PrivateElimination):
 
 
 @kernel
-def serve(rule: Any, state: Any, t: Any, arm: Any) -> None:
+def serve(params: Any, state: Any, t: Any, arm: Any) -> None:
     """Count the arm of round t among those pulled in this phase, whose rounds the noise must hide."""
     if t >= state.now[FIRST]:
         state.pulls[arm] = max(state.pulls[arm], 1)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.core.constraints import Rule, require
+from tacit.core.constraints import Constraint, require
 from tacit.core.kernels import kernel
 
 _NAMED = {"paper": 3.0, "log": 0.0}
@@ -22,7 +22,7 @@ _KNOTS, _LAST = 64, 43.0  # knots for each unit of ln t, up to t = e^43
 
 ExplorationFunction = Annotated[
     str | Callable[[float], float],
-    Rule("one of paper, log or a function of t", lambda f: callable(f) or f in _NAMED),
+    Constraint("one of paper, log or a function of t", lambda f: callable(f) or f in _NAMED),
 ]
 """``"paper"``, ``"log"`` or a non-decreasing function of the number of rounds."""
 

@@ -108,7 +108,7 @@ def only(lazy: Any, arm: Any) -> Any:
 
 
 @kernel
-def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+def probabilities(params: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability that each arm had in the latest choice into `out`, shape (K,)."""
     out[:] = 0.0
     for i in range(state.lazy.ties[0]):

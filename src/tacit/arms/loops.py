@@ -22,12 +22,12 @@ def rounds(select: Kernel, learn: Kernel) -> Kernel:
 
     @kernel
     def run(
-        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+        params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
     ) -> None:
         """Play rounds first to last - 1."""
         for t in range(first, last):
-            arm = select(rule, state, tape, t, rule.all_arms)
-            learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+            arm = select(params, state, tape, t, params.all_arms)
+            learn(params, state, tape, t, arm, observe(table, trace, t, arm))
 
     return run
 
@@ -37,17 +37,17 @@ def rounds_on_graph(select: Kernel, learn: Kernel) -> Kernel:
 
     @kernel
     def run(
-        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+        params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
     ) -> None:
         """Play rounds first to last - 1."""
-        K = rule.all_arms.size
+        K = params.all_arms.size
         for t in range(first, last):
-            arm = select(rule, state, tape, t, rule.all_arms)
+            arm = select(params, state, tape, t, params.all_arms)
             value = observe(table, trace, t, arm)
             low, high = row_of(table.indptr, K, piece_of(table.graph_starts, t), arm)
             for e in range(low, high):
                 b = table.indices[e]
-                learn(rule, state, tape, t, b, value if b == arm else reward(table, t, b))
+                learn(params, state, tape, t, b, value if b == arm else reward(table, t, b))
 
     return run
 
@@ -56,10 +56,10 @@ def corrupting(learn_from_report: Kernel) -> Kernel:
     """Return ``learn`` of a local policy: the device's half and then its own, the server's."""
 
     @kernel
-    def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+    def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
         """Corrupt the reward, if private, and take the feedback in."""
-        feedback = feedback_of(rule.feedback, tape, t, arm, reward)
-        learn_from_report(rule, state, t, arm, feedback)
+        feedback = feedback_of(params.feedback, tape, t, arm, reward)
+        learn_from_report(params, state, t, arm, feedback)
 
     return learn
 

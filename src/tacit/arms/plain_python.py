@@ -84,7 +84,7 @@ class PythonPolicy(ArmsPolicy[Any]):
         return
 
     @property
-    def rule(self) -> Any:
+    def params(self) -> Any:
         """A plain class has no numbers for kernels."""
         return ()
 

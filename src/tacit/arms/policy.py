@@ -74,7 +74,7 @@ class ArmsPolicy(Policy[Table, S, Trace]):
 
     @property
     @abstractmethod
-    def rule(self) -> Any:
+    def params(self) -> Any:
         """The numbers the kernels need, as a ``NamedTuple``."""
 
     @property
@@ -88,15 +88,15 @@ class ArmsPolicy(Policy[Table, S, Trace]):
             require_secure(self)
         fits = self.unbounded or table.kind != GAUSSIAN
         require(self, "environment", "that pays rewards in [0, 1]", fits, "unbounded ones")
-        return self.kernels.run, (self.rule, state, table, tape, trace)
+        return self.kernels.run, (self.params, state, table, tape, trace)
 
     def select(self, state: S, tape: Tape, t: int, eligible: NDArray[np.int64]) -> int:
         """Return the arm to pull in round `t` among `eligible` (indices, increasing)."""
-        return int(self.kernels.select(self.rule, state, tape, t, eligible))
+        return int(self.kernels.select(self.params, state, tape, t, eligible))
 
     def update(self, state: S, tape: Tape, t: int, arm: int, reward: float) -> None:
         """Take in the reward of the arm pulled in round `t`, at once or later."""
-        self.kernels.learn(self.rule, state, tape, t, arm, reward)
+        self.kernels.learn(self.params, state, tape, t, arm, reward)
 
     def forget_unreleased(self, state: S) -> None:
         """Drop rewards that no release has told of yet, so that they never enter one."""

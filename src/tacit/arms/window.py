@@ -37,11 +37,11 @@ def forgetting(drop: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @kernel
-    def forget(rule: Any, state: Any, window: Any, t: Any) -> None:
+    def forget(params: Any, state: Any, window: Any, t: Any) -> None:
         """Drop what has left the window."""
         arm, value = _next_leaving(window, t)
         while arm >= 0:
-            drop(rule, state, arm, value)
+            drop(params, state, arm, value)
             arm, value = _next_leaving(window, t)
 
     return forget

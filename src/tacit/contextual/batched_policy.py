@@ -75,7 +75,7 @@ class VisitsPolicy(Policy[Table, S, Trace]):
 
     @property
     @abstractmethod
-    def rule(self) -> Any:
+    def params(self) -> Any:
         """The numbers the kernels need."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class VisitsPolicy(Policy[Table, S, Trace]):
         self._check_tape(tape)
         shown = np.empty(table.n_shown, np.int64)
         contexts = np.empty((table.n_shown, self.dimension))
-        arguments = (self.rule, state, table, tape, trace, shown, contexts, contexts)
+        arguments = (self.params, state, table, tape, trace, shown, contexts, contexts)
         return type(self).play_rounds, arguments
 
     def select(self, state: S, user: int, contexts: ArrayLike) -> int:
@@ -101,7 +101,7 @@ class VisitsPolicy(Policy[Table, S, Trace]):
         fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
         require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
         self._check_user(user)
-        return int(most_promising(self.rule, state, user, rows, rows))
+        return int(most_promising(self.params, state, user, rows, rows))
 
     def update(self, state: S, tape: Tape, user: int, context: ArrayLike, reward: float) -> None:
         """Take in the true reward that `user` gave to what `context` describes."""
@@ -111,7 +111,9 @@ class VisitsPolicy(Policy[Table, S, Trace]):
         require(self, "context", f"of shape ({self.dimension},) and length <= 1", fits, x.tolist())
         self._check_user(user)
         require(self, "reward", "a number", math.isfinite(reward), reward)
-        type(self).learn_visit(self.rule, state, tape, int(state.rounds[0]), user, x, float(reward))
+        type(self).learn_visit(
+            self.params, state, tape, int(state.rounds[0]), user, x, float(reward)
+        )
 
     def _check_user(self, user: int) -> None:
         require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)

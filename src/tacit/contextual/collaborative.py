@@ -60,7 +60,7 @@ FIRST, SIZE, DEFER, PANEL, MATRIX_AT, DEFERRED_AT = range(6)
 """Columns of ``State.layout``."""
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """The numbers the kernels need."""
 
     regularisation: float
@@ -177,7 +177,7 @@ class State(NamedTuple):
 
 
 def new_state(
-    rule: Rule,
+    params: Params,
     blocks: Sequence[Block],
     n_users: int,
     dimension: int,
@@ -188,7 +188,7 @@ def new_state(
 
     Parameters
     ----------
-    rule : Rule
+    params : Params
     blocks : sequence of Block
         The matrix B; every user is a member of one block.
     n_users, dimension : int
@@ -197,7 +197,7 @@ def new_state(
     norm_bound : float
         What the width of theory rests on.
     """
-    d, channel = dimension, rule.channel
+    d, channel = dimension, params.channel
     order = np.concatenate([block.members for block in blocks])
     place = np.empty(n_users, np.int64)
     place[order] = np.arange(n_users)
@@ -214,7 +214,7 @@ def new_state(
         K = block.basis.T @ block.basis + block.shared
         K[np.abs(K) < _NOTHING * np.abs(K).max()] = 0.0
         diagonal[start : start + n] = np.diag(K)
-        inner = K / rule.regularisation
+        inner = K / params.regularisation
         kernels.append(inner.copy())
         if large:
             panels = np.arange(n) // panel
@@ -366,15 +366,15 @@ def level(state: Any) -> Any:
 
 
 @kernel
-def _predict(rule: Any, state: Any, i: Any, p: Any) -> None:
+def _predict(params: Any, state: Any, i: Any, p: Any) -> None:
     """Write the coefficients of the predictions for the user at place i into p."""
     for a in range(p.size):
         p[a] = state.mean[i, a]
-    if rule.channel.centred == 1:
+    if params.channel.centred == 1:
         common = level(state)
         for a in range(p.size):
             p[a] -= common * state.lifted[i, a]
-    if rule.channel.stream.noise != NO_NOISE:
+    if params.channel.stream.noise != NO_NOISE:
         _add_shift(state, i, p)
 
 
@@ -394,21 +394,21 @@ def _add_shift(state: Any, i: Any, p: Any) -> None:
 
 
 @kernel
-def _width(rule: Any, state: Any) -> Any:
+def _width(params: Any, state: Any) -> Any:
     """Return alpha_t: the constant, Lemma 2 (local: 4), or equation 5 (local: 7)."""
-    if rule.width == CONSTANT:
-        return rule.exploration
-    D, lam = state.mean.size, rule.regularisation
-    log_delta = math.log(rule.failure_prob)
+    if params.width == CONSTANT:
+        return params.exploration
+    D, lam = state.mean.size, params.regularisation
+    log_delta = math.log(params.failure_prob)
     volume = state.log_volume[0]
-    if rule.width == LEMMA_2:
+    if params.width == LEMMA_2:
         volume = D * math.log1p(state.energy[0] / (lam * D))
     noise = 0.0
     for s in range(state.steps.size):
-        rounds = state.steps[s] if rule.width == LEMMA_2 else rule.channel.stream.capacity
+        rounds = state.steps[s] if params.width == LEMMA_2 else params.channel.stream.capacity
         noise += math.log(max(rounds, 1)) * state.scales[s, 0] * state.scales[s, 0]
     return (
-        rule.reach * math.sqrt(volume - 2.0 * log_delta)
+        params.reach * math.sqrt(volume - 2.0 * log_delta)
         + math.sqrt(lam) * state.norm_bound[0]
         - log_delta * math.sqrt(noise)
     )
@@ -420,7 +420,7 @@ def _blas_product(X: Any, C: Any, out: Any) -> None:
 
 
 @kernel
-def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
+def select(params: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
     """Return the slot with the largest upper confidence bound (line 5 of Algorithm 1).
 
     `XC` is scratch of the shape of `contexts`.
@@ -428,7 +428,7 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
     n_shown, d = contexts.shape
     i = state.place[user]
     p, C = state.work[:d], state.work[d : d + d * d].reshape(d, d)
-    _predict(rule, state, i, p)
+    _predict(params, state, i, p)
     first, size, defer, _, at, deferred_at = state.layout[i]
     n = size * d
     S = state.covariance[at : at + n * n].reshape(n, n)
@@ -442,7 +442,7 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
                 XC[slot, b] = 0.0
                 for a in range(d):
                     XC[slot, b] += contexts[slot, a] * C[a, b]
-    alpha = _width(rule, state)
+    alpha = _width(params, state)
     best, largest = 0, -np.inf
     for slot in range(n_shown):
         mean, square = 0.0, 0.0
@@ -456,9 +456,9 @@ def select(rule: Any, state: Any, user: Any, contexts: Any, XC: Any) -> Any:
 
 
 @kernel
-def ask(rule: Any, state: Any, user: Any, x: Any) -> Any:
+def ask(params: Any, state: Any, user: Any, x: Any) -> Any:
     """Return the question about the reward of context x; it must not change until it is answered."""
-    channel = rule.channel
+    channel = params.channel
     state.rounds[0] += 1
     if channel.gains.size == 0:
         return Question(VALUE, 0.0, 1.0, 1.0)
@@ -487,17 +487,17 @@ def ask(rule: Any, state: Any, user: Any, x: Any) -> Any:
     )
 
 
-def cuts_of(rule: Rule, question: Question) -> list[float]:
+def cuts_of(params: Params, question: Question) -> list[float]:
     """Return the cuts that a device compares a reward with, as the kernel below has them."""
     if question.kind == NEAR:
         return [question.mean - question.scale, question.mean + question.scale]
-    return [question.mean + question.scale * cut for cut in rule.channel.cuts.tolist()]
+    return [question.mean + question.scale * cut for cut in params.channel.cuts.tolist()]
 
 
 @kernel
-def answer(rule: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
+def answer(params: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
     """Return what a device tells of a reward: the device's half, which sees no state."""
-    channel = rule.channel
+    channel = params.channel
     if question.kind == VALUE:
         clipped = min(channel.high, max(channel.low, reward))
         return privatised(channel.report, tape, t, 0, NOISE, clipped)
@@ -512,35 +512,35 @@ def answer(rule: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
+def learn(params: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Hide the reward of context x and take in what is told of it (lines 7 to 9 of Algorithm 1).
 
     Return False if it is not taken in, because the stream is calibrated for no more rounds.
     """
-    channel = rule.channel
-    question = ask(rule, state, user, x)
+    channel = params.channel
+    question = ask(params, state, user, x)
     noisy = channel.stream.noise != NO_NOISE
     i = state.place[user]
     s = i if channel.own == 1 else 0
     if noisy and state.steps[s] >= channel.stream.capacity:
         return False
-    reported = 0.0 if noisy else answer(rule, tape, t, question, reward)
-    take(rule, state, user, x, question, reported)
+    reported = 0.0 if noisy else answer(params, tape, t, question, reward)
+    take(params, state, user, x, question, reported)
     if noisy:
         clipped = min(channel.high, max(channel.low, reward))
-        _release(rule, state, tape, t, i, s, x, clipped)
+        _release(params, state, tape, t, i, s, x, clipped)
     return True
 
 
 @kernel
-def take(rule: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -> None:
+def take(params: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -> None:
     """Take in an answer about context x: the server's half, which never sees a reward."""
-    channel = rule.channel
+    channel = params.channel
     state.rounds[1] += 1
-    if rule.fade_every > 0 and state.rounds[1] % rule.fade_every == 0:
-        _fade(rule, state)
-    if rule.learns != GIVEN and relearning(state.rounds[1]):
-        relearn(rule, state, STEPS)
+    if params.fade_every > 0 and state.rounds[1] % params.fade_every == 0:
+        _fade(params, state)
+    if params.learns != GIVEN and relearning(state.rounds[1]):
+        relearn(params, state, STEPS)
     if question.kind == NEAR:
         state.deviation[1] += 1.0
         step = 2.0 * (state.deviation[1] + 9.0) ** -0.6
@@ -555,19 +555,19 @@ def take(rule: Any, state: Any, user: Any, x: Any, question: Any, answer: Any) -
 
 
 @kernel(inlined=False)
-def _fade(rule: Any, state: Any) -> None:
+def _fade(params: Any, state: Any) -> None:
     """Let all earlier answers count less, and begin anew with what is left of them."""
     n_users, d = state.response.shape
     for i in range(n_users):
         for a in range(d):
-            state.response[i, a] *= rule.fade_to
+            state.response[i, a] *= params.fade_to
             for b in range(d):
-                state.gram[i, a, b] *= rule.fade_to
+                state.gram[i, a, b] *= params.fade_to
     for i in range(state.ones.shape[0]):
         for a in range(d):
-            state.ones[i, a] *= rule.fade_to
-    state.reports[0] *= rule.fade_to
-    state.reports[1] *= rule.fade_to
+            state.ones[i, a] *= params.fade_to
+    state.reports[0] *= params.fade_to
+    state.reports[1] *= params.fade_to
     rebuild(state)
 
 
@@ -607,7 +607,7 @@ def _find_level(state: Any) -> None:
 
 
 @kernel(inlined=False)
-def relearn(rule: Any, state: Any, steps: Any) -> None:
+def relearn(params: Any, state: Any, steps: Any) -> None:
     """Learn the prior from the sums of all users, and begin anew with it.
 
     All users are one component. What was reported is private already, so that this costs nothing.
@@ -615,15 +615,15 @@ def relearn(rule: Any, state: Any, steps: Any) -> None:
     n_users, d = state.response.shape
     K = state.kernel.reshape(n_users, n_users)
     S, mean = state.covariance.reshape(n_users * d, n_users * d), state.mean
-    if rule.learns == CLUSTERS:
+    if params.learns == CLUSTERS:
         overwrite(mean, state.response)
         _take_away_level(state, mean, state.ones)
-        cluster(K, state.gram, mean, rule.regularisation, rule.noise)
+        cluster(K, state.gram, mean, params.regularisation, params.noise)
     else:
         for _ in range(steps):
             rebuild(state)
             _take_away_level(state, mean, state.lifted)
-            improve(K, state.within, S, mean.reshape(-1), rule.noise, rule.rank)
+            improve(K, state.within, S, mean.reshape(-1), params.noise, params.rank)
     rebuild(state)
 
 
@@ -700,43 +700,43 @@ def _lift(state: Any, i: Any, x: Any, g: Any, y: Any, v: Any, square: Any, step:
 
 
 @kernel(inlined=False)
-def _release(rule: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any, r: Any) -> None:
+def _release(params: Any, state: Any, tape: Any, t: Any, i: Any, s: Any, x: Any, r: Any) -> None:
     """Add a reward to the sum of stream s, release it and predict with what is released."""
     n_users, d = state.mean.shape
     sums, dim = state.sums[s], state.sums.shape[1]
     item, fresh = state.work[:dim], state.work[dim : 2 * dim]
-    if rule.channel.space == USER:
+    if params.channel.space == USER:
         for a in range(d):
             item[a] = x[a] * r
     else:
         for u in range(n_users):
             for a in range(d):
                 item[u * d + a] = state.basis[u, i] * x[a] * r
-    withdraw(rule, state, s)
+    withdraw(params, state, s)
     state.steps[s] += 1
     k, stream, scale, grid = (
         state.steps[s],
-        rule.channel.stream,
+        params.channel.stream,
         state.scales[s, 0],
         state.scales[s, 1:],
     )
     next_sum(tape, t, 0, NOISE, k, stream, scale, grid, item, state.memory[s], fresh, sums)
-    settle(rule, state, i, s)
+    settle(params, state, i, s)
 
 
 @kernel
-def withdraw(rule: Any, state: Any, s: Any) -> None:
+def withdraw(params: Any, state: Any, s: Any) -> None:
     """Take the sum of stream s, which is to change, out of b."""
-    if rule.channel.space == PARAMETER:
+    if params.channel.space == PARAMETER:
         for j in range(state.eta.size):
             state.eta[j] -= state.sums[s, j]
 
 
 @kernel
-def settle(rule: Any, state: Any, i: Any, s: Any) -> None:
+def settle(params: Any, state: Any, i: Any, s: Any) -> None:
     """Predict with the sum of stream s as it was released, for the user at place i."""
     d = state.mean.shape[1]
-    if rule.channel.space == USER:
+    if params.channel.space == USER:
         for a in range(d):
             state.lift[i, a] = state.sums[s, a]
         return
@@ -744,7 +744,7 @@ def settle(rule: Any, state: Any, i: Any, s: Any) -> None:
         state.eta[j] += state.sums[s, j]
     c = state.work[:d]
     _push_through(
-        state.basis, state.eta, state.gram, rule.regularisation, state.lift, state.shift, c
+        state.basis, state.eta, state.gram, params.regularisation, state.lift, state.shift, c
     )
 
 
@@ -768,12 +768,12 @@ def _push_through(B: Any, eta: Any, gram: Any, lam: Any, lift: Any, shift: Any, 
 
 
 @kernel(inlined=False)
-def parameter_error(rule: Any, state: Any, preferences: Any) -> Any:
+def parameter_error(params: Any, state: Any, preferences: Any) -> Any:
     """Return the distance of all users' predictions from the truth."""
     p = state.work[: preferences.shape[1]]
     total = 0.0
     for user in range(preferences.shape[0]):
-        _predict(rule, state, state.place[user], p)
+        _predict(params, state, state.place[user], p)
         for a in range(p.size):
             total += (p[a] - preferences[user, a]) * (p[a] - preferences[user, a])
     return math.sqrt(total)

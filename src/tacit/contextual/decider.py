@@ -202,7 +202,7 @@ class UsersDecider(ContextsDecider):
     def best(self, person: int, contexts: NDArray[np.float64]) -> int:
         """Return the one with the largest upper confidence bound."""
         scratch = np.empty_like(contexts)
-        return int(select(self.policy.rule, self._state, person, contexts, scratch))
+        return int(select(self.policy.params, self._state, person, contexts, scratch))
 
     def question(self, person: int, context: NDArray[np.float64]) -> list[Any]:
         """Return what a device is asked, where it is asked something."""
@@ -232,7 +232,8 @@ class UsersDecider(ContextsDecider):
         if not self.releases:
             return False
         return (
-            int(self._state.steps[self._stream(record)]) >= self.policy.rule.channel.stream.capacity
+            int(self._state.steps[self._stream(record)])
+            >= self.policy.params.channel.stream.capacity
         )
 
     def released(self, tape: Tape, n: int, record: Any) -> list[float]:
@@ -247,40 +248,40 @@ class UsersDecider(ContextsDecider):
 
     def unpack_release(self, data: bytes, record: Any) -> None:
         """Take in the context of a reward, and the sum that was released with it."""
-        state, rule, s = self._state, self.policy.rule, self._stream(record)
+        state, params, s = self._state, self.policy.params, self._stream(record)
         person, x = int(record[0]), np.array(record[1])
-        take(rule, state, person, x, ask(rule, state, person, x), 0.0)
-        withdraw(rule, state, s)
+        take(params, state, person, x, ask(params, state, person, x), 0.0)
+        withdraw(params, state, s)
         state.steps[s] += 1
         dim = state.sums.shape[1]
         step = _Step(np.empty((dim, 2)), np.empty(dim))
         unpack(step, data)
         state.memory[s][:, self._places(s)] = step.kept
         state.sums[s] = step.sums
-        settle(rule, state, state.place[person], s)
+        settle(params, state, state.place[person], s)
         state.work[:] = 0.0
 
     def _stream(self, record: Any) -> int:
-        own = self.policy.rule.channel.own == 1
+        own = self.policy.params.channel.own == 1
         return int(self._state.place[int(record[0])]) if own else 0
 
     def _places(self, s: int) -> list[int]:
         """Return where a stream's memory has its latest step: a node's height, or the step itself."""
         k, half = int(self._state.steps[s]), self._state.memory.shape[2] // 2
-        tree = self.policy.rule.channel.stream.coefficients.size == 0
+        tree = self.policy.params.channel.stream.coefficients.size == 0
         at = (k & -k).bit_length() - 1 if tree else k - 1
         return [at, half + at]
 
     def rejoined(self, n_people: int, joined: Any) -> UsersDecider:
         """Return a decider for so many people, joined anew, made from each one's statistics."""
         rule = "on each person's sums: b was released for people joined as they were"
-        apart = not self.releases or self.policy.rule.channel.space == USER
+        apart = not self.releases or self.policy.params.channel.space == USER
         require(self.policy, "privacy", rule, apart, self.policy.protection)
         policy = dataclasses.replace(self.policy, n_users=n_people)
         again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
         old = np.arange(n_people)
         old[old >= self.policy.n_users] = -1
-        restored(policy.rule, again._state, statistics_of(self._state).arranged(old))
+        restored(policy.params, again._state, statistics_of(self._state).arranged(old))
         if self.releases:
             known = min(n_people, self.policy.n_users)
             mine, theirs = self._state.place[:known], again._state.place[:known]
@@ -308,7 +309,7 @@ class UsersDecider(ContextsDecider):
         state = self._state
         if not self.releases:
             return
-        if self.policy.rule.channel.space == USER:
+        if self.policy.params.channel.space == USER:
             state.response[:] += state.sums
             state.lift[:] = 0.0
             rebuild(state)

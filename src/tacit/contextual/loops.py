@@ -32,7 +32,7 @@ def rounds(select: Kernel, learn: Kernel, error: Kernel) -> Kernel:
 
     @kernel
     def play(
-        rule: Any,
+        params: Any,
         state: Any,
         table: Any,
         tape: Any,
@@ -47,18 +47,18 @@ def rounds(select: Kernel, learn: Kernel, error: Kernel) -> Kernel:
         for t in range(first, min(last, ends(table))):
             user = arrive(table, t, shown)
             contexts_at(table, t, shown, contexts)
-            slot = select(rule, state, user, contexts, scratch)
+            slot = select(params, state, user, contexts, scratch)
             reward = observe(table, trace, t, user, shown, slot)
-            if not learn(rule, state, tape, t, user, contexts[slot], reward):
+            if not learn(params, state, tape, t, user, contexts[slot], reward):
                 trace.totals[LEFT_OUT] += 1.0
             if due(trace, t):
-                record(trace, error(rule, state, table.preferences))
+                record(trace, error(params, state, table.preferences))
 
     return play
 
 
 @kernel
-def most_promising(rule: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
+def most_promising(params: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
     """Return the slot with the largest upper confidence bound, of users with a matrix each.
 
     It needs no scratch; whoever calls it may pass the contexts.
@@ -71,14 +71,14 @@ def most_promising(rule: Any, state: Any, user: Any, contexts: Any, scratch: Any
             mean += contexts[slot, a] * p[a]
             for b in range(p.size):
                 square += contexts[slot, a] * C[a, b] * contexts[slot, b]
-        index = mean + rule.exploration * math.sqrt(max(square, 0.0))
+        index = mean + params.exploration * math.sqrt(max(square, 0.0))
         if index > largest:
             best, largest = slot, index
     return best
 
 
 @kernel(inlined=False)
-def distance(rule: Any, state: Any, preferences: Any) -> Any:
+def distance(params: Any, state: Any, preferences: Any) -> Any:
     """Return the distance of all users' estimates from the truth."""
     total = 0.0
     for user in range(preferences.shape[0]):

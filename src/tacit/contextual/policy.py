@@ -21,8 +21,8 @@ from tacit.contextual.collaborative import (
     NEAR,
     VALUE,
     Block,
+    Params,
     Question,
-    Rule,
     State,
     ask,
     cuts_of,
@@ -265,7 +265,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         return float(0.5 ** (-(-self.half_life // _FADES) / self.half_life))
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         hidden, theory = self.protection, self.exploration
         channel = Channel(-math.inf, math.inf, open_channel())
@@ -273,7 +273,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         if hidden is not None:
             channel = hidden.channel(self._sizes)
             reach = hidden.reach(self._sizes)
-        return Rule(
+        return Params(
             regularisation=self.ridge,
             width=self.width if isinstance(theory, Theory) else CONSTANT,
             exploration=self._constant,
@@ -289,7 +289,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
 
     def start(self, table: Table) -> State:
         """Return a fresh state for the users of `table`."""
-        summed = self.rule.channel.stream.noise != NO_NOISE
+        summed = self.params.channel.stream.noise != NO_NOISE
         require_fit(self, table, self.n_users, self.dimension, short=summed)
         return self.open(weights=_given(table.weights), graph=_given(table.graph))
 
@@ -322,7 +322,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         scales = np.empty((0, 4)) if hidden is None else hidden.scales(self._sizes, lengths)
         bound = theory.norm_bound if isinstance(theory, Theory) else 0.0
         bound = self.size_of_parameters(joined) if bound is None else bound
-        state = new_state(self.rule, blocks, self.n_users, self.dimension, scales, bound)
+        state = new_state(self.params, blocks, self.n_users, self.dimension, scales, bound)
         if self.joined_by and self.n_users > 1 and pairs == 0:
             warnings.warn(
                 f"{type(self).__name__}: 0 of {self.n_users * (self.n_users - 1) // 2:,} pairs of "
@@ -337,7 +337,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         shown = np.empty(table.n_shown, np.int64)
         contexts = np.empty((table.n_shown, self.dimension))
         scratch = np.empty_like(contexts)
-        return play, (self.rule, state, table, tape, trace, shown, contexts, scratch)
+        return play, (self.params, state, table, tape, trace, shown, contexts, scratch)
 
     def play(
         self, state: State, table: Table, tape: Tape, trace: Trace, first: int, last: int
@@ -355,7 +355,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
         require(self, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
         self._check_user(user)
-        return int(select(self.rule, state, user, rows, np.empty_like(rows)))
+        return int(select(self.params, state, user, rows, np.empty_like(rows)))
 
     def update(
         self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
@@ -370,7 +370,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         self._check_user(user)
         require(self, "reward", "a number", math.isfinite(reward), reward)
         t = int(state.rounds[0])
-        learn(self.rule, state, tape, t, user, x, float(reward))
+        learn(self.params, state, tape, t, user, x, float(reward))
 
     def decider(self, *, explore: float = 0.0, graph: Any = None, weights: Any = None) -> Decider:
         """Return this policy at work, for :mod:`tacit.serving`."""
@@ -386,7 +386,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         self._check_local()
         x = self._context(context)
         self._check_user(user)
-        return Question(*ask(self.rule, state, user, x))
+        return Question(*ask(self.params, state, user, x))
 
     def instructions(self, question: Question, *, default: float | None = None) -> dict[str, Any]:
         """Return what a device is told, in the format of ``tacit.device``.
@@ -407,7 +407,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             made = response.instructions(default=0.0)
             made["default"] = missing
             made["question"] = {
-                "cuts": cuts_of(self.rule, question),
+                "cuts": cuts_of(self.params, question),
                 "labels": [0, 1, 0] if question.kind == NEAR else list(range(hidden.bins)),
             }
             Reporting(made)
@@ -436,8 +436,8 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         require(self, "report", "one that the device can send", possible, report)
         reported = float(report)
         if question.kind == VALUE:
-            reported = float(debiased(self.rule.channel.report, reported))
-        take(self.rule, state, user, x, question, reported)
+            reported = float(debiased(self.params.channel.report, reported))
+        take(self.params, state, user, x, question, reported)
 
     def state_of(self, statistics: Statistics, *, weights: Any = None, graph: Any = None) -> State:
         """Return the state of users who are joined otherwise now, or of more of them.
@@ -453,7 +453,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         shape = (self.n_users, self.dimension)
         fits = statistics.response.shape == shape
         require(self, "statistics", f"of shape {shape}", fits, statistics.response.shape)
-        return restored(self.rule, self.open(weights=weights, graph=graph), statistics)
+        return restored(self.params, self.open(weights=weights, graph=graph), statistics)
 
     def save(self, path: str | Path, state: State) -> None:
         """Write a state to a file, with what made it; a central policy's holds raw sums."""
@@ -484,7 +484,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         fits = x.shape == (self.dimension,)
         require(self, "context", f"of shape ({self.dimension},)", fits, x.shape)
         require(self, "context", "finite", bool(np.isfinite(x).all()), x.tolist())
-        if self.rule.channel.stream.noise != NO_NOISE:
+        if self.params.channel.stream.noise != NO_NOISE:
             length = float(np.linalg.norm(x))
             require(self, "context", "of length <= 1", length <= 1 + 1e-9, length)
         return x

@@ -18,7 +18,7 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.core.constraints import Count, Positive, Rule, check, one_of, require
+from tacit.core.constraints import Constraint, Count, Positive, check, one_of, require
 from tacit.privacy import (
     BinaryTree,
     Claim,
@@ -47,7 +47,7 @@ _OPEN = ("sending", "others", "contexts", "graph")
 """What the guarantees of this setting leave open."""
 Trust = Annotated[str, one_of(_LOCAL, _CENTRAL)]
 SmallDelta = Annotated[
-    float, Rule("in [0, 1)", lambda v: 0 <= v < 1, {"minimum": 0, "exclusiveMaximum": 1})
+    float, Constraint("in [0, 1)", lambda v: 0 <= v < 1, {"minimum": 0, "exclusiveMaximum": 1})
 ]
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.contextual.collaborative import Rule, State, rebuild, relearn
+from tacit.contextual.collaborative import Params, State, rebuild, relearn
 from tacit.contextual.learned_prior import GIVEN
 
 _STEPS_ANEW = 20
@@ -60,7 +60,7 @@ def statistics_of(state: State) -> Statistics:
     )
 
 
-def restored(rule: Rule, fresh: State, statistics: Statistics) -> State:
+def restored(params: Params, fresh: State, statistics: Statistics) -> State:
     """Return a fresh state that has taken in what the statistics say; a prior is learned anew."""
     fresh.gram[fresh.place] = statistics.gram
     fresh.response[fresh.place] = statistics.response
@@ -71,8 +71,8 @@ def restored(rule: Rule, fresh: State, statistics: Statistics) -> State:
     fresh.deviation[:] = statistics.deviation
     before = _log_volume(fresh)
     rebuild(fresh)
-    if rule.learns != GIVEN:
-        relearn(rule, fresh, _STEPS_ANEW)
+    if params.learns != GIVEN:
+        relearn(params, fresh, _STEPS_ANEW)
     fresh.log_volume[0] = before
     traces = np.trace(fresh.gram, axis1=1, axis2=2)
     fresh.energy[0] = float(fresh.kernel_diagonal @ traces)

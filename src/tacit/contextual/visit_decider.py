@@ -75,7 +75,7 @@ class VisitsDecider(ContextsDecider):
 
     def best(self, person: int, contexts: NDArray[np.float64]) -> int:
         """Return the one with the largest upper confidence bound."""
-        return int(most_promising(self.policy.rule, self._state, person, contexts, contexts))
+        return int(most_promising(self.policy.params, self._state, person, contexts, contexts))
 
     def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
         """Add a visit to its person's open batch, which may thereby be full."""
@@ -141,7 +141,7 @@ class AloneDecider(VisitsDecider):
 
     def settle(self, person: int) -> None:
         """Learn from the person's batch."""
-        private_contexts.settle(self.policy.rule, self._state, person)
+        private_contexts.settle(self.policy.params, self._state, person)
 
     def discard(self) -> None:
         """Empty everybody's open batch, which is counted anew."""
@@ -179,7 +179,7 @@ class TogetherDecider(VisitsDecider):
 
     def settle(self, person: int) -> None:
         """Learn from everybody's batches."""
-        fed_ucb.settle(self.policy.rule, self._state)
+        fed_ucb.settle(self.policy.params, self._state)
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected where the learner sees what every agent sees."""

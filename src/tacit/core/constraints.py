@@ -18,12 +18,12 @@ from typing import Annotated, Any
 
 
 @dataclass(frozen=True, eq=False)
-class Rule:
+class Constraint:
     """What a value must be: in words, as a predicate, and as keywords of JSON schema.
 
     Examples
     --------
-    >>> even = Rule("even", lambda value: value % 2 == 0)
+    >>> even = Constraint("even", lambda value: value % 2 == 0)
     >>> even.holds(4)
     True
     """
@@ -33,7 +33,7 @@ class Rule:
     schema: Mapping[str, Any] = field(default_factory=dict)
 
 
-def one_of(*choices: str) -> Rule:
+def one_of(*choices: str) -> Constraint:
     """Return the rule that a word is one of several.
 
     Examples
@@ -41,28 +41,30 @@ def one_of(*choices: str) -> Rule:
     >>> one_of("reward", "round").words
     'one of reward, round'
     """
-    return Rule(f"one of {', '.join(choices)}", choices.__contains__, {"enum": list(choices)})
+    return Constraint(f"one of {', '.join(choices)}", choices.__contains__, {"enum": list(choices)})
 
 
-Count = Annotated[int, Rule(">= 1", lambda value: value >= 1, {"minimum": 1})]
+Count = Annotated[int, Constraint(">= 1", lambda value: value >= 1, {"minimum": 1})]
 """A whole number, at least 1."""
-Whole = Annotated[int, Rule(">= 0", lambda value: value >= 0, {"minimum": 0})]
+Whole = Annotated[int, Constraint(">= 0", lambda value: value >= 0, {"minimum": 0})]
 """A whole number, at least 0."""
 Positive = Annotated[
-    float, Rule("> 0 and finite", lambda v: 0 < v < math.inf, {"exclusiveMinimum": 0})
+    float, Constraint("> 0 and finite", lambda v: 0 < v < math.inf, {"exclusiveMinimum": 0})
 ]
 """A finite number above 0."""
-NonNegative = Annotated[float, Rule(">= 0 and finite", lambda v: 0 <= v < math.inf, {"minimum": 0})]
+NonNegative = Annotated[
+    float, Constraint(">= 0 and finite", lambda v: 0 <= v < math.inf, {"minimum": 0})
+]
 """A finite number, at least 0."""
-Finite = Annotated[float, Rule("finite", math.isfinite)]
+Finite = Annotated[float, Constraint("finite", math.isfinite)]
 """A number that is neither infinite nor NaN."""
 Probability = Annotated[
-    float, Rule("in [0, 1]", lambda v: 0 <= v <= 1, {"minimum": 0, "maximum": 1})
+    float, Constraint("in [0, 1]", lambda v: 0 <= v <= 1, {"minimum": 0, "maximum": 1})
 ]
 """A number from 0 to 1."""
 Share = Annotated[
     float,
-    Rule("in (0, 1)", lambda v: 0 < v < 1, {"exclusiveMinimum": 0, "exclusiveMaximum": 1}),
+    Constraint("in (0, 1)", lambda v: 0 < v < 1, {"exclusiveMinimum": 0, "exclusiveMaximum": 1}),
 ]
 """A number strictly between 0 and 1."""
 
@@ -108,7 +110,7 @@ def check(owner: Any) -> None:
 
 
 @cache
-def rules_of(kind: type[Any]) -> tuple[tuple[str, bool, tuple[Rule, ...]], ...]:
+def rules_of(kind: type[Any]) -> tuple[tuple[str, bool, tuple[Constraint, ...]], ...]:
     """Return for each field of a dataclass its name, whether it may be None, and its rules."""
     hints = typing.get_type_hints(kind, include_extras=True)
     found = []
@@ -119,16 +121,16 @@ def rules_of(kind: type[Any]) -> tuple[tuple[str, bool, tuple[Rule, ...]], ...]:
     return tuple(found)
 
 
-def _holds(rule: Rule, value: Any) -> bool:
+def _holds(rule: Constraint, value: Any) -> bool:
     try:
         return bool(rule.holds(value))
     except TypeError:
         return False
 
 
-def _rules(hint: Any) -> Iterator[Rule]:
+def _rules(hint: Any) -> Iterator[Constraint]:
     if typing.get_origin(hint) is Annotated:
-        yield from (each for each in hint.__metadata__ if isinstance(each, Rule))
+        yield from (each for each in hint.__metadata__ if isinstance(each, Constraint))
     elif typing.get_origin(hint) in (typing.Union, types.UnionType):
         parts = [each for each in typing.get_args(hint) if each is not types.NoneType]
         if len(parts) == 1:

@@ -31,7 +31,7 @@ from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from tacit.core.constraints import Rule, require
+from tacit.core.constraints import Constraint, require
 
 D = TypeVar("D")
 Converter = Callable[[Any, type[Any]], Any]
@@ -340,7 +340,7 @@ def _takes(hint: Any) -> str:
     """Return a type and its rules in words."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        rules = [each.words for each in hint.__metadata__ if isinstance(each, Rule)]
+        rules = [each.words for each in hint.__metadata__ if isinstance(each, Constraint)]
         if _bare(hint) is str and rules:
             return ", ".join(rules)
         return ", ".join([_words(hint), *rules])
@@ -360,7 +360,7 @@ def _schema(hint: Any) -> dict[str, Any]:
     if origin is Annotated:
         found = _schema(inner[0])
         for each in hint.__metadata__:
-            if isinstance(each, Rule):
+            if isinstance(each, Constraint):
                 found.update(each.schema)
         return found
     if origin in (typing.Union, types.UnionType):

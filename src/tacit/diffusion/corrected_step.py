@@ -47,7 +47,7 @@ OPEN_SIGNAL = 0.0
 CLAMP_SCALES = 3.0
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernel needs."""
 
     gamma: float
@@ -106,14 +106,14 @@ def best_block(epsilon: float) -> int:
     return max(1, round(2.0 / math.expm1(epsilon))) if epsilon < 700 else 1
 
 
-def open_rule(*, eta: float, gamma: float) -> Rule:
+def open_params(*, eta: float, gamma: float) -> Params:
     """Return the rule without privacy: exact losses, no blocks."""
-    return Rule(gamma, eta, 1, OPEN, 0.0, 1.0, 0.0, 0.0, 0.5, 0.25, OPEN_SIGNAL)
+    return Params(gamma, eta, 1, OPEN, 0.0, 1.0, 0.0, 0.0, 0.5, 0.25, OPEN_SIGNAL)
 
 
-def rule_of(
+def params_of(
     mechanism: Mechanism, *, eta: float, gamma: float, block: int, keep_signal: float = OPEN_SIGNAL
-) -> Rule:
+) -> Params:
     """Return the rule whose agents report through `mechanism`: a clamped mean, or a bit about it."""
     if isinstance(mechanism, ClampedLaplace):
         step, bound, flip = mechanism.sensitivity, -mechanism.low, 0.0
@@ -125,19 +125,19 @@ def rule_of(
         reach = 0.5 / (1.0 - 2.0 * flip)
         kind, variance = RESPONSE, reach**2
     level = mechanism.epsilon
-    return Rule(gamma, eta, block, kind, flip, step, level, bound, reach, variance, keep_signal)
+    return Params(gamma, eta, block, kind, flip, step, level, bound, reach, variance, keep_signal)
 
 
-def start(mu: NDArray[np.float64], rule: Rule, ghosts: int = 0) -> State:
+def start(mu: NDArray[np.float64], params: Params, ghosts: int = 0) -> State:
     """Return the state before the first round of agents who hear `ghosts` others."""
     N, M = mu.shape
-    cap = 1.0 / (2.0 * M * rule.reach)
+    cap = 1.0 / (2.0 * M * params.reach)
     return State(
         mu,
         np.zeros((N, M)),
         np.zeros((N, M)),
         np.zeros(N),
-        np.full(N, min(cap, rule.eta) if rule.eta > 0 else cap),
+        np.full(N, min(cap, params.eta) if params.eta > 0 else cap),
         np.concatenate((mu, np.tile(mu[:1], (ghosts, 1)))),
         np.zeros(M),
         np.zeros(N, np.int64),
@@ -149,53 +149,53 @@ def start(mu: NDArray[np.float64], rule: Rule, ghosts: int = 0) -> State:
 
 
 @kernel
-def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write p, what every agent sends where a block begins."""
     truth = trace.truth
     truth_at(table, t, truth)
-    if t % rule.block == 0:
+    if t % params.block == 0:
         for k in range(state.choices.size):
             S = signal_at(table, t, k, truth[table.group[k]])
-            share(rule, state, tape, t, k, table.first + k, S, deviation_at(table, t, k))
+            share(params, state, tape, t, k, table.first + k, S, deviation_at(table, t, k))
 
 
 @kernel
-def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state where a block begins, suffer its loss, and report where the block ends."""
-    truth, choices, B = trace.truth, state.choices, rule.block
+    truth, choices, B = trace.truth, state.choices, params.block
     N, first = choices.size, table.first
     if t % B == 0:
         for k in range(N):
             at = first + k
-            name_state(rule, state, tape, t, k, at, table.indptr, table.senders, table.weights)
+            name_state(params, state, tape, t, k, at, table.indptr, table.senders, table.weights)
     record_choices(table, trace, t, state.mu, choices)
     for k in range(N):
         state.suffered[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
     if t % B == B - 1:
         for k in range(N):
-            learn(rule, state, tape, t, k, first + k)
+            learn(params, state, tape, t, k, first + k)
 
 
 run = rounds(tell, hear)
 
 
 @kernel
-def share(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any, S: Any, sigma: Any) -> None:
+def share(params: Any, state: Any, tape: Any, t: Any, k: Any, who: Any, S: Any, sigma: Any) -> None:
     """Write p_k, what the agent in row k sends; `who` is its number on the tape."""
-    if rule.keep_signal > OPEN_SIGNAL:
-        z = _nearest_state(tape, t, who, S, state.mu.shape[1], rule.keep_signal)
+    if params.keep_signal > OPEN_SIGNAL:
+        z = _nearest_state(tape, t, who, S, state.mu.shape[1], params.keep_signal)
         if state.deviation[0] != sigma:
             state.deviation[0] = sigma
-            _weigh(sigma, rule.keep_signal, state.likelihood)
+            _weigh(sigma, params.keep_signal, state.likelihood)
         _update_by(state.mu, k, state.likelihood, z, state.p)
     else:
         intermediate(state.log_mu, k, S, sigma, state.p)
-    mix(state.mu, k, rule.gamma, state.p)
+    mix(state.mu, k, params.gamma, state.p)
 
 
 @kernel
 def name_state(
-    rule: Any,
+    params: Any,
     state: Any,
     tape: Any,
     t: Any,
@@ -208,25 +208,25 @@ def name_state(
     """Draw the state that agent k names in the block that begins with round t."""
     mu, P, M = state.mu, state.P, state.mu.shape[1]
     consensus(indptr, senders, weights, state.p, k, P)
-    rho = M * rule.reach * state.eta[k]
+    rho = M * params.reach * state.eta[k]
     ratio = 0.0
     for theta in range(M):
         P[theta] = (1.0 - rho) * P[theta] + rho / M
         ratio += mu[k, theta] / P[theta]
-    state.spread[k] += rule.variance * ratio
+    state.spread[k] += params.variance * ratio
     state.choices[k] = draw(P, uniform(tape, t, who, CHOICE))
     state.chance[k] = P[state.choices[k]]
     state.suffered[k] = 0.0
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, k: Any, who: Any) -> None:
     """Report the mean loss of the block that ends with round t, and believe accordingly."""
     M = state.mu.shape[1]
-    report = _report(rule, tape, t, who, state.suffered[k] / rule.block)
+    report = _report(params, tape, t, who, state.suffered[k] / params.block)
     state.losses[k, state.choices[k]] += report / state.chance[k]
-    if rule.eta == 0.0:
-        state.eta[k] = min(1.0 / (2.0 * M * rule.reach), math.sqrt(math.log(M) / state.spread[k]))
+    if params.eta == 0.0:
+        state.eta[k] = min(1.0 / (2.0 * M * params.reach), math.sqrt(math.log(M) / state.spread[k]))
     for theta in range(M):
         state.log_mu[k, theta] = -state.eta[k] * state.losses[k, theta]
     centre(state.log_mu, k)
@@ -234,15 +234,17 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any) -> None:
 
 
 @kernel
-def _report(rule: Any, tape: Any, t: Any, k: Any, mean: Any) -> Any:
+def _report(params: Any, tape: Any, t: Any, k: Any, mean: Any) -> Any:
     """Return an agent's mean loss less 1/2, as told through the channel and debiased."""
-    if rule.channel == RESPONSE:
-        chance = rule.flip + (1.0 - 2.0 * rule.flip) * mean
+    if params.channel == RESPONSE:
+        chance = params.flip + (1.0 - 2.0 * params.flip) * mean
         bit = 1.0 if happens(tape, t, k, NOISE, chance) else 0.0
-        return (released(tape, bit) - 0.5) * 2.0 * rule.reach
-    if rule.channel == LAPLACE:
-        low, high = -rule.bound, 1.0 + rule.bound
-        return release_clamped(tape, t, k, NOISE, mean, rule.step, rule.epsilon, low, high) - 0.5
+        return (released(tape, bit) - 0.5) * 2.0 * params.reach
+    if params.channel == LAPLACE:
+        low, high = -params.bound, 1.0 + params.bound
+        return (
+            release_clamped(tape, t, k, NOISE, mean, params.step, params.epsilon, low, high) - 0.5
+        )
     return mean - 0.5
 
 

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.core.constraints import Count, Probability, Rule, Whole, check, one_of, require
+from tacit.core.constraints import Constraint, Count, Probability, Whole, check, one_of, require
 from tacit.core.generator import key_of
 from tacit.core.policy import Environment
 from tacit.diffusion.neighbours import pairs_of
@@ -49,7 +49,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     signal_std: float | Sequence[float] | Sequence[Sequence[float]] = 1.0
     losses: Any = "match"
     flip_prob: Probability = 0.0
-    threshold: Annotated[float, Rule("in [1/2, 1)", lambda v: 0.5 <= v < 1)] = 0.99
+    threshold: Annotated[float, Constraint("in [1/2, 1)", lambda v: 0.5 <= v < 1)] = 0.99
 
     def __post_init__(self) -> None:
         check(self)

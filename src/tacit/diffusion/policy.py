@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.core.constraints import Count, Positive, Rule, check, one_of, require
+from tacit.core.constraints import Constraint, Count, Positive, check, one_of, require
 from tacit.core.policy import Policy
 from tacit.diffusion.table import Table
 from tacit.diffusion.trace import Trace
@@ -31,7 +31,7 @@ class Believing(Protocol):
 S = TypeVar("S", bound=Believing)
 
 _Exploration = Annotated[
-    float, Rule("in [0, 1/2]", lambda v: 0 <= v <= 0.5, {"minimum": 0, "maximum": 0.5})
+    float, Constraint("in [0, 1/2]", lambda v: 0 <= v <= 0.5, {"minimum": 0, "maximum": 0.5})
 ]
 
 

@@ -16,7 +16,7 @@ from tacit.core.constraints import Count, Positive, one_of, require
 from tacit.core.policy import Program, require_secure
 from tacit.core.tapes import SECURE, Tape
 from tacit.diffusion import corrected_step
-from tacit.diffusion.policies.bandit import Rule, State
+from tacit.diffusion.policies.bandit import Params, State
 from tacit.diffusion.policy import BanditPolicy, Half
 from tacit.diffusion.table import Table
 from tacit.diffusion.trace import Trace
@@ -175,10 +175,10 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
         return corrected_step.OPEN_SIGNAL
 
     @cached_property
-    def rule(self) -> corrected_step.Rule:
+    def params(self) -> corrected_step.Params:
         """The numbers of the sound step."""
         eta, gamma = self.eta_and_gamma
-        return corrected_step.rule_of(
+        return corrected_step.params_of(
             self.report_mechanism,
             eta=eta,
             gamma=gamma,
@@ -190,7 +190,7 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.corrected:
-            return corrected_step.start(mu, self.rule, table.ghosts)
+            return corrected_step.start(mu, self.params, table.ghosts)
         return State.of(mu, table)
 
     @property
@@ -199,16 +199,16 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
         """The kernels of the published variant."""
 
     @property
-    def published_rule(self) -> Rule:
+    def published_rule(self) -> Params:
         """The numbers of the published variant."""
-        return Rule(*self.published_rates, self.epsilon, self.bound)
+        return Params(*self.published_rates, self.epsilon, self.bound)
 
     def program(
         self, state: State | corrected_step.State, table: Table, tape: Tape, trace: Trace
     ) -> Program:
         """Return the kernel of the variant and its arguments."""
         if self.corrected:
-            return corrected_step.run, (self.rule, state, table, tape, trace)
+            return corrected_step.run, (self.params, state, table, tape, trace)
         if tape.kind == SECURE:
             require_secure(self)
         return self.published_box.run, (self.published_rule, state, table, tape, trace)

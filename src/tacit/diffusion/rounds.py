@@ -14,12 +14,12 @@ def rounds(tell: Callable[..., None], hear: Callable[..., None]) -> Callable[...
 
     @kernel
     def run(
-        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+        params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
     ) -> None:
         """Play rounds first to last - 1."""
         for t in range(first, last):
-            tell(rule, state, table, tape, trace, t)
-            hear(rule, state, table, tape, trace, t)
+            tell(params, state, table, tape, trace, t)
+            hear(params, state, table, tape, trace, t)
             record(table, trace, t, state.mu)
 
     return run

@@ -28,7 +28,7 @@ _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)
 
 
-class Numbers(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     engine: int
@@ -100,45 +100,45 @@ class State(NamedTuple):
 
 
 @kernel(allocates=True)
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+def run(params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1 with agents kept one by one."""
     source = source_of(tape)
     M = table.qualities.shape[1]
-    mail, root = new_mail(rule, table, 0), np.zeros((M, M))
-    senders = np.zeros((rule.weight.size, M + 1), np.int64)
+    mail, root = new_mail(params, table, 0), np.zeros((M, M))
+    senders = np.zeros((params.weight.size, M + 1), np.int64)
     for t in range(first, last):
         replace_adoptions(table, t, state.adoption, state.counts)
         now = piece_at(table.starts, t)
         record_popularity(table.qualities, now, trace, state.counts)
-        perturb(rule, state, table, tape, source, t, senders)  # stage 1
-        if not rule.each:
+        perturb(params, state, table, tape, source, t, senders)  # stage 1
+        if not params.each:
             slot = t % state.pool.shape[0]
-            perturb_counts(rule, state.pool, tape, source, t, slot, senders, root)
-        messages = disseminate(rule, state, table, source, t, mail)  # stage 2
-        sample_and_adopt(rule, state, table, source, t, mail)  # stages 3 and 4
-        record(table.qualities, now, trace, t, state.counts, messages, bits_of(rule, M))
+            perturb_counts(params, state.pool, tape, source, t, slot, senders, root)
+        messages = disseminate(params, state, table, source, t, mail)  # stage 2
+        sample_and_adopt(params, state, table, source, t, mail)  # stages 3 and 4
+        record(table.qualities, now, trace, t, state.counts, messages, bits_of(params, M))
 
 
 @kernel
-def bits_of(rule: Any, M: Any) -> Any:
+def bits_of(params: Any, M: Any) -> Any:
     """Return the bits of a message: one for each option, and the hops left."""
-    return M + math.ceil(math.log2(rule.walk + 1.0))
+    return M + math.ceil(math.log2(params.walk + 1.0))
 
 
 @kernel
-def sample_and_adopt(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
+def sample_and_adopt(params: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
     """Stages 3 and 4 for all agents here, from what reached them."""
     Q, good = mail.estimates, mail.good
     for j in range(Q.size):
         good[j] = signal(table, t, j)
     for a in range(state.adoption.size):
         who = table.first + a
-        if awake(source, t, who, rule.wake):
+        if awake(source, t, who, params.wake):
             w0, w1, w2, _ = block(source, EXPLORE, t, who, 0)
-            heard = estimate(rule, mail, source, t, a, who, w2, Q)  # eq. (7)
-            total = remember(rule, state.memory, a, heard, Q)
-            j = choose(to_unit(w0), rule.mu, Q, total)  # stage 3
-            taken = adopts(to_unit(w1), rule.beta, good[j])  # stage 4
+            heard = estimate(params, mail, source, t, a, who, w2, Q)  # eq. (7)
+            total = remember(params, state.memory, a, heard, Q)
+            j = choose(to_unit(w0), params.mu, Q, total)  # stage 3
+            taken = adopts(to_unit(w1), params.beta, good[j])  # stage 4
             _take(state, a, j if taken else -1)
 
 
@@ -150,7 +150,7 @@ def awake(source: Any, t: Any, a: Any, wake: Any) -> Any:
 
 @kernel(inlined=False)
 def perturb(
-    rule: Any, state: Any, table: Any, tape: Any, source: Any, t: Any, senders: Any
+    params: Any, state: Any, table: Any, tape: Any, source: Any, t: Any, senders: Any
 ) -> None:
     """Stage 1 for all agents: one by one, or only who sends where nobody looks at messages."""
     N, M, slot = state.adoption.size, state.counts.size - 1, t % state.pool.shape[0]
@@ -158,24 +158,24 @@ def perturb(
     state.pool[slot] = 0
     for a in range(N):
         x = state.adoption[a]
-        if rule.each:
+        if params.each:
             state.message[slot, a] = np.uint64(0)
             state.flying[slot, a] = 0
-        if (rule.silent and x < 0) or not awake(source, t, table.first + a, rule.wake):
+        if (params.silent and x < 0) or not awake(source, t, table.first + a, params.wake):
             continue
-        level = level_of(rule, table.first + a)
+        level = level_of(params, table.first + a)
         senders[level, x if x >= 0 else M] += 1
-        if not rule.each:
+        if not params.each:
             continue
-        if rule.memoised and state.memo[a] != 0 and state.memo_of[a] == x:
+        if params.memoised and state.memo[a] != 0 and state.memo_of[a] == x:
             sent = state.memo[a]
         else:
-            sent = perturbed(rule, tape, t, table.first + a, x, M)
-        if rule.memoised:
+            sent = perturbed(params, tape, t, table.first + a, x, M)
+        if params.memoised:
             state.memo[a] = sent
             state.memo_of[a] = x
         state.message[slot, a] = sent
-        state.flying[slot, a] = rule.tokens
+        state.flying[slot, a] = params.tokens
         state.pool[slot, level, 0] += 1
         if x >= 0:
             state.pool[slot, level, 1 + x] += 1
@@ -184,10 +184,10 @@ def perturb(
 
 
 @kernel
-def perturbed(rule: Any, tape: Any, t: Any, a: Any, x: Any, M: Any) -> Any:
+def perturbed(params: Any, tape: Any, t: Any, a: Any, x: Any, M: Any) -> Any:
     """Return what agent a sends of its adoption x (-1 for none): eq. (6), or a subset."""
-    sent, level = _SPOKEN, level_of(rule, a)
-    p, q, size = rule.p[level], rule.q[level], rule.subset[level]
+    sent, level = _SPOKEN, level_of(params, a)
+    p, q, size = params.p[level], params.q[level], params.subset[level]
     if size > 0:
         symbol = x if x >= 0 else M
         drawn = release_subset(tape, t, a, NOISE, symbol, M + 1, size, p)

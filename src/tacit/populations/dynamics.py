@@ -68,13 +68,13 @@ class DynamicsPiece(Piece):
         """Perturb, and send what is due; return adopters, and who sends or what was sent."""
         if t < 0:
             return self._prepare(t)
-        rule, state, table = self.policy.rule, self.state, self.table
+        params, state, table = self.policy.params, self.state, self.table
         if self._mail is None:
-            self._mail = new_mail(rule, table, self._room())
-        senders = np.zeros((rule.weight.size, table.qualities.shape[1] + 1), np.int64)
-        _begin(rule, state, table, self.tape, t, senders, self._mail)
-        sent = state.pool[t % state.pool.shape[0]].copy() if rule.each else senders
-        letters = self.no_mail if rule.engine == MOMENTS else self._letters()
+            self._mail = new_mail(params, table, self._room())
+        senders = np.zeros((params.weight.size, table.qualities.shape[1] + 1), np.int64)
+        _begin(params, state, table, self.tape, t, senders, self._mail)
+        sent = state.pool[t % state.pool.shape[0]].copy() if params.each else senders
+        letters = self.no_mail if params.engine == MOMENTS else self._letters()
         return (state.counts.copy(), sent), letters
 
     def finish(self, t: int, news: Any, mail: Sequence[Any]) -> Any:
@@ -82,14 +82,14 @@ class DynamicsPiece(Piece):
         if t < 0:
             self._learn(t, news, mail)
             return None
-        rule, state = self.policy.rule, self.state
+        params, state = self.policy.params, self.state
         state.pool[t % state.pool.shape[0]] = news
-        if rule.engine == MOMENTS:
-            crowd_of(rule, state.pool, self.table.n_agents, self._mail.crowd)
+        if params.engine == MOMENTS:
+            crowd_of(params, state.pool, self.table.n_agents, self._mail.crowd)
         for letter in mail:
             if letter is not None:
-                deliver_all(rule, self._mail, *(np.array(each) for each in letter))
-        _finish(rule, state, self.table, self.tape, t, self._mail)
+                deliver_all(params, self._mail, *(np.array(each) for each in letter))
+        _finish(params, state, self.table, self.tape, t, self._mail)
         return state.counts.copy()
 
     def recorded(self) -> tuple[Any, int]:
@@ -139,17 +139,17 @@ class DynamicsPiece(Piece):
 
     @property
     def _walks(self) -> bool:
-        return self.policy.rule.engine == ENDPOINTS
+        return self.policy.params.engine == ENDPOINTS
 
     def _room(self) -> int:
         """Return how many deliveries a round can have at most."""
-        rule = self.policy.rule
-        if rule.engine == MOMENTS:
+        params = self.policy.params
+        if params.engine == MOMENTS:
             return 0
-        rounds = rule.delay + 1
+        rounds = params.delay + 1
         if not self._walks:
-            return rounds * rule.tokens * self.table.here
-        return rounds * int(np.minimum(np.diff(self.state.starts), rule.tokens).sum())
+            return rounds * params.tokens * self.table.here
+        return rounds * int(np.minimum(np.diff(self.state.starts), params.tokens).sum())
 
     def _letters(self) -> list[Any]:
         mail, n = self._mail, int(self._mail.away[0])
@@ -195,7 +195,7 @@ class DynamicsPopulation(Population):
         self.first = first_step(policy, network is not None)
         self.trace: Trace = environment.trace(horizon, checkpoints, record=record)
         self._tape = seeded_tape(seed, repetition)
-        self._pool = np.zeros((policy.delay + 1, policy.rule.weight.size, 2 * M + 1), np.int64)
+        self._pool = np.zeros((policy.delay + 1, policy.params.weight.size, 2 * M + 1), np.int64)
         self._leaving, self._messages = 1.0, 0.0
 
     def maker(self, i: int) -> Maker:
@@ -213,24 +213,24 @@ class DynamicsPopulation(Population):
             return ends[:-1].tolist(), int(ends[-1])
         if t < 0:
             return None
-        rule, slot = self._policy.rule, t % self._pool.shape[0]
+        params, slot = self._policy.params, t % self._pool.shape[0]
         now = piece_at(self._starts, t)
         record_popularity(
             self._qualities, now, self.trace, np.sum([counts for counts, _ in said], axis=0)
         )
         sent = np.sum([each for _, each in said], axis=0)
-        if rule.each:
+        if params.each:
             self._pool[slot] = sent
         else:
-            _perturb_counts(rule, self._pool, self._tape, t, sent)
-        self._messages = traffic(rule, senders_of(self._pool, slot), self._leaving)
+            _perturb_counts(params, self._pool, self._tape, t, sent)
+        self._messages = traffic(params, senders_of(self._pool, slot), self._leaving)
         return self._pool[slot].copy()
 
     def finished(self, t: int, said: Sequence[Any], fold: Fold) -> None:
         """Write the end of round t to the trace."""
         if t < 0:
             return
-        counts, bits = np.sum(said, axis=0), bits_of(self._policy.rule, self._qualities.shape[1])
+        counts, bits = np.sum(said, axis=0), bits_of(self._policy.params, self._qualities.shape[1])
         now = piece_at(self._starts, t)
         record(self._qualities, now, self.trace, t, counts, self._messages, bits)
 
@@ -298,20 +298,20 @@ def _joined(parts: Sequence[Ends]) -> Ends:
 
 
 @kernel(inlined=False)
-def _begin(rule: Any, state: Any, table: Any, tape: Any, t: Any, senders: Any, mail: Any) -> None:
+def _begin(params: Any, state: Any, table: Any, tape: Any, t: Any, senders: Any, mail: Any) -> None:
     source = source_of(tape)
     replace_adoptions(table, t, state.adoption, state.counts)
-    perturb(rule, state, table, tape, source, t, senders)
-    if rule.engine != MOMENTS:
-        send(rule, state, table, source, t, mail)
+    perturb(params, state, table, tape, source, t, senders)
+    if params.engine != MOMENTS:
+        send(params, state, table, source, t, mail)
 
 
 @kernel(inlined=False)
-def _finish(rule: Any, state: Any, table: Any, tape: Any, t: Any, mail: Any) -> None:
-    sample_and_adopt(rule, state, table, source_of(tape), t, mail)
+def _finish(params: Any, state: Any, table: Any, tape: Any, t: Any, mail: Any) -> None:
+    sample_and_adopt(params, state, table, source_of(tape), t, mail)
 
 
 @kernel(allocates=True)
-def _perturb_counts(rule: Any, pool: Any, tape: Any, t: Any, senders: Any) -> None:
+def _perturb_counts(params: Any, pool: Any, tape: Any, t: Any, senders: Any) -> None:
     M, slot = senders.shape[1] - 1, t % pool.shape[0]
-    perturb_counts(rule, pool, tape, source_of(tape), t, slot, senders, np.zeros((M, M)))
+    perturb_counts(params, pool, tape, source_of(tape), t, slot, senders, np.zeros((M, M)))

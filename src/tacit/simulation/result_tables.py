@@ -126,8 +126,8 @@ class Tabular(ABC):
         """
         head, *rows = self._lines(measure)
         if format == "markdown":
-            rule = ["---", "---:", "---", "---"]
-            lines = [head, rule, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
+            params = ["---", "---:", "---", "---"]
+            lines = [head, params, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
             return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
         if format == "latex":
             body = [" & ".join(map(_latex, line)) + r" \\" for line in (head, *rows)]

@@ -10,11 +10,11 @@ import numpy as np
 
 from tacit.arms.environments.base import ArmsEnvironment, Rewards, Schedule, checked_means
 from tacit.core.constraints import (
+    Constraint,
     Count,
     NonNegative,
     Positive,
     Probability,
-    Rule,
     Share,
     check,
     require,
@@ -23,13 +23,15 @@ from tacit.core.constraints import (
 _MOST = 1_000_000
 _Arms = Annotated[
     int,
-    Rule(f"in 1..{_MOST:,}", lambda n: 1 <= n <= _MOST, {"minimum": 1, "maximum": _MOST}),
+    Constraint(f"in 1..{_MOST:,}", lambda n: 1 <= n <= _MOST, {"minimum": 1, "maximum": _MOST}),
 ]
 _Several = Annotated[
     int,
-    Rule(f"in 2..{_MOST:,}", lambda n: 2 <= n <= _MOST, {"minimum": 2, "maximum": _MOST}),
+    Constraint(f"in 2..{_MOST:,}", lambda n: 2 <= n <= _MOST, {"minimum": 2, "maximum": _MOST}),
 ]
-_Growth = Annotated[float, Rule("> 1 and finite", lambda g: 1 < g < inf, {"exclusiveMinimum": 1})]
+_Growth = Annotated[
+    float, Constraint("> 1 and finite", lambda g: 1 < g < inf, {"exclusiveMinimum": 1})
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arms.environments.base import ArmsEnvironment, Rewards, Schedule, checked_means
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, Positive, Rule, check
+from tacit.core.constraints import Constraint, Count, Positive, check
 
 _FINE = 2**16
 """How finely a function is looked at for its largest value and its steepest slope."""
@@ -39,7 +39,9 @@ _NAMED: dict[str, Callable[[float], float]] = {
 }
 MeanFunction = Annotated[
     str | Callable[[float], float],
-    Rule(f"one of {', '.join(_NAMED)} or a function of x", lambda f: callable(f) or f in _NAMED),
+    Constraint(
+        f"one of {', '.join(_NAMED)} or a function of x", lambda f: callable(f) or f in _NAMED
+    ),
 ]
 """The name of a function, or one from [0, 1] to [0, 1]."""
 

@@ -35,7 +35,7 @@ class State(NamedTuple):
 
 
 @kernel
-def eliminate(rule: Any, state: Any) -> None:
+def eliminate(params: Any, state: Any) -> None:
     """Drop arms whose mean is more than two confidence radii below the largest."""
     K = state.active.size
     n = np.int64(1) << 62
@@ -48,14 +48,14 @@ def eliminate(rule: Any, state: Any) -> None:
     for a in range(K):
         if state.active[a]:
             largest = max(largest, state.sums[a] / state.counts[a])
-    alpha = math.sqrt(math.log(4.0 * K * n * n / rule.failure_prob) / n)
+    alpha = math.sqrt(math.log(4.0 * K * n * n / params.failure_prob) / n)
     for a in range(K):
         if state.active[a] and largest - state.sums[a] / state.counts[a] >= 2.0 * alpha:
             state.active[a] = False
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return the next active arm of the sweep; judge the arms when a sweep is complete."""
     for sweep in range(2):
         for i in range(eligible.size):
@@ -65,12 +65,12 @@ def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
                 return a
         state.cursor[0] = 0
         if sweep == 0:
-            eliminate(rule, state)
+            eliminate(params, state)
     return eligible[0]
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Take in a reward."""
     state.counts[arm] += 1
     state.sums[arm] += reward

@@ -33,7 +33,7 @@ from tacit.core.constraints import Positive
 from tacit.core.kernels import kernel
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     epsilon: float
@@ -58,7 +58,7 @@ def next_size(released: Any) -> Any:
 
 
 @kernel(inlined=False)
-def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
+def choose(params: Any, state: Any, t: Any, eligible: Any) -> Any:
     """Lines 3 and 6: each arm once, then the largest index at t_l = t + 1."""
     blocks = state.blocks
     if blocks.now[UNKNOWN] > 0:
@@ -66,11 +66,11 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
             if blocks.counts[eligible[i]] == 0:
                 return eligible[i]
     best, largest = eligible[0], -1.0
-    bonus = rule.alpha * math.log(t + 1.0)
+    bonus = params.alpha * math.log(t + 1.0)
     for i in range(eligible.size):
         a = eligible[i]
         m = blocks.counts[a]
-        raised = blocks.sums[a] / m + bonus / (rule.epsilon * m)
+        raised = blocks.sums[a] / m + bonus / (params.epsilon * m)
         index = upper_root(min(1.0, max(0.0, raised)), bonus / m)
         if index > largest:
             best, largest = a, index
@@ -78,10 +78,10 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def release(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def release(params: Any, state: Any, tape: Any, t: Any) -> None:
     """End the episodes that are complete."""
     blocks = state.blocks
-    release_full(blocks, tape, t, rule.epsilon, 0, 1)
+    release_full(blocks, tape, t, params.epsilon, 0, 1)
     for a in range(blocks.counts.size):
         if blocks.fresh[a]:
             state.totals[a] += blocks.counts[a]
@@ -129,9 +129,9 @@ class AdaPKLUCB(BlockPolicy[State]):
     exploration: Positive = 3.1
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(float(self.epsilon), float(self.exploration), np.arange(self.n_arms))
+        return Params(float(self.epsilon), float(self.exploration), np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

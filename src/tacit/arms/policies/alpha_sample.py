@@ -53,7 +53,7 @@ FIRST = 4
 
 
 @kernel(inlined=False)
-def next_phase(rule: Any, state: Any) -> None:
+def next_phase(params: Any, state: Any) -> None:
     """Drop the arms that are clearly worse and begin the next phase."""
     K = state.active.size
     r, n = state.now[PHASE], state.now[SAMPLES]
@@ -68,15 +68,15 @@ def next_phase(rule: Any, state: Any) -> None:
     state.sums[:] = 0.0
     state.now[PHASE] = r + 1
     state.now[SAMPLES] = 0
-    samples = 8.0 * math.log(1.0 / rule.failure_prob) * 4.0 ** min(r + 1, 25)
+    samples = 8.0 * math.log(1.0 / params.failure_prob) * 4.0 ** min(r + 1, 25)
     state.now[WANTED] = max(1, math.ceil(samples))
 
 
 @kernel(inlined=False)
-def next_sample(rule: Any, state: Any, t: Any) -> None:
+def next_sample(params: Any, state: Any, t: Any) -> None:
     """Begin a sample: every active arm is to be observed once more."""
     if state.now[SAMPLES] == state.now[WANTED]:
-        next_phase(rule, state)
+        next_phase(params, state)
     state.now[UNSEEN] = 0
     for a in range(state.active.size):
         state.unseen[a] = state.active[a]
@@ -85,10 +85,10 @@ def next_sample(rule: Any, state: Any, t: Any) -> None:
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return an arm drawn from those not yet observed in this sample."""
     if state.now[UNSEEN] == 0:
-        next_sample(rule, state, t)
+        next_sample(params, state, t)
     n = 0
     for i in range(eligible.size):
         n += state.unseen[eligible[i]]
@@ -105,7 +105,7 @@ def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Take in one observed reward if it is the arm's first in this sample."""
     if state.unseen[arm] and t >= state.now[FIRST]:
         state.unseen[arm] = False
@@ -116,22 +116,22 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
 
 
 @kernel
-def run(rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
+def run(params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any) -> None:
     """Play rounds first to last - 1."""
     K = state.active.size
     for t in range(first, last):
-        arm = select(rule, state, tape, t, rule.all_arms)
+        arm = select(params, state, tape, t, params.all_arms)
         value = observe(table, trace, t, arm)
         graph = piece_of(table.graph_starts, t)
         low, high = row_of(table.indptr, K, graph, arm)
         for e in range(low, high):
             b = table.indices[e]
             if state.unseen[b]:
-                learn(rule, state, tape, t, b, value if b == arm else reward(table, t, b))
+                learn(params, state, tape, t, b, value if b == arm else reward(table, t, b))
 
 
 @kernel
-def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+def probabilities(params: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability of every arm in the draw of round t."""
     n = 0
     for i in range(eligible.size):

@@ -29,11 +29,11 @@ from tacit.core.kernels import kernel
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Take in feedback of round t; restart if a later beginning is more likely than the last."""
-    if noted(rule, state, t, arm, feedback):
+    if noted(params, state, t, arm, feedback):
         n = state.counts[arm]
-        prior = -math.log(float(n)) - 0.5 * math.log(rule.horizon)
+        prior = -math.log(float(n)) - 0.5 * math.log(params.horizon)
         if prior + largest_odds(state.history, arm, n, state.sums[arm]) > 0.0:
             restart(state, t)
 

@@ -27,17 +27,16 @@ from tacit.arms.policies.sw_klucb_cf import SWKLUCBCF, forget
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
 from tacit.arms.window import Window, remembered
-from tacit.core.constraints import Count, check, one_of
-from tacit.core.constraints import Rule as CheckRule
+from tacit.core.constraints import Constraint, Count, check, one_of
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
 LONGEST = 2**26
 """No epoch but the last is longer than this many rounds."""
-_Horizon = Annotated[int, CheckRule(f"in 1..{LONGEST:,}", lambda n: 1 <= n <= LONGEST)]
+_Horizon = Annotated[int, Constraint(f"in 1..{LONGEST:,}", lambda n: 1 <= n <= LONGEST)]
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need of E epochs."""
 
     starts: NDArray[np.int64]
@@ -51,18 +50,18 @@ class Rule(NamedTuple):
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Begin an epoch if it is time; then decide as SW-KLUCB-CF does, with time since its beginning."""
-    while state.epoch[0] + 1 < rule.starts.size and t >= rule.starts[state.epoch[0] + 1]:
+    while state.epoch[0] + 1 < params.starts.size and t >= params.starts[state.epoch[0] + 1]:
         _begin(state)
-    s = t - rule.starts[state.epoch[0]]
-    w = rule.windows[state.epoch[0]]
-    forget(rule, state, _latest(state.window, w), s)
+    s = t - params.starts[state.epoch[0]]
+    w = params.windows[state.epoch[0]]
+    forget(params, state, _latest(state.window, w), s)
     arm = first_untried(state, eligible)
     if arm >= 0:
         return only(state.lazy, arm)
-    f = level(rule.exploration, float(min(s, w)))
-    ends = rule.feedback.ends
+    f = level(params.exploration, float(min(s, w)))
+    ends = params.feedback.ends
     return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
 
 
@@ -87,12 +86,12 @@ def _latest(window: Any, w: Any) -> Any:
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window or the epoch."""
-    s = t - rule.starts[state.epoch[0]]
-    window = _latest(state.window, rule.windows[state.epoch[0]])
+    s = t - params.starts[state.epoch[0]]
+    window = _latest(state.window, params.windows[state.epoch[0]])
     if s >= 0 and remembered(window, s, arm, feedback):
-        count(rule, state, t, arm, feedback)
+        count(params, state, t, arm, feedback)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +116,7 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
     --------
     >>> from tacit.arms import DoublingSWKLUCBCF
     >>> policy = DoublingSWKLUCBCF(n_arms=2, epsilon=1.0)
-    >>> policy.rule.starts[:4].tolist(), policy.rule.windows[:4].tolist()
+    >>> policy.params.starts[:4].tolist(), policy.params.windows[:4].tolist()
     ([0, 1000, 3000, 7000], [122, 181, 268, 395])
 
     References
@@ -143,10 +142,10 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
     def __post_init__(self) -> None:
         check(self)
         check_privacy(self, self.epsilon, self.corruption)
-        _ = self.rule
+        _ = self.params
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         doublings = math.floor(math.log2(LONGEST / self.first_horizon))
         lengths = [self.first_horizon * 2**i for i in range(doublings + 1)]
@@ -156,7 +155,7 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
             ).window_rounds
             for T in lengths
         ]
-        return Rule(
+        return Params(
             starts=np.cumsum([0, *lengths[:-1]]),
             windows=np.array(windows),
             exploration=exploration_of(self, self.exploration),
@@ -166,5 +165,5 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        longest = int(self.rule.windows[-1])
+        longest = int(self.params.windows[-1])
         return new_state(self.n_arms, longest)._replace(epoch=np.zeros(1, np.int64))

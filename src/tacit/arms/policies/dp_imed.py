@@ -41,7 +41,7 @@ GROWTH = 0.5
 """A block ends when it holds this share of what is released already."""
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     epsilon: float
@@ -68,17 +68,17 @@ def next_size(released: Any) -> Any:
 
 
 @kernel(inlined=False)
-def release(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def release(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Release the full blocks and say how long the next ones are."""
     blocks = state.blocks
-    release_full(blocks, tape, t, rule.epsilon, rule.per_round, 0)
+    release_full(blocks, tape, t, params.epsilon, params.per_round, 0)
     for a in range(blocks.counts.size):
         if blocks.fresh[a]:
             blocks.due[a] = next_size(blocks.counts[a])
 
 
 @kernel(inlined=False)
-def weigh(rule: Any, state: Any) -> None:
+def weigh(params: Any, state: Any) -> None:
     """Bring the evidence up to date: of all arms if the best mean changed, else of the fresh ones."""
     blocks = state.blocks
     best = 0.0
@@ -90,13 +90,13 @@ def weigh(rule: Any, state: Any) -> None:
     for a in range(blocks.counts.size):
         n = blocks.counts[a]
         if n > 0 and (changed or blocks.fresh[a]):
-            epsilon = rule.epsilon / blocks.most[a]
+            epsilon = params.epsilon / blocks.most[a]
             d = private_divergence(blocks.means[a], best, epsilon)
             state.evidence[a] = n * d + math.log(n)
 
 
 @kernel(inlined=False)
-def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
+def choose(params: Any, state: Any, t: Any, eligible: Any) -> Any:
     """Return the arm to pull: what shows most unknown arms, else what shows the target."""
     blocks = state.blocks
     if blocks.now[UNKNOWN] > 0:
@@ -113,10 +113,10 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def renew(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def renew(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Release the full blocks and weigh what they say."""
-    release(rule, state, tape, t)
-    weigh(rule, state)
+    release(params, state, tape, t)
+    weigh(params, state)
 
 
 select = deciding(renew, choose)
@@ -170,9 +170,9 @@ class DPIMED(GraphBlockPolicy[State]):
     )
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
+        return Params(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""

@@ -31,7 +31,7 @@ from tacit.arms.blocks import (
     shows_most_unknown,
     stretches,
 )
-from tacit.arms.policies.dp_imed import Rule, next_size, release
+from tacit.arms.policies.dp_imed import Params, next_size, release
 from tacit.arms.policy import Kernels
 from tacit.arms.private_divergence import private_slope, private_upper_root
 from tacit.arms.table import Table
@@ -55,7 +55,7 @@ class State(NamedTuple):
 
 
 @kernel(inlined=False)
-def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
+def choose(params: Any, state: Any, t: Any, eligible: Any) -> Any:
     """Return the arm to pull: what shows most unknown arms, else what shows the target."""
     blocks = state.blocks
     if blocks.now[UNKNOWN] > 0:
@@ -66,12 +66,12 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
     log_t = math.log(t + 1.0)
     bar = -1.0
     if state.target[0] >= 0 and best_showing(blocks, state.target[0], eligible) >= 0:
-        bar = solved(rule, state, state.target[0], log_t)  # the largest is no less
+        bar = solved(params, state, state.target[0], log_t)  # the largest is no less
     for a in range(blocks.counts.size):
         n = blocks.counts[a]
         most = state.indices[a] + state.growth[a] * (log_t - state.solved_at[a])
         if n > 0 and not most < max(bar, largest) - _ROUNDING:
-            q = solved(rule, state, a, log_t)
+            q = solved(params, state, a, log_t)
             if q > largest or (q == largest and n < blocks.counts[target]):
                 arm = best_showing(blocks, a, eligible)
                 if arm >= 0:
@@ -81,10 +81,10 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel(inlined=False)
-def solved(rule: Any, state: Any, a: Any, log_t: Any) -> Any:
+def solved(params: Any, state: Any, a: Any, log_t: Any) -> Any:
     """Return max{q: n d_eps(mean, q) <= ln t} of an arm, and note how fast it may grow."""
     n, mean = state.blocks.counts[a], state.blocks.means[a]
-    epsilon = rule.epsilon / state.blocks.most[a]
+    epsilon = params.epsilon / state.blocks.most[a]
     q = private_upper_root(mean, log_t / n, epsilon)
     slope = private_slope(mean, q, epsilon) if q < 1.0 else math.inf
     state.indices[a], state.solved_at[a] = q, log_t
@@ -93,9 +93,9 @@ def solved(rule: Any, state: Any, a: Any, log_t: Any) -> Any:
 
 
 @kernel
-def renew(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def renew(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Release the full blocks; the indices of their arms are to be solved anew."""
-    release(rule, state, tape, t)
+    release(params, state, tape, t)
     for a in range(state.indices.size):
         if state.blocks.fresh[a]:
             state.indices[a], state.growth[a] = math.inf, 0.0
@@ -135,9 +135,9 @@ class DPKLUCB(GraphBlockPolicy[State]):
     )
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
+        return Params(float(self.epsilon), int(self.unit == "round"), np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""

@@ -33,7 +33,7 @@ from tacit.arms.blocks import (
 from tacit.arms.environments.graph_feedback import closed_rows
 from tacit.arms.identification import Identifying, Named, Seen, released_error
 from tacit.arms.loops import rounds
-from tacit.arms.policies.dp_imed import Rule, next_size, release
+from tacit.arms.policies.dp_imed import Params, next_size, release
 from tacit.arms.policy import Kernels
 from tacit.arms.private_divergence import private_divergence
 from tacit.arms.table import Table
@@ -75,7 +75,7 @@ def confusion(blocks: Any, leader: Any, arm: Any, epsilon: Any) -> Any:
 
 
 @kernel(inlined=False)
-def duel(rule: Any, blocks: Any, eligible: Any) -> Any:
+def duel(params: Any, blocks: Any, eligible: Any) -> Any:
     """Return the leader among the eligible arms and its challenger."""
     leader = eligible[0]
     for i in range(1, eligible.size):
@@ -85,27 +85,27 @@ def duel(rule: Any, blocks: Any, eligible: Any) -> Any:
     for i in range(eligible.size):
         a = eligible[i]
         if a != leader:
-            cost = confusion(blocks, leader, a, rule.epsilon)
+            cost = confusion(blocks, leader, a, params.epsilon)
             if challenger == leader or cost < least:
                 challenger, least = a, cost
     return leader, challenger
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full blocks; return an arm without a release, else the one of two seen less often."""
     blocks = state.blocks
     moves_on(blocks, t)
     if blocks.now[FULL] > 0:
-        release(rule, state, tape, t)
+        release(params, state, tape, t)
         for a in range(blocks.counts.size):
             state.releases[a] += blocks.fresh[a]
-        state.pair[0], state.pair[1] = duel(rule, blocks, rule.all_arms)
+        state.pair[0], state.pair[1] = duel(params, blocks, params.all_arms)
     arm = shows_most_unknown(blocks, eligible) if blocks.now[UNKNOWN] > 0 else np.int64(-1)
     if arm < 0:
         leader, challenger = state.pair[0], state.pair[1]
         if eligible.size < blocks.counts.size:
-            leader, challenger = duel(rule, blocks, eligible)
+            leader, challenger = duel(params, blocks, eligible)
         seen = blocks.counts[leader] + blocks.open_counts[leader]
         fewer = blocks.counts[challenger] + blocks.open_counts[challenger] < seen
         arm = challenger if fewer else leader
@@ -149,9 +149,9 @@ class DPTopTwo(BlockPolicy[State], Identifying):
     )
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(float(self.epsilon), 0, np.arange(self.n_arms))
+        return Params(float(self.epsilon), 0, np.arange(self.n_arms))
 
     @property
     def first_size(self) -> int:

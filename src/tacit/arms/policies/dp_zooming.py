@@ -47,7 +47,7 @@ SOONER = 0.5
 """A leaf is halved when it knows its mean to this many times its reach."""
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need of C cells; the halves of cell v are 2 v + 1 and 2 v + 2."""
 
     epsilon: float
@@ -73,37 +73,41 @@ class State(NamedTuple):
 
 
 @kernel(inlined=False)
-def bound_of(rule: Any, state: Any, v: Any, log_t: Any) -> Any:
+def bound_of(params: Any, state: Any, v: Any, log_t: Any) -> Any:
     """Return what no mean of a cell exceeds, by its own sum and by those of the cells around it."""
     blocks, bound = state.blocks, 1.0
     while v >= 0:
         n = blocks.counts[v]
         if n > 0:
-            q = private_upper_root(blocks.means[v], log_t / n, rule.epsilon)
-            bound = min(bound, q + rule.reach[v])
+            q = private_upper_root(blocks.means[v], log_t / n, params.epsilon)
+            bound = min(bound, q + params.reach[v])
         v = (v + 1) // 2 - 1
     return bound
 
 
 @kernel(inlined=False)
-def release(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def release(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Release the full blocks; halve the leaves that know their mean better than their width allows."""
     blocks, log_t = state.blocks, math.log(t + 1.0)
-    release_full(blocks, tape, t, rule.epsilon, 0, 0)
+    release_full(blocks, tape, t, params.epsilon, 0, 0)
     for v in range(blocks.counts.size):
         if blocks.fresh[v]:
             n, mean = blocks.counts[v], blocks.means[v]
             blocks.due[v] = next_size(n)
-            is_leaf = state.leaf_of[rule.low[v]] == v
-            radius = private_upper_root(mean, log_t / n, rule.epsilon) - mean
-            if is_leaf and rule.high[v] - rule.low[v] > 1 and radius <= SOONER * rule.reach[v]:
+            is_leaf = state.leaf_of[params.low[v]] == v
+            radius = private_upper_root(mean, log_t / n, params.epsilon) - mean
+            if (
+                is_leaf
+                and params.high[v] - params.low[v] > 1
+                and radius <= SOONER * params.reach[v]
+            ):
                 for half in range(2 * v + 1, 2 * v + 3):
-                    for a in range(rule.low[half], rule.high[half]):
+                    for a in range(params.low[half], params.high[half]):
                         state.leaf_of[a] = half
 
 
 @kernel(inlined=False)
-def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
+def choose(params: Any, state: Any, t: Any, eligible: Any) -> Any:
     """Return the arm nearest the middle of the leaf with the largest bound that has eligible arms."""
     log_t = math.log(t + 1.0)
     best, largest, before = eligible[0], -1.0, np.int64(-1)
@@ -113,32 +117,32 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
         v = state.leaf_of[a]
         if v != before:
             before = v
-            state.bounds[v] = bound_of(rule, state, v, log_t)
+            state.bounds[v] = bound_of(params, state, v, log_t)
         bound, n = state.bounds[v], state.blocks.counts[v]
         if bound > largest or (bound == largest and n < fewest):
             best, largest, fewest = a, bound, n
         elif v == state.leaf_of[best]:
-            middle = (rule.low[v] + rule.high[v]) // 2
+            middle = (params.low[v] + params.high[v]) // 2
             if abs(a - middle) < abs(best - middle):
                 best = a
     return best
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full blocks, if any, and return the arm of round t."""
     blocks = state.blocks
     begun = moves_on(blocks, t)
     if begun or blocks.now[FULL] > 0:
-        release(rule, state, tape, t)
-        blocks.now[CHOICE] = choose(rule, state, t, rule.all_arms)
-    if eligible.size < rule.all_arms.size:
-        return choose(rule, state, t, eligible)
+        release(params, state, tape, t)
+        blocks.now[CHOICE] = choose(params, state, t, params.all_arms)
+    if eligible.size < params.all_arms.size:
+        return choose(params, state, t, eligible)
     return blocks.now[CHOICE]
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Put the reward into the block of the leaf its arm lies in."""
     take_in(state.blocks, tape, t, state.leaf_of[arm], reward)
 
@@ -191,7 +195,7 @@ class DPZooming(BlockPolicy[State]):
         return math.ceil(2.0 / self.epsilon)
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         K = self.n_arms
         cells = 2 ** (math.ceil(math.log2(K)) + 1) - 1
@@ -204,7 +208,7 @@ class DPZooming(BlockPolicy[State]):
                 low[2 * v + 2], high[2 * v + 2] = half, high[v]
         middle = (low + high) // 2
         farthest = np.maximum(middle - low, high - 1 - middle)
-        return Rule(
+        return Params(
             epsilon=float(self.epsilon),
             low=low,
             high=high,
@@ -214,7 +218,7 @@ class DPZooming(BlockPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing: one cell."""
-        cells = self.rule.low.size
+        cells = self.params.low.size
         alone = closed_rows(cells)
         return State(
             blocks=new_blocks(cells, alone, first=self.first_size, per_round=False),

@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arms.elimination import WANTED, PrivateElimination, Rule, State
+from tacit.arms.elimination import WANTED, Params, PrivateElimination, State
 from tacit.arms.environments.graph_feedback import closed_rows
 from tacit.arms.policies.gap import begin, deciding, learn, n_active, phases
 from tacit.arms.policy import Kernels
@@ -27,11 +27,11 @@ _FOR_EVER = 1 << 62
 
 
 @kernel
-def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def new_phase(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Explore all active arms; the last one left is never judged again."""
     for a in range(state.active.size):
         state.chosen[a] = state.active[a]
-    begin(rule, state, t)
+    begin(params, state, t)
     if n_active(state.active) == 1:
         state.now[WANTED] = _FOR_EVER
 
@@ -81,9 +81,9 @@ class DPSE(PrivateElimination):
         return "round"
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(float(self.epsilon), self.confidence_loss, 0, 0, 1, np.arange(self.n_arms))
+        return Params(float(self.epsilon), self.confidence_loss, 0, 0, 1, np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

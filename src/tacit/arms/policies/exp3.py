@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 from tacit.arms.loops import rounds
 from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, check
-from tacit.core.constraints import Rule as CheckRule
+from tacit.core.constraints import Constraint, Count, check
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, uniform
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     exploration_prob: float
@@ -46,9 +45,9 @@ class State(NamedTuple):
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Draw an arm in proportion to its weight, with some uniform exploration."""
-    n, gamma = eligible.size, rule.exploration_prob
+    n, gamma = eligible.size, params.exploration_prob
     largest = state.log_weights[eligible[0]]
     for i in range(1, n):
         largest = max(largest, state.log_weights[eligible[i]])
@@ -62,21 +61,21 @@ def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         u -= chance
         i += 1
         chance = (1.0 - gamma) * state.scratch[i] / total + gamma / n
-    state.chances[t % rule.delay] = chance
+    state.chances[t % params.delay] = chance
     return eligible[i]
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Raise the arm's log weight by its importance-weighted reward."""
-    gain = rule.exploration_prob / state.log_weights.size
-    state.log_weights[arm] += gain * reward / state.chances[t % rule.delay]
+    gain = params.exploration_prob / state.log_weights.size
+    state.log_weights[arm] += gain * reward / state.chances[t % params.delay]
 
 
 @kernel
-def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+def probabilities(params: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability of every arm in the draw of round t, whose weights are in the scratch."""
-    n, gamma, total = eligible.size, rule.exploration_prob, 0.0
+    n, gamma, total = eligible.size, params.exploration_prob, 0.0
     for i in range(n):
         total += state.scratch[i]
     for a in range(out.size):
@@ -105,7 +104,7 @@ class EXP3(PlainPolicy[State]):
     Examples
     --------
     >>> from tacit.arms import EXP3
-    >>> round(EXP3(n_arms=10, horizon=100_000).rule.exploration_prob, 4)
+    >>> round(EXP3(n_arms=10, horizon=100_000).params.exploration_prob, 4)
     0.0116
 
     References
@@ -123,20 +122,20 @@ class EXP3(PlainPolicy[State]):
 
     n_arms: Count
     horizon: Count
-    exploration_prob: Annotated[float, CheckRule("in (0, 1]", lambda p: 0 < p <= 1)] | None = None
+    exploration_prob: Annotated[float, Constraint("in (0, 1]", lambda p: 0 < p <= 1)] | None = None
     max_delay: Count = 4096
 
     def __post_init__(self) -> None:
         check(self)
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         gamma = self.exploration_prob
         if gamma is None:
             K = self.n_arms
             gamma = min(1.0, math.sqrt(K * math.log(max(K, 2)) / ((math.e - 1) * self.horizon)))
-        return Rule(gamma, self.max_delay, np.arange(self.n_arms))
+        return Params(gamma, self.max_delay, np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return equal weights."""

@@ -44,7 +44,7 @@ _LONGEST = 2.0**62
 
 
 @kernel(inlined=False)
-def begin(rule: Any, state: Any, t: Any) -> None:
+def begin(params: Any, state: Any, t: Any) -> None:
     """Lines 3 to 12: forget the last phase, plan the next on the independent set chosen."""
     K, tau = state.active.size, state.now[PHASE]
     state.counts[:] = 0
@@ -57,14 +57,14 @@ def begin(rule: Any, state: Any, t: Any) -> None:
             m += 1
     state.now[SIZE], state.now[CURSOR], state.now[LEAST], state.now[FIRST] = m, 0, 0, t
     size_A = n_active(state.active)
-    epsilon = rule.epsilon
-    if rule.per_round == 1:
-        epsilon /= planned_factor(rule.tight, state, state.now[GRAPH])
-    log_8 = math.log(8.0 * size_A * tau * tau / rule.failure_prob)
-    log_4 = math.log(4.0 * size_A * tau * tau / rule.failure_prob)
+    epsilon = params.epsilon
+    if params.per_round == 1:
+        epsilon /= planned_factor(params.tight, state, state.now[GRAPH])
+    log_8 = math.log(8.0 * size_A * tau * tau / params.failure_prob)
+    log_4 = math.log(4.0 * size_A * tau * tau / params.failure_prob)
     L_1 = 2.0 ** (5 + 2 * tau) * log_8
     L_2 = 2.0 ** (3 + tau) / epsilon * log_4
-    state.now[WANTED] = math.ceil(min(max(L_1, L_2), _LONGEST)) + rule.extra
+    state.now[WANTED] = math.ceil(min(max(L_1, L_2), _LONGEST)) + params.extra
     state.now[LACKING] = size_A
 
 
@@ -98,7 +98,7 @@ def pick(state: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Line 17: take in one observed reward, of the pulled arm or of a neighbour."""
     if state.active[arm] and t >= state.now[FIRST]:
         state.counts[arm] += 1
@@ -108,43 +108,45 @@ def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> No
 
 
 @kernel(inlined=False)
-def play_phase(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any) -> Any:
+def play_phase(
+    params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any
+) -> Any:
     """Lines 13 to 19: play from round t until the phase or the graph ends; return the round."""
     K, g = state.active.size, state.now[GRAPH]
     if g + 1 < state.graph_starts.size:
         last = min(last, state.graph_starts[g + 1])
     while t < last and state.now[LACKING] > 0:
-        arm = pick(state, rule.all_arms)
+        arm = pick(state, params.all_arms)
         value = observe(table, trace, t, arm)
         low, high = row_of(state.indptr, K, g, arm)
         for e in range(low, high):
             b = state.indices[e]
             if b == arm:
-                learn(rule, state, tape, t, b, value)
+                learn(params, state, tape, t, b, value)
             elif state.active[b]:
-                learn(rule, state, tape, t, b, reward(table, t, b))
+                learn(params, state, tape, t, b, reward(table, t, b))
         t += 1
     return t
 
 
 @kernel(inlined=False)
-def eliminate(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def eliminate(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Lines 20 to 23: noise the means, drop the arms that are clearly worse."""
     K = state.active.size
     L, tau = state.now[WANTED], state.now[PHASE]
     size_A = n_active(state.active)
-    epsilon = rule.epsilon
-    if rule.per_round == 1:
-        epsilon /= round_factor(rule.tight, state, state.now[GRAPH], L)
+    epsilon = params.epsilon
+    if params.per_round == 1:
+        epsilon /= round_factor(params.tight, state, state.now[GRAPH], L)
     largest = -np.inf
     for a in range(K):
         if state.active[a]:
             o = state.counts[a]
-            least = o if rule.tight == 1 else L
+            least = o if params.tight == 1 else L
             state.means[a] = release_mean(tape, t, a, state.sums[a], o, least, epsilon)
             largest = max(largest, state.means[a])
-    h = math.sqrt(2.0 * math.log(8.0 * size_A * tau * tau / rule.failure_prob) / L)
-    c = 2.0 * math.log(4.0 * size_A * tau * tau / rule.failure_prob) / (epsilon * L)
+    h = math.sqrt(2.0 * math.log(8.0 * size_A * tau * tau / params.failure_prob) / L)
+    c = 2.0 * math.log(4.0 * size_A * tau * tau / params.failure_prob) / (epsilon * L)
     for a in range(K):
         if state.active[a] and state.means[a] < largest - h - c:
             state.active[a] = False
@@ -169,7 +171,7 @@ def greedy_set(state: Any) -> None:
 
 
 @kernel
-def turn(rule: Any, state: Any, tape: Any, t: Any) -> Any:
+def turn(params: Any, state: Any, tape: Any, t: Any) -> Any:
     """End the phase if it is complete; return whether a phase begins in round t."""
     graph = 0
     if state.graph_starts.size > 1:
@@ -178,27 +180,27 @@ def turn(rule: Any, state: Any, tape: Any, t: Any) -> Any:
         return False
     if state.now[LACKING] == 0:
         if state.now[PHASE] > 0:
-            eliminate(rule, state, tape, t)
+            eliminate(params, state, tape, t)
         state.now[PHASE] += 1
     state.now[GRAPH] = graph
     return True
 
 
 @kernel
-def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def new_phase(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Choose the set to explore and begin."""
     greedy_set(state)
-    begin(rule, state, t)
+    begin(params, state, t)
 
 
 def deciding(new_phase: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``select`` of a policy whose phases begin so."""
 
     @kernel
-    def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+    def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         """Return the arm of round t."""
-        if turn(rule, state, tape, t):
-            new_phase(rule, state, tape, t)
+        if turn(params, state, tape, t):
+            new_phase(params, state, tape, t)
         return pick(state, eligible)
 
     return select
@@ -209,14 +211,14 @@ def phases(new_phase: Callable[..., Any]) -> Callable[..., Any]:
 
     @kernel
     def run(
-        rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+        params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
     ) -> None:
         """Play rounds first to last - 1."""
         t = first
         while t < last:
-            if turn(rule, state, tape, t):
-                new_phase(rule, state, tape, t)
-            t = play_phase(rule, state, table, tape, trace, t, last)
+            if turn(params, state, tape, t):
+                new_phase(params, state, tape, t)
+            t = play_phase(params, state, table, tape, trace, t, last)
 
     return run
 

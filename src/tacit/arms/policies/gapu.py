@@ -38,10 +38,10 @@ def uniform_set(state: Any, tape: Any, t: Any) -> None:
 
 
 @kernel
-def new_phase(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def new_phase(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Draw the set to explore and begin."""
     uniform_set(state, tape, t)
-    begin(rule, state, t)
+    begin(params, state, t)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ _EVERY = 10
 _SHARE = 0.1
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     horizon: float
@@ -65,24 +65,24 @@ class State(NamedTuple):
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Explore if it is an exploring round, else return the arm with the largest index."""
-    arm = _forced(rule, state, t, eligible)
+    arm = _forced(params, state, t, eligible)
     if arm >= 0:
         arm = only(state.lazy, arm)
     else:
-        f = level(rule.exploration, float(t - state.now[0]))
+        f = level(params.exploration, float(t - state.now[0]))
         arm = largest_index(
-            rule.feedback.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f
+            params.feedback.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f
         )
     state.pulls[arm] += 1
     return arm
 
 
 @kernel
-def _forced(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
+def _forced(params: Any, state: Any, t: Any, eligible: Any) -> Any:
     # Of every K / alpha rounds since the restart the first K are for the arms in turn.
-    K, T = state.counts.size, rule.horizon
+    K, T = state.counts.size, params.horizon
     alpha = min(1.0, _SHARE * math.sqrt((state.now[1] + 1.0) * K * math.log(T) / T))
     turn = (t - state.now[0]) % max(K, int(K / alpha))
     for i in range(eligible.size):
@@ -93,11 +93,11 @@ def _forced(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def noted(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> Any:
+def noted(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> Any:
     """Take in feedback of round t, if it is after the restart; return whether it is time to look."""
     if t < state.now[0]:
         return False
-    count(rule, state, t, arm, feedback)
+    count(params, state, t, arm, feedback)
     remember(state.history, arm, feedback)
     return state.counts[arm] % _EVERY == 0
 
@@ -114,11 +114,11 @@ def restart(state: Any, t: Any) -> None:
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Take in feedback of round t; restart if the arm has changed."""
-    if noted(rule, state, t, arm, feedback):
+    if noted(params, state, t, arm, feedback):
         n = state.counts[arm]
-        bar = math.log(3.0 * n * math.sqrt(float(n)) * math.sqrt(rule.horizon))
+        bar = math.log(3.0 * n * math.sqrt(float(n)) * math.sqrt(params.horizon))
         if largest_ratio(state.history, arm, n, state.sums[arm]) > bar:
             restart(state, t)
 
@@ -165,12 +165,12 @@ class GLRKLUCBCF(LocalPolicy[State]):
 
     def __post_init__(self) -> None:
         check(self)
-        _ = self.rule
+        _ = self.params
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(
+        return Params(
             horizon=float(max(self.horizon, 2)),
             exploration=exploration_of(self, self.exploration),
             feedback=self.feedback,

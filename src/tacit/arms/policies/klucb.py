@@ -24,7 +24,7 @@ from tacit.core.constraints import Count, check
 from tacit.core.kernels import kernel
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     exploration: Exploration
@@ -78,17 +78,17 @@ def first_untried(state: Any, eligible: Any) -> Any:
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Pull every arm once, then the one whose index max{q: N d(mean, q) <= f(t)} is largest."""
     arm = first_untried(state, eligible)
     if arm >= 0:
         return only(state.lazy, arm)
-    f = level(rule.exploration, float(t))
-    return largest_index(rule.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+    f = level(params.exploration, float(t))
+    return largest_index(params.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
 
 
 @kernel
-def count(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
+def count(params: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
     """Add what was observed to the arm's sum."""
     state.counts[arm] += 1
     state.sums[arm] += value
@@ -96,7 +96,7 @@ def count(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
 
 
 @kernel
-def drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+def drop(params: Any, state: Any, arm: Any, value: Any) -> None:
     """Take out of the arm's sum what was added to it."""
     state.counts[arm] -= 1
     state.sums[arm] = state.sums[arm] - value if state.counts[arm] > 0 else 0.0
@@ -104,9 +104,9 @@ def drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Take in a reward."""
-    count(rule, state, t, arm, reward)
+    count(params, state, t, arm, reward)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,13 +147,13 @@ class KLUCB(PlainPolicy[State]):
 
     def __post_init__(self) -> None:
         check(self)
-        _ = self.rule
+        _ = self.params
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         f = exploration_of(self, self.exploration)
-        return Rule(f, np.array([[0.0, 1.0]]), np.arange(self.n_arms))
+        return Params(f, np.array([[0.0, 1.0]]), np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

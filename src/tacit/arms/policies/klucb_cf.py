@@ -19,7 +19,7 @@ from tacit.arms.exploration import ExplorationFunction, exploration_of
 from tacit.arms.lazy_argmax import probabilities
 from tacit.arms.local_policy import LocalPolicy
 from tacit.arms.loops import rounds
-from tacit.arms.policies.klucb import Rule, State, count, new_state, select
+from tacit.arms.policies.klucb import Params, State, count, new_state, select
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
 from tacit.core.constraints import Count, check
@@ -28,9 +28,9 @@ from tacit.privacy.mechanisms import Epsilon
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward and take the feedback in."""
-    count(rule, state, t, arm, corrupted(rule.ends, tape, t, arm, reward))
+    count(params, state, t, arm, corrupted(params.ends, tape, t, arm, reward))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,13 +79,13 @@ class KLUCBCF(LocalPolicy[State]):
         if self.epsilon is None and self.corruption is None:
             object.__setattr__(self, "epsilon", 1.0)
         check_privacy(self, self.epsilon, self.corruption)
-        _ = self.rule
+        _ = self.params
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         f = exploration_of(self, self.exploration)
-        return Rule(f, self.feedback.ends, np.arange(self.n_arms))
+        return Params(f, self.feedback.ends, np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

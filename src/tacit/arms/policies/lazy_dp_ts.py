@@ -37,7 +37,7 @@ from tacit.core.samplers import beta, chooser_of
 from tacit.core.tapes import CHOICE
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     epsilon: float
@@ -59,9 +59,9 @@ def next_size(latest: Any) -> Any:
 
 
 @kernel
-def _raise(rule: Any, t: Any) -> Any:
+def _raise(params: Any, t: Any) -> Any:
     """Return by how much a sum is raised in round t, whatever its epoch."""
-    return 3.0 * math.log(t + 1.0) / rule.epsilon
+    return 3.0 * math.log(t + 1.0) / params.epsilon
 
 
 @kernel
@@ -71,17 +71,17 @@ def _ones(blocks: Any, raised: Any, arm: Any) -> Any:
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full epochs, then return the arm with the largest draw from its posterior."""
     blocks = state.blocks
     K = blocks.counts.size
     moves_on(blocks, t)
     if blocks.now[FULL] > 0:
-        release_full(blocks, tape, t, rule.epsilon, 0, 1)
+        release_full(blocks, tape, t, params.epsilon, 0, 1)
         for a in range(K):
             if blocks.fresh[a]:
                 blocks.due[a] = next_size(blocks.counts[a])
-    chooser, raised = chooser_of(tape), _raise(rule, t)
+    chooser, raised = chooser_of(tape), _raise(params, t)
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
@@ -101,9 +101,9 @@ def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def posterior(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+def posterior(params: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write alpha and beta of each eligible arm; of one that is pulled for certain alpha is infinite."""
-    blocks, raised, certain, known = state.blocks, _raise(rule, t), -1, 2
+    blocks, raised, certain, known = state.blocks, _raise(params, t), -1, 2
     for i in range(eligible.size):
         a = eligible[i]
         n, ones = blocks.counts[a], _ones(blocks, raised, a)
@@ -168,9 +168,9 @@ class LazyDPTS(BlockPolicy[State]):
     )
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(float(self.epsilon), np.arange(self.n_arms))
+        return Params(float(self.epsilon), np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

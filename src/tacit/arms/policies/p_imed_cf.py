@@ -46,7 +46,7 @@ _TIE = 1e-9  # evidence that differs by less is the same; the leader is then pul
 _EVERY = 10  # the test of an arm with 100 bits or more runs at every tenth
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     keep: float
@@ -94,15 +94,15 @@ LEADER = 4
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Lines 2 to 9: probe, begin, begin a probe, or pull the arm with the least evidence."""
-    arm = _choice(rule, state, t, eligible)
+    arm = _choice(params, state, t, eligible)
     state.pulls[arm] += 1
     return arm
 
 
 @kernel
-def _choice(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
+def _choice(params: Any, state: Any, t: Any, eligible: Any) -> Any:
     n, probed = eligible.size, state.now[PROBED]
     fewest, best = eligible[0], -1
     for i in range(n):
@@ -116,18 +116,18 @@ def _choice(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
     if state.pulls[fewest] == 0 or best < 0:
         return fewest
     state.now[LEADER] = best
-    arm = best if probed >= 0 else _due_for_probe(rule, state, t, best, eligible)
+    arm = best if probed >= 0 else _due_for_probe(params, state, t, best, eligible)
     return arm if arm != best else _least_evidence(state, best, eligible)
 
 
 @kernel
-def _due_for_probe(rule: Any, state: Any, t: Any, best: Any, eligible: Any) -> Any:
+def _due_for_probe(params: Any, state: Any, t: Any, best: Any, eligible: Any) -> Any:
     # Lines 5 to 8; D <= t - last is compared in squares.
-    slope, s_b = 2.0 * rule.keep - 1.0, state.means[best, 3]
+    slope, s_b = 2.0 * params.keep - 1.0, state.means[best, 3]
     log_b, log_1b = math.log(s_b), math.log1p(-s_b)
-    room = max((rule.keep - s_b) / slope, 0.05)
+    room = max((params.keep - s_b) / slope, 0.05)
     level = (t + 1.0) * state.counts.size * _ENOUGH / slope
-    watch = (rule.expected_changes + state.now[CHANGES]) * room * room
+    watch = (params.expected_changes + state.now[CHANGES]) * room * room
     for i in range(eligible.size):
         a = eligible[i]
         s = state.means[a, 3]
@@ -165,10 +165,10 @@ def _least_evidence(state: Any, best: Any, eligible: Any) -> Any:
 
 
 @kernel
-def _refresh(rule: Any, state: Any, a: Any) -> None:
+def _refresh(params: Any, state: Any, a: Any) -> None:
     n, total = state.counts[a], state.sums[a]
     mean = min(1.0, max(0.0, total / n))
-    low, high = max(1.0 - rule.keep, 0.001), min(rule.keep, 0.999)
+    low, high = max(1.0 - params.keep, 0.001), min(params.keep, 0.999)
     s = min(high, max(low, (total + 1.0) / (n + 2.0)))
     state.means[a, 0], state.means[a, 1] = mean, negative_entropy(mean)
     state.means[a, 2] = math.log(n)
@@ -176,14 +176,14 @@ def _refresh(rule: Any, state: Any, a: Any) -> None:
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, bit: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, bit: Any) -> None:
     """Lines 10 to 19: take in a bit of round t; end the probe, or restart, if it says so."""
     if t < state.now[RESTART]:
         return
     state.counts[arm] += 1
     state.sums[arm] += bit
     remember(state.history, arm, bit)
-    _refresh(rule, state, arm)
+    _refresh(params, state, arm)
     n = state.counts[arm]
     changed = False
     if arm == state.now[PROBED]:
@@ -287,10 +287,10 @@ class PIMEDCF(LocalPolicy[State]):
         check(self)
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         feedback = self.feedback
-        return Rule(
+        return Params(
             keep=float(feedback.ends[0, 1]),
             expected_changes=float(self.expected_changes),
             feedback=feedback,

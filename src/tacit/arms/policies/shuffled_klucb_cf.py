@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 _MOST = 2**16
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     exploration: Exploration
@@ -77,10 +77,10 @@ class State(NamedTuple):
 
 
 @kernel(inlined=False)
-def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
+def choose(params: Any, state: Any, t: Any, eligible: Any) -> Any:
     """Return the first arm without a release, else the one with the largest index."""
     best, largest = eligible[0], -1.0
-    f = level(rule.exploration, float(t))
+    f = level(params.exploration, float(t))
     for i in range(eligible.size):
         a = eligible[i]
         n = state.counts[a]
@@ -93,26 +93,26 @@ def choose(rule: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Choose anew after a release; return the arm of round t."""
     if state.now[1] == 1:
-        state.now[0], state.now[1] = choose(rule, state, t, rule.all_arms), 0
+        state.now[0], state.now[1] = choose(params, state, t, params.all_arms), 0
     arm = state.now[0]
     if eligible.size < state.counts.size and not among(arm, eligible):
-        arm = choose(rule, state, t, eligible)
+        arm = choose(params, state, t, eligible)
     return arm
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, report: Any, asked: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, report: Any, asked: Any) -> None:
     """Put a bit, flipped as block `asked` says, into the arm's open block; tell the block if it is full."""
-    last = rule.sizes.size - 1
+    last = params.sizes.size - 1
     j = min(state.blocks[arm], last)
-    keep = rule.keeps[j]
+    keep = params.keeps[j]
     state.open_ones[arm] += np.int64(report)
     state.open_counts[arm] += 1
-    state.open_excess[arm] += keep - rule.keeps[min(asked, last)]
-    if state.open_counts[arm] == rule.sizes[j]:
+    state.open_excess[arm] += keep - params.keeps[min(asked, last)]
+    if state.open_counts[arm] == params.sizes[j]:
         m = state.open_counts[arm]
         keep -= state.open_excess[arm] / m
         state.ones[arm] += state.open_ones[arm]
@@ -126,15 +126,15 @@ def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, report: Any, aske
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Put the flipped bit of a reward into the arm's open block; tell the block if it is full."""
     bit = reward
     if 0.0 < reward < 1.0:
         bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
     asked, before = state.blocks[arm], state.ones[arm]
-    keep = rule.keeps[min(asked, rule.keeps.size - 1)]
+    keep = params.keeps[min(asked, params.keeps.size - 1)]
     learn_from_report(
-        rule, state, t, arm, float(flipped_bit(tape, t, arm, NOISE, bit, keep)), asked
+        params, state, t, arm, float(flipped_bit(tape, t, arm, NOISE, bit, keep)), asked
     )
     if state.blocks[arm] > asked:
         _ = released(tape, float(state.ones[arm] - before))
@@ -220,9 +220,9 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
         return np.array(sizes)
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(
+        return Params(
             exploration_of(self, self.exploration),
             self._sizes,
             np.array([self.shuffler.bits(size).keep for size in self._sizes.tolist()]),

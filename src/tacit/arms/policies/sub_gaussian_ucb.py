@@ -39,7 +39,7 @@ from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     sigma: float
@@ -54,16 +54,16 @@ class Rule(NamedTuple):
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Pull every arm once, then the one with the largest index of rewards or of bits."""
-    if rule.window > 0:
-        forget(rule, state, state.window, t)
+    if params.window > 0:
+        forget(params, state, state.window, t)
     arm = first_untried(state, eligible)
     if arm >= 0:
         return only(state.lazy, arm)
-    f = level(rule.exploration, float(min(t, rule.window) if rule.window > 0 else t))
-    if rule.feedback.private == 1:
-        ends = rule.feedback.ends
+    f = level(params.exploration, float(min(t, params.window) if params.window > 0 else t))
+    if params.feedback.private == 1:
+        ends = params.feedback.ends
         return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
     best, largest = eligible[0], -np.inf
     for i in range(eligible.size):
@@ -71,27 +71,29 @@ def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         N = state.counts[a]
         if N == 0:
             return only(state.lazy, a)
-        index = state.sums[a] / N + rule.sigma * math.sqrt(2.0 * f / N)
+        index = state.sums[a] / N + params.sigma * math.sqrt(2.0 * f / N)
         if index > largest:
             best, largest = a, index
     return only(state.lazy, best)
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
     """Add a reward or a bit to the arm's sum, unless its round has left the window."""
-    if rule.window == 0 or remembered(state.window, t, arm, value):
-        count(rule, state, t, arm, value)
+    if params.window == 0 or remembered(state.window, t, arm, value):
+        count(params, state, t, arm, value)
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Clip the reward and corrupt it, if private, and take in what is left."""
     value = reward
-    if rule.feedback.private == 1:
-        share = (min(rule.high, max(rule.low, reward)) - rule.low) / (rule.high - rule.low)
-        value = corrupted(rule.feedback.ends, tape, t, arm, share)
-    learn_from_report(rule, state, t, arm, value)
+    if params.feedback.private == 1:
+        share = (min(params.high, max(params.low, reward)) - params.low) / (
+            params.high - params.low
+        )
+        value = corrupted(params.feedback.ends, tape, t, arm, share)
+    learn_from_report(params, state, t, arm, value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -152,7 +154,7 @@ class SubGaussianUCB(LocalPolicy[State]):
         finite = -math.inf < low < high < math.inf
         require(self, "reward_range", "(low, high) with low < high", finite, (low, high))
         object.__setattr__(self, "reward_range", (low, high))
-        _ = self.rule
+        _ = self.params
 
     def clipping_bias(self, mean: float) -> float:
         """Return by how much clipping may move the mean of an arm with this mean.
@@ -167,9 +169,9 @@ class SubGaussianUCB(LocalPolicy[State]):
         return self.sigma * math.sqrt(math.pi / 2) * math.erfc(room / (self.sigma * math.sqrt(2)))
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(
+        return Params(
             sigma=float(self.sigma),
             low=self.reward_range[0],
             high=self.reward_range[1],
@@ -181,4 +183,4 @@ class SubGaussianUCB(LocalPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        return new_state(self.n_arms, self.rule.window)
+        return new_state(self.n_arms, self.params.window)

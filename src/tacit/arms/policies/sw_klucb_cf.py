@@ -34,14 +34,13 @@ from tacit.arms.policies.klucb import State, count, drop, first_untried, new_sta
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
 from tacit.arms.window import forgetting, remembered
-from tacit.core.constraints import Count, NonNegative, check, require
-from tacit.core.constraints import Rule as CheckRule
+from tacit.core.constraints import Constraint, Count, NonNegative, check, require
 from tacit.core.kernels import kernel
 from tacit.privacy import Claim, Guarantee
 from tacit.privacy.mechanisms import Epsilon
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     window: int
@@ -58,22 +57,22 @@ forget = forgetting(drop)
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window; pull every arm once, then the one with the largest index."""
-    forget(rule, state, state.window, t)
+    forget(params, state, state.window, t)
     arm = first_untried(state, eligible)
     if arm >= 0:
         return only(state.lazy, arm)
-    f = rule.level if rule.window <= t else level(rule.exploration, float(t))  # f(t ^ w)
-    ends = rule.feedback.ends
+    f = params.level if params.window <= t else level(params.exploration, float(t))  # f(t ^ w)
+    ends = params.feedback.ends
     return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window."""
     if remembered(state.window, t, arm, feedback):
-        count(rule, state, t, arm, feedback)
+        count(params, state, t, arm, feedback)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +126,7 @@ class SWKLUCBCF(LocalPolicy[State]):
     corruption: Corruption | None = None
     window: Annotated[
         int | str,
-        CheckRule(
+        Constraint(
             "log, published, variation or a number of rounds >= 1",
             lambda w: w in ("log", "published", "paper", "variation") or w >= 1,
         ),
@@ -140,7 +139,7 @@ class SWKLUCBCF(LocalPolicy[State]):
         check_privacy(self, self.epsilon, self.corruption)
         given = self.window != "variation" or self.variation is not None
         require(self, "variation", "given, for the window", given, self.variation)
-        _ = self.rule
+        _ = self.params
 
     @property
     def window_rounds(self) -> int:
@@ -173,10 +172,10 @@ class SWKLUCBCF(LocalPolicy[State]):
         return self.local_guarantee(claim)
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         f = exploration_of(self, self.exploration)
-        return Rule(
+        return Params(
             window=self.window_rounds,
             exploration=f,
             level=float(level_at(f, float(self.window_rounds))),

@@ -21,13 +21,12 @@ from tacit.arms.loops import local_kernels
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
 from tacit.arms.window import Window, forgetting, new_window, remembered
-from tacit.core.constraints import Count, NonNegative, check
-from tacit.core.constraints import Rule as CheckRule
+from tacit.core.constraints import Constraint, Count, NonNegative, check
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     window: int
@@ -49,7 +48,7 @@ class State(NamedTuple):
 
 
 @kernel
-def _drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+def _drop(params: Any, state: Any, arm: Any, value: Any) -> None:
     state.counts[arm] -= 1
     state.sums[arm] -= value
 
@@ -58,10 +57,10 @@ _forget = forgetting(_drop)
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window, then return the arm with the largest index."""
-    _forget(rule, state, state.window, t)
-    log_s = rule.exploration * math.log(min(t + 1.0, float(rule.window)))
+    _forget(params, state, state.window, t)
+    log_s = params.exploration * math.log(min(t + 1.0, float(params.window)))
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
@@ -75,7 +74,7 @@ def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window."""
     if remembered(state.window, t, arm, feedback):
         state.counts[arm] += 1
@@ -126,7 +125,7 @@ class SWUCB(LocalPolicy[State]):
     n_segments: Count = 1
     window: Annotated[
         int | str,
-        CheckRule("theory or a number of rounds >= 1", lambda w: w == "theory" or w >= 1),
+        Constraint("theory or a number of rounds >= 1", lambda w: w == "theory" or w >= 1),
     ] = "theory"
     exploration: NonNegative = 0.6
     epsilon: Epsilon | None = None
@@ -143,9 +142,9 @@ class SWUCB(LocalPolicy[State]):
         return max(1, math.floor(2 * math.sqrt(T * math.log(max(T, 2)) / self.n_segments)))
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(
+        return Params(
             window=self.window_rounds,
             exploration=float(self.exploration),
             feedback=self.feedback,

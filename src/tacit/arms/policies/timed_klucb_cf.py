@@ -37,7 +37,7 @@ from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need of S pieces of the schedule."""
 
     starts: NDArray[np.int64]
@@ -81,72 +81,72 @@ class State(NamedTuple):
 
 
 @kernel
-def _drop(rule: Any, state: Any, arm: Any, value: Any) -> None:
+def _drop(params: Any, state: Any, arm: Any, value: Any) -> None:
     left = state.window.now[0] - state.window.arms.size
-    drop(rule, state, arm, value)
-    state.heard[arm, piece_of(rule.starts, left)] -= 1
-    _average(rule, state, arm)
+    drop(params, state, arm, value)
+    state.heard[arm, piece_of(params.starts, left)] -= 1
+    _average(params, state, arm)
 
 
 _forget = forgetting(_drop)
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window; pull every arm once, then the one with the largest index."""
-    if rule.window > 0:
-        _forget(rule, state, state.window, t)
-    if rule.current == 1 and state.piece[0] != piece_of(rule.starts, t):
-        _take_current(rule, state, t)
+    if params.window > 0:
+        _forget(params, state, state.window, t)
+    if params.current == 1 and state.piece[0] != piece_of(params.starts, t):
+        _take_current(params, state, t)
     arm = first_untried(state, eligible)
     if arm >= 0:
         return only(state.lazy, arm)
-    s = min(t, rule.window) if rule.window > 0 else t
-    f = level(rule.exploration, float(s))
+    s = min(t, params.window) if params.window > 0 else t
+    f = level(params.exploration, float(s))
     return largest_index(state.line, state.counts, state.sums, state.lazy, tape, t, eligible, f)
 
 
 @kernel(inlined=False)
-def _take_current(rule: Any, state: Any, t: Any) -> None:
-    state.piece[0] = piece_of(rule.starts, t)
+def _take_current(params: Any, state: Any, t: Any) -> None:
+    state.piece[0] = piece_of(params.starts, t)
     for a in range(state.counts.size):
         for end in range(2):
-            state.line[a, end] = rule.lines[state.piece[0], a, end]
+            state.line[a, end] = params.lines[state.piece[0], a, end]
         line_moved(state.line, state.lazy, a)
 
 
 @kernel
-def _average(rule: Any, state: Any, arm: Any) -> None:
+def _average(params: Any, state: Any, arm: Any) -> None:
     """Average the functions that an arm's feedback comes from."""
     N = state.counts[arm]
-    if rule.current == 1 or N == 0:
+    if params.current == 1 or N == 0:
         return
     low, high = 0.0, 0.0
-    for s in range(rule.starts.size):
+    for s in range(params.starts.size):
         share = state.heard[arm, s] / N
-        low += share * rule.lines[s, arm, 0]
-        high += share * rule.lines[s, arm, 1]
+        low += share * params.lines[s, arm, 0]
+        high += share * params.lines[s, arm, 1]
     if low != state.line[arm, 0] or high != state.line[arm, 1]:
         state.line[arm, 0], state.line[arm, 1] = low, high
         line_moved(state.line, state.lazy, arm)
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window."""
-    s = piece_of(rule.starts, t)
-    value = 1.0 - feedback if rule.turned[s, arm] else feedback
-    if rule.window == 0 or remembered(state.window, t, arm, value):
-        count(rule, state, t, arm, value)
+    s = piece_of(params.starts, t)
+    value = 1.0 - feedback if params.turned[s, arm] else feedback
+    if params.window == 0 or remembered(state.window, t, arm, value):
+        count(params, state, t, arm, value)
         state.heard[arm, s] += 1
-        _average(rule, state, arm)
+        _average(params, state, arm)
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward as its round asks and take the feedback in."""
-    ends = rule.ends[piece_of(rule.starts, t)]
-    learn_from_report(rule, state, t, arm, corrupted(ends, tape, t, arm, reward))
+    ends = params.ends[piece_of(params.starts, t)]
+    learn_from_report(params, state, t, arm, corrupted(ends, tape, t, arm, reward))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,7 +207,7 @@ class TimedKLUCBCF(LocalPolicy[State]):
             object.__setattr__(self, "epsilon", 1.0)
         one = self.epsilon is None or self.schedule is None
         require(self, "epsilon or schedule", "given, not both", one, self.epsilon)
-        _ = self.rule
+        _ = self.params
 
     @property
     def schedule_in_force(self) -> CorruptionSchedule:
@@ -217,13 +217,13 @@ class TimedKLUCBCF(LocalPolicy[State]):
         return CorruptionSchedule(corruptions=(Corruption.optimal(self.epsilon or 1.0),))
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         schedule = self.schedule_in_force
         ends = schedule.ends(self.n_arms)
         current = self.variant == "published"
         turned = (ends[:, :, 0] > ends[:, :, 1]) & (not current)
-        return Rule(
+        return Params(
             starts=np.array(schedule.starts),
             ends=ends,
             lines=np.where(turned[:, :, None], 1.0 - ends, ends),
@@ -240,11 +240,11 @@ class TimedKLUCBCF(LocalPolicy[State]):
         return State(
             counts=np.zeros(K, np.int64),
             sums=np.zeros(K),
-            heard=np.zeros((K, self.rule.starts.size), np.int64),
-            line=self.rule.lines[0].copy(),
+            heard=np.zeros((K, self.params.starts.size), np.int64),
+            line=self.params.lines[0].copy(),
             tried=np.zeros(K, np.bool_),
             untried=np.full(1, K),
-            window=new_window(self.rule.window),
+            window=new_window(self.params.window),
             lazy=new_lazy(K),
             piece=np.zeros(1, np.int64),
         )
@@ -257,7 +257,7 @@ class TimedKLUCBCF(LocalPolicy[State]):
         if self.window is not None:
             return None
         shares = state.heard / np.maximum(state.counts, 1)[:, None]
-        lines = np.einsum("as,sae->ae", shares, self.rule.lines)
+        lines = np.einsum("as,sae->ae", shares, self.params.lines)
         return [
             mean_of_bits(float(n), float(total), float(low), float(high))
             for n, total, (low, high) in zip(state.counts, state.sums, lines, strict=True)

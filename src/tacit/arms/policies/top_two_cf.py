@@ -31,7 +31,7 @@ from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     feedback: Feedback
@@ -58,7 +58,7 @@ def confusion(state: Any, leader: Any, arm: Any) -> Any:
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Pull an arm without feedback, else of leader and challenger the one pulled less often."""
     leader = eligible[0]
     for i in range(eligible.size):
@@ -86,7 +86,7 @@ def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn_from_report(rule: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
+def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum."""
     state.counts[arm] += 1
     state.sums[arm] += feedback
@@ -125,9 +125,9 @@ class TopTwoCF(LocalPolicy[State], Identifying):
         check(self)
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(self.feedback, np.arange(self.n_arms))
+        return Params(self.feedback, np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

@@ -33,7 +33,7 @@ from tacit.graphs import Graph
 _TWO54 = 2.0**-54
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     spread: float
@@ -51,32 +51,32 @@ class State(NamedTuple):
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return the arm with the largest draw from its posterior."""
     best, largest = eligible[0], -np.inf
     for i in range(eligible.size):
         a = eligible[i]
         n = state.counts[a] + 1.0
         z = inverse_normal(uniform(tape, t, a, CHOICE) * (1.0 - 2.0 * _TWO54) + _TWO54)
-        draw = state.sums[a] / n + rule.spread * z / math.sqrt(n)
+        draw = state.sums[a] / n + params.spread * z / math.sqrt(n)
         if draw > largest:
             best, largest = a, draw
     return best
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Take in one observed reward, of the pulled arm or of a neighbour."""
     state.counts[arm] += 1
     state.sums[arm] += reward
 
 
 @kernel
-def posterior(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+def posterior(params: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write mean and standard deviation of each eligible arm."""
     for i in range(eligible.size):
         n = state.counts[eligible[i]] + 1.0
-        out[0, i], out[1, i] = state.sums[eligible[i]] / n, rule.spread / math.sqrt(n)
+        out[0, i], out[1, i] = state.sums[eligible[i]] / n, params.spread / math.sqrt(n)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,9 +130,9 @@ class TSN(PlainPolicy[State]):
         check_graph(self, self.graph)
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(float(self.spread), np.arange(self.n_arms))
+        return Params(float(self.spread), np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

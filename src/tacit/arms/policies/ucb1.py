@@ -22,7 +22,7 @@ from tacit.core.constraints import Count, NonNegative, check
 from tacit.core.kernels import kernel
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     exploration: float
@@ -44,9 +44,9 @@ class State(NamedTuple):
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return the arm with the largest index."""
-    bonus = math.sqrt(rule.exploration * math.log(max(1.0, float(t))))
+    bonus = math.sqrt(params.exploration * math.log(max(1.0, float(t))))
     best, largest = eligible[0], -1.0
     for i in range(eligible.size):
         a = eligible[i]
@@ -57,7 +57,7 @@ def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Update the mean of the arm and the width of its bonus."""
     state.counts[arm] += 1
     state.sums[arm] += reward
@@ -103,9 +103,9 @@ class UCB1(PlainPolicy[State]):
         check(self)
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(float(self.exploration), np.arange(self.n_arms))
+        return Params(float(self.exploration), np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

@@ -22,7 +22,7 @@ from tacit.core.tapes import CHOICE, uniform
 from tacit.privacy import Guarantee, Mechanism, compose
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """What the kernels need."""
 
     all_arms: NDArray[np.int64]
@@ -37,19 +37,19 @@ class State(NamedTuple):
 
 
 @kernel
-def select(rule: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
+def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Return any eligible arm."""
     return eligible[int(uniform(tape, t, 0, CHOICE) * eligible.size)]
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Count the pull."""
     state.counts[arm] += 1
 
 
 @kernel
-def probabilities(rule: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
+def probabilities(params: Any, state: Any, t: Any, eligible: Any, out: Any) -> None:
     """Write the probability of every arm in the draw of round t."""
     for a in range(out.size):
         out[a] = 0.0
@@ -100,9 +100,9 @@ class Uniform(ArmsPolicy[State]):
         )
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
-        return Rule(np.arange(self.n_arms))
+        return Params(np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return an empty state."""

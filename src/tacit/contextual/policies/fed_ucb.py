@@ -56,7 +56,7 @@ _WHY = (
 )
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """The numbers the kernels need."""
 
     low: float
@@ -105,62 +105,62 @@ def published_scale(epsilon: float, delta: float, horizon: int) -> float:
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
+def learn(params: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Add a round to the agent's sums, and synchronise all agents when it is time."""
-    clipped = min(rule.high, max(rule.low, reward))
-    add_moments(x, clipped, rule.step if tape.kind == SECURE else 0.0, state.opened[user])
+    clipped = min(params.high, max(params.low, reward))
+    add_moments(x, clipped, params.step if tape.kind == SECURE else 0.0, state.opened[user])
     state.rounds[0] += 1
     state.rounds[1] += 1
-    if rule.threshold > 0.0:
-        volume = _estimate(rule, state, user, 1.0)
+    if params.threshold > 0.0:
+        volume = _estimate(params, state, user, 1.0)
         growth = volume - state.volume[0] if volume > -np.inf else 0.0
-        speak = growth * state.rounds[1] > rule.threshold
+        speak = growth * state.rounds[1] > params.threshold
     else:
         speak = state.rounds[1] == state.rounds[2]
     if speak:
-        _synchronise(rule, state, tape, t)
+        _synchronise(params, state, tape, t)
     return True
 
 
 @kernel(inlined=False)
-def _synchronise(rule: Any, state: Any, tape: Any, t: Any) -> None:
+def _synchronise(params: Any, state: Any, tape: Any, t: Any) -> None:
     """Every agent releases its sums; corrected those of its batch, published the next node of its tree."""
     N, m = state.opened.shape
     d = state.mean.shape[1]
-    rank = _rank(rule, state.rounds[3] + 1)
+    rank = _rank(params, state.rounds[3] + 1)
     for user in range(N):
         nodes, released, opened = state.nodes[user], state.released[user], state.opened[user]
         for j in range(m):
             for k in range(rank):
                 opened[j] += nodes[k, j]
             released[rank, j] = opened[j]
-            scale = rule.matrix_scale if j < m - d else rule.vector_scale
+            scale = params.matrix_scale if j < m - d else params.vector_scale
             if scale > 0.0:
                 index = user * m + j
                 released[rank, j] = release_gaussian(
-                    tape, t, index, NOISE, opened[j], rule.sensitivity, scale, m
+                    tape, t, index, NOISE, opened[j], params.sensitivity, scale, m
                 )
-    settle(rule, state)
+    settle(params, state)
 
 
 @kernel
-def _rank(rule: Any, n: Any) -> Any:
+def _rank(params: Any, n: Any) -> Any:
     """Return the level of the node that the n-th synchronisation closes; corrected, 0."""
     rank = 0
-    if rule.threshold > 0.0:
+    if params.threshold > 0.0:
         while (n >> rank) & 1 == 0:
             rank += 1
     return rank
 
 
 @kernel(inlined=False)
-def settle(rule: Any, state: Any) -> None:
+def settle(params: Any, state: Any) -> None:
     """Learn from what every agent has just released, and begin the next batch."""
     N, m = state.opened.shape
     state.rounds[1] = 0
     state.rounds[2] *= 2
     state.rounds[3] += 1
-    rank = _rank(rule, state.rounds[3])
+    rank = _rank(params, state.rounds[3])
     state.rounds[4] += N * (1 - rank)
     for user in range(N):
         nodes, released, opened = state.nodes[user], state.released[user], state.opened[user]
@@ -168,16 +168,16 @@ def settle(rule: Any, state: Any) -> None:
             for k in range(rank):
                 state.sums[j] -= released[k, j]
                 nodes[k, j] = released[k, j] = 0.0
-            if rule.threshold > 0.0:
+            if params.threshold > 0.0:
                 nodes[rank, j] = opened[j]
             state.sums[j] += released[rank, j]
             opened[j] = 0.0
     for user in range(N):
-        state.volume[0] = _estimate(rule, state, user, 0.0)
+        state.volume[0] = _estimate(params, state, user, 0.0)
 
 
 @kernel(allocates=True, inlined=False)
-def _estimate(rule: Any, state: Any, user: Any, own: Any) -> Any:
+def _estimate(params: Any, state: Any, user: Any, own: Any) -> Any:
     """Solve for the agent's estimate from what was released and, published, from its own rounds.
 
     Return the log determinant. Noise of n releases, of all agents together, has a spectral norm of
@@ -189,7 +189,7 @@ def _estimate(rule: Any, state: Any, user: Any, own: Any) -> Any:
     for j in range(m):
         total[j] = state.sums[j] + own * state.opened[user, j]
     matrix_of_moments(total, A)
-    ridge = rule.regularisation + rule.matrix_scale * math.sqrt(2.0 * d * state.rounds[4])
+    ridge = params.regularisation + params.matrix_scale * math.sqrt(2.0 * d * state.rounds[4])
     for a in range(d):
         A[a, a] += ridge
     volume = _log_determinant(A.copy())
@@ -322,14 +322,14 @@ class FedUCB(VisitsPolicy[State]):
         )
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         moments = self.moments
         matrix = vector = moments.scale if moments else 0.0
         if moments and self._published:
             vector = published_scale(moments.epsilon, self.delta, int(self.horizon or 1))
             matrix = math.sqrt(2) * vector
-        return Rule(
+        return Params(
             *self.reward_range,
             regularisation=float(self.regularisation),
             exploration=float(self.exploration),

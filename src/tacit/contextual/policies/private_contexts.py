@@ -46,7 +46,7 @@ _OPEN = {
 }
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """The numbers the kernels need."""
 
     low: float
@@ -83,44 +83,44 @@ class State(NamedTuple):
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
+def learn(params: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Add a round to the open batch, and release it when it is full."""
     state.rounds[0] += 1
-    clipped = min(rule.high, max(rule.low, reward))
-    add_moments(x, clipped, rule.step if tape.kind == SECURE else 0.0, state.opened[user])
+    clipped = min(params.high, max(params.low, reward))
+    add_moments(x, clipped, params.step if tape.kind == SECURE else 0.0, state.opened[user])
     state.counts[user, 0] += 1
     if state.counts[user, 0] < state.counts[user, 1]:
         return True
     opened, latest = state.opened[user], state.latest
-    if rule.scale > 0.0:
-        release_moments(tape, t, opened, rule.sensitivity, rule.scale, latest)
+    if params.scale > 0.0:
+        release_moments(tape, t, opened, params.sensitivity, params.scale, latest)
     else:
         for j in range(opened.size):
             latest[j] = opened[j]
-    settle(rule, state, user)
+    settle(params, state, user)
     return True
 
 
 @kernel
-def settle(rule: Any, state: Any, user: Any) -> None:
+def settle(params: Any, state: Any, user: Any) -> None:
     """Learn from what was just released of a user, and begin the next batch."""
     opened, sums = state.opened[user], state.sums[user]
     for j in range(sums.size):
         sums[j] += state.latest[j]
         opened[j] = 0.0
     state.counts[user, 0] = 0
-    state.counts[user, 1] *= 1 + rule.doubles
+    state.counts[user, 1] *= 1 + params.doubles
     state.counts[user, 2] += 1
-    _estimate(rule, state, user)
+    _estimate(params, state, user)
 
 
 @kernel(allocates=True)
-def _estimate(rule: Any, state: Any, user: Any) -> None:
+def _estimate(params: Any, state: Any, user: Any) -> None:
     """Solve for the estimate; symmetric noise has a spectral norm of about scale sqrt(2 d n)."""
     d = state.mean.shape[1]
     sums, A = state.sums[user], np.zeros((d, d))
     matrix_of_moments(sums, A)
-    ridge = rule.regularisation + rule.scale * math.sqrt(2.0 * d * state.counts[user, 2])
+    ridge = params.regularisation + params.scale * math.sqrt(2.0 * d * state.counts[user, 2])
     for a in range(d):
         A[a, a] += ridge
     believe(A, sums, state.covariance[user], state.mean[user])
@@ -183,7 +183,7 @@ class PrivateContexts(VisitsPolicy[State]):
         )
         exact = ""
         if moments.secure:
-            power = math.frexp(self.rule.step)[1] - 1
+            power = math.frexp(self.params.step)[1] - 1
             exact = f". On a secure tape their products are rounded to multiples of 2^{power}"
         return compose(
             [(moments.release, 1)],
@@ -197,10 +197,10 @@ class PrivateContexts(VisitsPolicy[State]):
         )
 
     @cached_property
-    def rule(self) -> Rule:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         hidden = self.moments
-        return Rule(
+        return Params(
             *self.reward_range,
             regularisation=float(self.regularisation),
             exploration=float(self.exploration),

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.contextual.collaborative import (
+    Params,
     Question,
-    Rule,
     State,
     answer,
     ask,
@@ -53,7 +53,7 @@ _RESTARTS = 3
 class Watch(NamedTuple):
     """What LinUCB needs, and Page's test beside it."""
 
-    rule: Rule
+    params: Params
     deviation: float
     """Of a told reward, as far as it is known beforehand."""
     shift: float
@@ -132,7 +132,7 @@ class RestartingLinUCB(LinUCB):
         if hidden is not None:
             deviation = hidden.reach(self._sizes)
         shift = self.smallest_change * (high - low) / deviation
-        return Watch(self.rule, deviation, shift, float(self.false_alarm_prob))
+        return Watch(self.params, deviation, shift, float(self.false_alarm_prob))
 
     def open(self, *, weights: Any = None, graph: Any = None) -> State:
         """Return a fresh state in which nobody has been forgotten."""
@@ -169,7 +169,7 @@ class RestartingLinUCB(LinUCB):
         self._check_user(user)
         possible = Reporting(self.instructions(question)).possible(report)
         require(self, "report", "one that the device can send", possible, report)
-        reported = float(debiased(self.rule.channel.report, float(report)))
+        reported = float(debiased(self.params.channel.report, float(report)))
         observe_error(self.watch, state, user, x, question, reported)
 
 
@@ -180,7 +180,7 @@ def observe_error(watch: Any, state: Any, user: Any, x: Any, question: Any, repo
     guess, volume = 0.0, state.log_volume[0]
     for a in range(x.size):
         guess += x[a] * state.mean[i, a]
-    take(watch.rule, state, user, x, question, reported)
+    take(watch.params, state, user, x, question, reported)
     # The volume has grown by ln(1 + x'Sx), with S as it was.
     expected = watch.deviation * math.exp(0.5 * (state.log_volume[0] - volume))
     z = (reported - guess) / expected
@@ -212,20 +212,20 @@ def _forget(state: Any, i: Any) -> None:
 @kernel
 def learn(watch: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Hide the reward of context x and take in what is told of it."""
-    question = ask(watch.rule, state, user, x)
-    reported = answer(watch.rule, tape, t, question, reward)
+    question = ask(watch.params, state, user, x)
+    reported = answer(watch.params, tape, t, question, reward)
     observe_error(watch, state, user, x, question, reported)
     return True
 
 
 @kernel
 def _select(watch: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
-    return select(watch.rule, state, user, contexts, scratch)
+    return select(watch.params, state, user, contexts, scratch)
 
 
 @kernel
 def _error(watch: Any, state: Any, preferences: Any) -> Any:
-    return parameter_error(watch.rule, state, preferences)
+    return parameter_error(watch.params, state, preferences)
 
 
 play = rounds(_select, learn, _error)

@@ -31,7 +31,7 @@ from tacit.diffusion.trace import Trace, record_choices
 from tacit.privacy import Guarantee
 
 
-class Rule(NamedTuple):
+class Params(NamedTuple):
     """The numbers of the paper's boxes."""
 
     eta: float
@@ -112,7 +112,7 @@ class DiffusionBandit(BanditPolicy[State | corrected_step.State]):
         """Return uniform beliefs."""
         mu = self._uniform(table)
         if self.rates == "adaptive":
-            return corrected_step.start(mu, self.rule, table.ghosts)
+            return corrected_step.start(mu, self.params, table.ghosts)
         return State.of(mu, table)
 
     def program(
@@ -120,8 +120,8 @@ class DiffusionBandit(BanditPolicy[State | corrected_step.State]):
     ) -> Program:
         """Return the kernel and its arguments."""
         if self.rates == "adaptive":
-            return corrected_step.run, (self.rule, state, table, tape, trace)
-        return run, (Rule(*self.eta_and_gamma), state, table, tape, trace)
+            return corrected_step.run, (self.params, state, table, tape, trace)
+        return run, (Params(*self.eta_and_gamma), state, table, tape, trace)
 
     @property
     def halves(self) -> tuple[Half, Half]:
@@ -135,25 +135,25 @@ class DiffusionBandit(BanditPolicy[State | corrected_step.State]):
         return state.p
 
     @cached_property
-    def rule(self) -> corrected_step.Rule:
+    def params(self) -> corrected_step.Params:
         """The numbers of the sound step, which adaptive rates take."""
         eta, gamma = self.eta_and_gamma
-        return corrected_step.open_rule(eta=eta, gamma=gamma)
+        return corrected_step.open_params(eta=eta, gamma=gamma)
 
 
 @kernel
-def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write p, what every agent sends (step 1)."""
     truth = trace.truth
     truth_at(table, t, truth)
     for k in range(state.mu.shape[0]):
         S = signal_at(table, t, k, truth[table.group[k]])
         intermediate(state.log_mu, k, S, deviation_at(table, t, k), state.p)
-        mix(state.mu, k, rule.gamma, state.p)
+        mix(state.mu, k, params.gamma, state.p)
 
 
 @kernel
-def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, suffer its loss, and believe accordingly."""
     mu, log_mu, p, P, choices = state
     truth = trace.truth
@@ -165,7 +165,7 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
     for k in range(N):
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
-        reweigh(mu, log_mu, k, theta, rule.eta * loss / P[k, theta])
+        reweigh(mu, log_mu, k, theta, params.eta * loss / P[k, theta])
 
 
 run = rounds(tell, hear)

@@ -43,7 +43,7 @@ _STEPS = 100
 _CLOSE = 1e-13
 
 
-class Numbers(NamedTuple):
+class Params(NamedTuple):
     """What the kernel needs."""
 
     block: int
@@ -154,13 +154,13 @@ class BatchedTsallis(DiffusionPolicy[State]):
     def regret_bound(self, horizon: int) -> float:
         """Return the most that an agent loses in expectation."""
         B = self.rounds_per_report
-        return 8.0 * self.rule.size * math.sqrt(self.n_states * horizon * B) + B
+        return 8.0 * self.params.size * math.sqrt(self.n_states * horizon * B) + B
 
     @cached_property
-    def rule(self) -> Numbers:
+    def params(self) -> Params:
         """The numbers the kernel needs."""
         noise = sum(each.variance for each in self.mechanisms)
-        return Numbers(self.rounds_per_report, self.epsilon or math.inf, math.sqrt(1.0 + noise))
+        return Params(self.rounds_per_report, self.epsilon or math.inf, math.sqrt(1.0 + noise))
 
     def start(self, table: Table) -> State:
         """Return agents who would name any state."""
@@ -171,7 +171,7 @@ class BatchedTsallis(DiffusionPolicy[State]):
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
-        return run, (self.rule, state, table, tape, trace)
+        return run, (self.params, state, table, tape, trace)
 
     @property
     def halves(self) -> tuple[Half, Half]:
@@ -188,10 +188,10 @@ class BatchedTsallis(DiffusionPolicy[State]):
 
 
 @kernel
-def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Draw the state to name where a batch begins."""
     truth_at(table, t, trace.truth)
-    if t % rule.block == 0:
+    if t % params.block == 0:
         for k in range(state.choices.size):
             u = uniform(tape, t, table.first + k, CHOICE)
             state.choices[k] = draw(state.mu[k], u)
@@ -199,32 +199,32 @@ def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
 
 
 @kernel
-def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Suffer the loss of the state named, and learn where a batch ends."""
-    B, choices = rule.block, state.choices
+    B, choices = params.block, state.choices
     record_choices(table, trace, t, state.mu, choices)
     for k in range(choices.size):
         state.suffered[k] += loss_at(table, t, k, choices[k], trace.truth[table.group[k]])
     if t % B == B - 1:
         for k in range(choices.size):
-            learn(rule, state, tape, t, k, table.first + k)
+            learn(params, state, tape, t, k, table.first + k)
 
 
 run = rounds(tell, hear)
 
 
 @kernel
-def learn(rule: Any, state: Any, tape: Any, t: Any, k: Any, who: Any) -> None:
+def learn(params: Any, state: Any, tape: Any, t: Any, k: Any, who: Any) -> None:
     """Add the noisy mean loss of the batch that ends with round t, and lead accordingly."""
-    n, theta = (t + 1) // rule.block, state.choices[k]
-    y = state.suffered[k] / rule.block
-    if rule.epsilon < math.inf:
-        y = release_laplace(tape, t, who, NOISE, y, 1.0 / rule.block, rule.epsilon)
-    if abs(y) > rule.size * math.sqrt(n * state.mu[k, theta]):
+    n, theta = (t + 1) // params.block, state.choices[k]
+    y = state.suffered[k] / params.block
+    if params.epsilon < math.inf:
+        y = release_laplace(tape, t, who, NOISE, y, 1.0 / params.block, params.epsilon)
+    if abs(y) > params.size * math.sqrt(n * state.mu[k, theta]):
         state.skipped[k] += 1
     else:
         state.losses[k, theta] += y / state.mu[k, theta]
-    lead(state.losses, k, 0.5 / (rule.size * math.sqrt(n + 1.0)), state.mu)
+    lead(state.losses, k, 0.5 / (params.size * math.sqrt(n + 1.0)), state.mu)
 
 
 @kernel

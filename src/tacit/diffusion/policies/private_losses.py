@@ -94,7 +94,7 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
 
 
 @kernel
-def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
     truth = trace.truth
@@ -107,8 +107,8 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         who = table.first + k
-        scaled = noised(tape, t, who, NOISE, loss, rule.epsilon, rule.b)  # steps 4 to 6
-        reweigh(mu, log_mu, k, theta, rule.eta * scaled / P[k, theta])  # steps 7, 8
+        scaled = noised(tape, t, who, NOISE, loss, params.epsilon, params.b)  # steps 4 to 6
+        reweigh(mu, log_mu, k, theta, params.eta * scaled / P[k, theta])  # steps 7, 8
 
 
 run = rounds(tell, hear)

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from tacit.core.constraints import NonNegative, Positive
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, MESSAGE, NOISE, uniform
-from tacit.diffusion.policies.bandit import Rule
+from tacit.diffusion.policies.bandit import Params
 from tacit.diffusion.policies.bandit import tell as tell_openly
 from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
 from tacit.diffusion.rounds import rounds
@@ -179,25 +179,25 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         return PublishedBox(run, tell, hear)
 
     @property
-    def published_rule(self) -> Rule:
+    def published_rule(self) -> Params:
         """The same numbers, and b'."""
         return super().published_rule._replace(message_bound=self.message_bound)
 
 
 @kernel
-def tell(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write the noisy p that every agent sends."""
-    p, b = state.p, rule.message_bound
+    p, b = state.p, params.message_bound
     N, M = state.mu.shape
-    tell_openly(rule, state, table, tape, trace, t)
+    tell_openly(params, state, table, tape, trace, t)
     for k in range(N):
         for theta in range(M):  # steps 2 to 4
             at = (table.first + k) * M + theta
-            p[k, theta] = noised(tape, t, at, MESSAGE, p[k, theta], rule.epsilon, b)
+            p[k, theta] = noised(tape, t, at, MESSAGE, p[k, theta], params.epsilon, b)
 
 
 @kernel
-def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
+def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state by what one hears, and learn from its noisy loss."""
     mu, log_mu, p, P, choices = state
     truth = trace.truth
@@ -215,8 +215,8 @@ def hear(rule: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> No
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         who = table.first + k
-        scaled = noised(tape, t, who, NOISE, loss, rule.epsilon, rule.b)  # steps 7 to 9
-        reweigh(mu, log_mu, k, theta, rule.eta * scaled / P[k, theta])  # steps 10, 11
+        scaled = noised(tape, t, who, NOISE, loss, params.epsilon, params.b)  # steps 7 to 9
+        reweigh(mu, log_mu, k, theta, params.eta * scaled / P[k, theta])  # steps 10, 11
 
 
 run = rounds(tell, hear)

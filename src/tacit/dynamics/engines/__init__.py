@@ -85,17 +85,17 @@ class Mail(NamedTuple):
 
 
 @kernel(allocates=True)
-def new_mail(rule: Any, table: Any, room: Any) -> Any:
+def new_mail(params: Any, table: Any, room: Any) -> Any:
     """Return empty mail of the agents here, with room for deliveries to others."""
     N, M = table.here, table.qualities.shape[1]
-    tallied = N if rule.engine != MOMENTS else 0
-    walking = N if rule.engine == TOKENS else 0
-    L = rule.weight.size
+    tallied = N if params.engine != MOMENTS else 0
+    walking = N if params.engine == TOKENS else 0
+    L = params.weight.size
     return Mail(
         np.zeros(tallied),
         np.zeros((tallied, M)),
         np.zeros(tallied),
-        np.zeros((rule.delay + 1, walking), np.int64),
+        np.zeros((params.delay + 1, walking), np.int64),
         new_crowd(L, M),
         new_sample(L, M),
         np.zeros(M),
@@ -110,18 +110,18 @@ def new_mail(rule: Any, table: Any, room: Any) -> Any:
 
 
 @kernel(inlined=False)
-def disseminate(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> Any:
+def disseminate(params: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> Any:
     """Stage 2: let the tokens travel that are due in round t; return the messages that costs."""
-    if rule.engine == MOMENTS:
-        crowd_of(rule, state.pool, table.n_agents, mail.crowd)
+    if params.engine == MOMENTS:
+        crowd_of(params, state.pool, table.n_agents, mail.crowd)
     else:
-        send(rule, state, table, source, t, mail)
-    if rule.engine == TOKENS:
-        moved, slots = walk(rule, source, t, state.message, table, mail)
+        send(params, state, table, source, t, mail)
+    if params.engine == TOKENS:
+        moved, slots = walk(params, source, t, state.message, table, mail)
         mail.launched[:] = 0
         state.public[2] += slots
         return float(moved)
-    return traffic(rule, senders_of(state.pool, t % state.pool.shape[0]), state.public[0])
+    return traffic(params, senders_of(state.pool, t % state.pool.shape[0]), state.public[0])
 
 
 @kernel
@@ -134,13 +134,13 @@ def senders_of(pool: Any, slot: Any) -> Any:
 
 
 @kernel
-def traffic(rule: Any, senders: Any, leaving: Any) -> Any:
+def traffic(params: Any, senders: Any, leaving: Any) -> Any:
     """Return the expected messages of a round: tokens, hops, and how many of them leave their agent."""
-    return senders * (float(rule.tokens) * rule.walk * leaving)
+    return senders * (float(params.tokens) * params.walk * leaving)
 
 
 @kernel(inlined=False)
-def send(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
+def send(params: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
     """Deliver, or launch on their walks, the tokens of agents here that are due in round t."""
     N, W = table.n_agents, state.pool.shape[0]
     mail.received[:] = 0
@@ -153,28 +153,30 @@ def send(rule: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> N
             if state.flying[row, a] == 0:
                 continue
             who = table.first + a
-            going, n = arrivals(rule, source, t, d, N, who, state.flying[row, a])
+            going, n = arrivals(params, source, t, d, N, who, state.flying[row, a])
             state.flying[row, a] -= going
             sent = state.message[row, a]
-            if rule.engine == TOKENS:
+            if params.engine == TOKENS:
                 mail.launched[row, a] = n
-            elif rule.engine == ENDPOINTS:
-                spread(rule, source, t, d, a, who, n, sent, state, mail)
+            elif params.engine == ENDPOINTS:
+                spread(params, source, t, d, a, who, n, sent, state, mail)
             else:
-                deal(rule, source, t, d, N, who, n, sent, mail)
+                deal(params, source, t, d, N, who, n, sent, mail)
 
 
 @kernel
-def estimate(rule: Any, mail: Any, source: Any, t: Any, a: Any, who: Any, word: Any, Q: Any) -> Any:
+def estimate(
+    params: Any, mail: Any, source: Any, t: Any, a: Any, who: Any, word: Any, Q: Any
+) -> Any:
     """Write the estimates (7) of the agent in row a, not yet clipped; return if it heard anything."""
-    if rule.engine != MOMENTS:
-        return unbiased(rule, mail.received, mail.got[a], mail.lifted[a], a, Q)
+    if params.engine != MOMENTS:
+        return unbiased(params, mail.received, mail.got[a], mail.lifted[a], a, Q)
     draw_sample(mail.crowd, mail.sample, word, source, t, who)
-    return receive(rule, mail.crowd, mail.sample, 1.0, source, t, who, Q)
+    return receive(params, mail.crowd, mail.sample, 1.0, source, t, who, Q)
 
 
 @kernel
-def unbiased(rule: Any, received: Any, got: Any, lifted: Any, a: Any, Q: Any) -> Any:
+def unbiased(params: Any, received: Any, got: Any, lifted: Any, a: Any, Q: Any) -> Any:
     """Write the estimates (7) from what row a received of tokens of weight `got`; return whether it can.
 
     Every message is undone by its own sender's slope and offset, and counts by its weight.
@@ -182,5 +184,5 @@ def unbiased(rule: Any, received: Any, got: Any, lifted: Any, a: Any, Q: Any) ->
     if got == 0:
         return False
     for j in range(Q.size):
-        Q[j] = rule.slope[0] * (received[a, j] / got) - rule.offset[0] - lifted / got
+        Q[j] = params.slope[0] * (received[a, j] / got) - params.offset[0] - lifted / got
     return True

@@ -27,17 +27,17 @@ from tacit.dynamics.trace import record, record_popularity
 
 @kernel(allocates=True)
 def run_crowd(
-    rule: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
+    params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, last: Any
 ) -> None:
     """Play rounds first to last - 1."""
     source = source_of(tape)
     M, W = table.qualities.shape[1], state.pool.shape[0]
-    N, levels, split = table.n_agents, rule.weight.size, state.split
+    N, levels, split = table.n_agents, params.weight.size, state.split
     crowd, sample = new_crowd(levels, M), new_sample(levels, M)
     Q, chosen = np.zeros(M), np.zeros(M)
     senders, present = np.zeros((levels, M + 1), np.int64), np.zeros(levels, np.int64)
     picks, root = np.zeros(M, np.int64), np.zeros((M, M))
-    bits = M + math.ceil(math.log2(rule.walk + 1.0))
+    bits = M + math.ceil(math.log2(params.walk + 1.0))
     for t in range(first, last):
         now = piece_at(table.starts, t)
         record_popularity(table.qualities, now, trace, state.counts)
@@ -45,31 +45,31 @@ def run_crowd(
         for level in range(levels):
             present[level] = 0
             for j in range(M + 1):
-                n = binomial(source, WAKE, t, level * (M + 1) + j, split[level, j], rule.wake)
+                n = binomial(source, WAKE, t, level * (M + 1) + j, split[level, j], params.wake)
                 senders[level, j] = n
                 split[level, j] -= n
                 present[level] += n
-            if rule.silent:
+            if params.silent:
                 senders[level, M] = 0
-        perturb_counts(rule, state.pool, tape, source, t, slot, senders, root)  # stage 1
-        crowd_of(rule, state.pool, N, crowd)  # stage 2
+        perturb_counts(params, state.pool, tape, source, t, slot, senders, root)  # stage 1
+        crowd_of(params, state.pool, N, crowd)  # stage 2
         chosen[:] = 0.0
-        for i in range(rule.pairs):  # stage 3
+        for i in range(params.pairs):  # stage 3
             word = block(source, EXPLORE, t, i, 0)[0]
             draw_sample(crowd, sample, word, source, t, i)
             for twin in range(2):
-                heard = receive(rule, crowd, sample, 1.0 - 2.0 * twin, source, t, i, Q)
-                total = remember(rule, state.memory, 2 * i + twin, heard, Q)
+                heard = receive(params, crowd, sample, 1.0 - 2.0 * twin, source, t, i, Q)
+                total = remember(params, state.memory, 2 * i + twin, heard, Q)
                 for j in range(M):
                     chosen[j] += Q[j] / total if total > 0.0 else 1.0 / M
         for j in range(M):
-            chosen[j] = (1.0 - rule.mu) * chosen[j] / (2.0 * rule.pairs) + rule.mu / M
+            chosen[j] = (1.0 - params.mu) * chosen[j] / (2.0 * params.pairs) + params.mu / M
         state.counts[:] = 0
         for level in range(levels):
             multinomial(source, PICK, t, level * M, present[level], chosen, picks)
             split[level, M] += present[level]
             for j in range(M):  # stage 4
-                probability = rule.beta if signal(table, t, j) else 1.0 - rule.beta
+                probability = params.beta if signal(table, t, j) else 1.0 - params.beta
                 adopters = binomial(source, ADOPT, t, level * M + j, picks[j], probability)
                 split[level, j] += adopters
                 split[level, M] -= adopters
@@ -78,18 +78,18 @@ def run_crowd(
         spoke = 0
         for level in range(levels):
             spoke += state.pool[slot, level, 0]
-        traffic = spoke * float(rule.tokens) * rule.walk * state.public[0]
+        traffic = spoke * float(params.tokens) * params.walk * state.public[0]
         record(table.qualities, now, trace, t, state.counts, traffic, bits)
 
 
 @kernel
-def remember(rule: Any, memory: Any, a: Any, heard: Any, Q: Any) -> Any:
+def remember(params: Any, memory: Any, a: Any, heard: Any, Q: Any) -> Any:
     """Smooth the estimates Q of agent a if it has a memory, clip them at 0 and return their sum."""
-    if rule.rho < 1.0:
+    if params.rho < 1.0:
         smooth = memory[a]
         for j in range(Q.size):
             if heard:
-                smooth[j] += rule.rho * (Q[j] - smooth[j])
+                smooth[j] += params.rho * (Q[j] - smooth[j])
             Q[j] = smooth[j]
     elif not heard:
         Q[:] = 0.0
@@ -102,7 +102,7 @@ def remember(rule: Any, memory: Any, a: Any, heard: Any, Q: Any) -> Any:
 
 @kernel(inlined=False)
 def perturb_counts(
-    rule: Any, pool: Any, tape: Any, source: Any, t: Any, slot: Any, senders: Any, root: Any
+    params: Any, pool: Any, tape: Any, source: Any, t: Any, slot: Any, senders: Any, root: Any
 ) -> None:
     """Stage 1, eq. (6), for the counts of `senders` of each level (the last one adopts nothing).
 
@@ -116,16 +116,16 @@ def perturb_counts(
         pool[slot, level, 0] = S
         for j in range(M):
             pool[slot, level, 1 + j] = senders[level, j]
-        if rule.subset[level] > 0:
+        if params.subset[level] > 0:
             drawn(tape, t, level, NOISE, S)
-            _count_subsets(rule, level, pool[slot, level, 1 + M :], source, t, senders, S, root)
+            _count_subsets(params, level, pool[slot, level, 1 + M :], source, t, senders, S, root)
             continue
         for j in range(M):
             adopters, at = senders[level, j], 2 * (level * M + j)
             drawn(tape, t, at, NOISE, adopters)
             drawn(tape, t, at + 1, NOISE, S - adopters)
-            ones = binomial(source, NOISE, t, at, adopters, rule.p[level])
-            ones += binomial(source, NOISE, t, at + 1, S - adopters, rule.q[level])
+            ones = binomial(source, NOISE, t, at, adopters, params.p[level])
+            ones += binomial(source, NOISE, t, at + 1, S - adopters, params.q[level])
             pool[slot, level, 1 + M + j] = ones
             if S > 0:  # where nobody sends, nothing was drawn that could be released
                 released(tape, float(ones))
@@ -133,13 +133,15 @@ def perturb_counts(
 
 @kernel(inlined=False)
 def _count_subsets(
-    rule: Any, level: Any, ones: Any, source: Any, t: Any, senders: Any, S: Any, root: Any
+    params: Any, level: Any, ones: Any, source: Any, t: Any, senders: Any, S: Any, root: Any
 ) -> None:
     """Write how many subsets hold each option: normals of the exact mean and covariance, rounded."""
     M = ones.size
-    p, q = rule.p[level], rule.q[level]
-    with_one = rule.pair_one[level] - p * q  # covariance of two bits, one of them the sender's own
-    with_none = rule.pair_none[level] - q * q
+    p, q = params.p[level], params.q[level]
+    with_one = (
+        params.pair_one[level] - p * q
+    )  # covariance of two bits, one of them the sender's own
+    with_none = params.pair_none[level] - q * q
     for j in range(M):
         for k in range(j + 1):
             n = senders[level, j] + senders[level, k]

@@ -15,7 +15,7 @@ from tacit.dynamics.engines.tokens import deliver, level_of
 
 @kernel(inlined=False)
 def spread(
-    rule: Any,
+    params: Any,
     source: Any,
     t: Any,
     d: Any,
@@ -33,13 +33,13 @@ def spread(
     """
     starts, ends, chances = state.starts, state.ends, state.chances
     first, last = starts[a], starts[a + 1]
-    level = level_of(rule, who)
+    level = level_of(params, who)
     place = d * state.entries[1] + state.entries[0]
     if 4 * n < last - first:
         for k in range(n):
             u = to_unit(block(source, SPREAD, t, place + first, k)[0]) * chances[last - 1]
             e = min(first + np.searchsorted(chances[first:last], u, side="right"), last - 1)
-            deliver(rule, mail, ends[e], sent, 1, level)
+            deliver(params, mail, ends[e], sent, 1, level)
         return
     below = 0.0
     for e in range(first, last):
@@ -47,7 +47,7 @@ def spread(
         below = chances[e]
         c = binomial(source, SPREAD, t, place + e, n, share)
         if c > 0:
-            deliver(rule, mail, ends[e], sent, c, level)
+            deliver(params, mail, ends[e], sent, c, level)
             n -= c
         if n == 0:
             return

@@ -76,20 +76,20 @@ def new_sample(levels: Any, M: Any) -> Any:
 
 
 @kernel(inlined=False)
-def crowd_of(rule: Any, pool: Any, N: Any, crowd: Any) -> None:
+def crowd_of(params: Any, pool: Any, N: Any, crowd: Any) -> None:
     """Work out the moments from the pool of messages under way: senders, adopters, ones."""
     for level in range(pool.shape[1]):
-        _level_of(rule, pool, N, crowd, level)
+        _level_of(params, pool, N, crowd, level)
 
 
 @kernel(inlined=False)
-def _level_of(rule: Any, pool: Any, N: Any, crowd: Any, level: Any) -> None:
+def _level_of(params: Any, pool: Any, N: Any, crowd: Any, level: Any) -> None:
     M = crowd.shares.shape[1]
     S = 0
     for s in range(pool.shape[0]):
         S += pool[s, level, 0]
-    arrive = (1.0 - rule.loss) / (N * (rule.delay + 1.0))
-    under_way = float(S) * rule.tokens  # of 10^9 agents more than an integer holds
+    arrive = (1.0 - params.loss) / (N * (params.delay + 1.0))
+    under_way = float(S) * params.tokens  # of 10^9 agents more than an integer holds
     mean = under_way * arrive
     crowd.numbers[level, 0] = mean
     crowd.numbers[level, 1] = math.sqrt(mean * (1.0 - arrive))
@@ -103,14 +103,14 @@ def _level_of(rule: Any, pool: Any, N: Any, crowd: Any, level: Any) -> None:
             D += pool[s, level, 1 + j]
             C += pool[s, level, 1 + M + j]
         L = C / S
-        d = (rule.p[level] - rule.q[level]) * D / S - rule.shift[level]
-        a = L * (1.0 - L) + d * d + rule.common[level]
+        d = (params.p[level] - params.q[level]) * D / S - params.shift[level]
+        a = L * (1.0 - L) + d * d + params.common[level]
         few = mean * min(L, 1.0 - L) < SMALL
         crowd.shares[level, j] = L
-        crowd.base[level, j] = rule.slope[level] * L - rule.offset[level]
-        crowd.reach[level, j] = -1.0 if few else rule.slope[level] * math.sqrt(a)
+        crowd.base[level, j] = params.slope[level] * L - params.offset[level]
+        crowd.reach[level, j] = -1.0 if few else params.slope[level] * math.sqrt(a)
         u0 = 0.0 if few else d / math.sqrt(a)
-        u1 = 0.0 if few else math.sqrt(rule.common[level] / a)
+        u1 = 0.0 if few else math.sqrt(params.common[level] / a)
         crowd.tilt[level, 0, j], crowd.tilt[level, 1, j] = u0, u1
         first += u0 * u0
         both += u0 * u1
@@ -188,20 +188,20 @@ def _draw_normals(source: Any, t: Any, a: Any, u0: Any, u1: Any, x: Any) -> Any:
 
 @kernel
 def receive(
-    rule: Any, crowd: Any, sample: Any, sign: Any, source: Any, t: Any, a: Any, Q: Any
+    params: Any, crowd: Any, sample: Any, sign: Any, source: Any, t: Any, a: Any, Q: Any
 ) -> Any:
     """Write the estimates (7), not yet clipped, of an agent with a sample; return if it heard anything."""
     levels = sample.tokens.size
     if levels == 1:
         if sample.tokens[0] > 0.0:
-            _receive(rule, crowd, sample, 0, sign, source, t, a, Q)
+            _receive(params, crowd, sample, 0, sign, source, t, a, Q)
         return sample.tokens[0] > 0.0
     total, part = 0.0, sample.part
     Q[:] = 0.0
     for level in range(levels):
         if sample.tokens[level] > 0.0:
-            _receive(rule, crowd, sample, level, sign, source, t, a * levels + level, part)
-            weight = rule.weight[level] * sample.tokens[level]
+            _receive(params, crowd, sample, level, sign, source, t, a * levels + level, part)
+            weight = params.weight[level] * sample.tokens[level]
             total += weight
             for j in range(Q.size):
                 Q[j] += weight * part[j]
@@ -213,7 +213,7 @@ def receive(
 
 @kernel
 def _receive(
-    rule: Any,
+    params: Any,
     crowd: Any,
     sample: Any,
     level: Any,
@@ -236,7 +236,7 @@ def _receive(
         if reach[j] < 0.0:
             u = to_unit(block(source, FEW, t, a, j)[0])
             ones = _few(u if sign > 0.0 else 1.0 - u, v, crowd.shares[level, j])
-            Q[j] = rule.slope[level] * ones / v - rule.offset[level]
+            Q[j] = params.slope[level] * ones / v - params.offset[level]
 
 
 @kernel

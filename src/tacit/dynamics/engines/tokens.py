@@ -21,24 +21,24 @@ _U1 = np.uint64(1)
 
 
 @kernel(inlined=False)
-def arrivals(rule: Any, source: Any, t: Any, d: Any, N: Any, a: Any, flying: Any) -> Any:
+def arrivals(params: Any, source: Any, t: Any, d: Any, N: Any, a: Any, flying: Any) -> Any:
     """Return how many of `flying` tokens, sent d rounds ago, travel now and how many of them last.
 
     Delays are uniform on 0, ..., `delay`, so a token that has waited d rounds goes with
     probability 1 / (delay + 1 - d).
     """
-    going = binomial(source, ARRIVE, t, d * N + a, flying, 1.0 / (rule.delay + 1 - d))
-    return going, binomial(source, LOSE, t, d * N + a, going, 1.0 - rule.loss)
+    going = binomial(source, ARRIVE, t, d * N + a, flying, 1.0 / (params.delay + 1 - d))
+    return going, binomial(source, LOSE, t, d * N + a, going, 1.0 - params.loss)
 
 
 @kernel
-def level_of(rule: Any, who: Any) -> Any:
+def level_of(params: Any, who: Any) -> Any:
     """Return which of the levels of epsilon an agent has; a division saved where there is one."""
-    return who % rule.weight.size if rule.weight.size > 1 else 0
+    return who % params.weight.size if params.weight.size > 1 else 0
 
 
 @kernel
-def deliver(rule: Any, mail: Any, b: Any, sent: Any, c: Any, level: Any) -> None:
+def deliver(params: Any, mail: Any, b: Any, sent: Any, c: Any, level: Any) -> None:
     """Give agent b c tokens of a perturbed vector of a level, or put them by if it is not here."""
     row = b - mail.first
     if row < 0 or row >= mail.got.size:
@@ -49,25 +49,25 @@ def deliver(rule: Any, mail: Any, b: Any, sent: Any, c: Any, level: Any) -> None
         mail.away_level[k] = level
         mail.away[0] = k + 1
         return
-    weight = c * rule.weight[level]
-    undone = weight * (rule.slope[level] / rule.slope[0])
+    weight = c * params.weight[level]
+    undone = weight * (params.slope[level] / params.slope[0])
     mail.got[row] += weight
-    mail.lifted[row] += weight * (rule.offset[level] - rule.offset[0])
+    mail.lifted[row] += weight * (params.offset[level] - params.offset[0])
     received = mail.received[row]
     for j in range(received.size):
         received[j] += undone if (sent >> np.uint64(j)) & _U1 != 0 else 0.0
 
 
 @kernel
-def deliver_all(rule: Any, mail: Any, to: Any, sent: Any, count: Any, level: Any) -> None:
+def deliver_all(params: Any, mail: Any, to: Any, sent: Any, count: Any, level: Any) -> None:
     """Give agents here what came from elsewhere."""
     for k in range(to.size):
-        deliver(rule, mail, to[k], sent[k], count[k], level[k])
+        deliver(params, mail, to[k], sent[k], count[k], level[k])
 
 
 @kernel(inlined=False)
 def deal(
-    rule: Any, source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, mail: Any
+    params: Any, source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, mail: Any
 ) -> None:
     """Give each of n tokens of agent a to a uniformly random agent."""
     w0, w1, w2, w3 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
@@ -76,7 +76,7 @@ def deal(
             w0, w1, w2, w3 = block(source, DEAL, t, d * N + a, k >> 2)
         b = int(to_unit(w0) * N)
         w0, w1, w2, w3 = w1, w2, w3, w0
-        deliver(rule, mail, b, sent, 1, level_of(rule, a))
+        deliver(params, mail, b, sent, 1, level_of(params, a))
 
 
 @kernel
@@ -129,7 +129,7 @@ class Walkers(NamedTuple):
 
 
 @kernel(allocates=True)
-def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -> Any:
+def walk(params: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -> Any:
     """Walk every launched token by eq. (2); return messages sent and time slots taken."""
     launched = mail.launched
     W, N = launched.shape
@@ -152,7 +152,7 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
         for a in range(N):
             for i in range(launched[row, a]):
                 walkers.place[k], walkers.row[k], walkers.origin[k] = a, row, a
-                walkers.name[k] = a * rule.tokens + i
+                walkers.name[k] = a * params.tokens + i
                 k += 1
     degrees, used = np.empty(N), np.empty(N, np.int64)
     for a in range(N):
@@ -163,7 +163,7 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
     sent, slots = 0, 0
     while alive > 0:
         used[:] = 0
-        hops, alive = slot(rule, source, t, messages, network, mail, walkers, used, alive)
+        hops, alive = slot(params, source, t, messages, network, mail, walkers, used, alive)
         sent += hops
         slots += 1
     return sent, slots
@@ -171,7 +171,7 @@ def walk(rule: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -
 
 @kernel(inlined=False)
 def slot(
-    rule: Any,
+    params: Any,
     source: Any,
     t: Any,
     messages: Any,
@@ -192,7 +192,7 @@ def slot(
     for k in range(alive):
         token = queue[k]
         here = place[token]
-        if used[here] >= rule.tokens:
+        if used[here] >= params.tokens:
             queue[waiting] = token
             waiting += 1
             continue
@@ -210,9 +210,9 @@ def slot(
         if not rest * degrees[there] < degree:
             there = here
         sent += there != here
-        if n + 1 == rule.walk:
+        if n + 1 == params.walk:
             a = origins[token]
-            deliver(rule, mail, there, messages[rows[token], a], 1, level_of(rule, a))
+            deliver(params, mail, there, messages[rows[token], a], 1, level_of(params, a))
         else:
             place[token], made[token] = there, n + 1
             moved[moving] = token

@@ -25,11 +25,11 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.core.constraints import Count, Probability, Rule, Whole, check, one_of, require
+from tacit.core.constraints import Constraint, Count, Probability, Whole, check, one_of, require
 from tacit.core.kernels import kernel
 from tacit.core.policy import Policy, Program, require_secure
 from tacit.core.tapes import RECORDED, SECURE, Tape
-from tacit.dynamics.algorithm import Numbers, State, run
+from tacit.dynamics.algorithm import Params, State, run
 from tacit.dynamics.engines import CROWD, DEALT, ENDPOINTS, MOMENTS, TOKENS
 from tacit.dynamics.engines.crowd import run_crowd
 from tacit.dynamics.table import Table, first_adoptions, first_counts
@@ -55,24 +55,26 @@ _LEVELS = 64
 #: Up to so many agents, `mixed` perturbs them one by one, so that an audit sees their messages.
 _FACES = 1000
 
-_Options = Annotated[int, Rule("in 1..63", lambda v: 1 <= v <= 63, {"minimum": 1, "maximum": 63})]
-_Hops = Annotated[
-    int, Rule("in 1..65535", lambda v: 1 <= v <= 65535, {"minimum": 1, "maximum": 65535})
+_Options = Annotated[
+    int, Constraint("in 1..63", lambda v: 1 <= v <= 63, {"minimum": 1, "maximum": 63})
 ]
-_LEVEL = Rule(
+_Hops = Annotated[
+    int, Constraint("in 1..65535", lambda v: 1 <= v <= 65535, {"minimum": 1, "maximum": 65535})
+]
+_LEVEL = Constraint(
     f"between {LOWEST_EPSILON:g} and {HIGHEST_EPSILON:g}, or infinite",
     lambda v: LOWEST_EPSILON <= v <= HIGHEST_EPSILON or v == math.inf,
     {"minimum": LOWEST_EPSILON},
 )
 _Level = Annotated[float, _LEVEL]
 _Beta = Annotated[
-    float, Rule("in [0.5, 1]", lambda v: 0.5 <= v <= 1, {"minimum": 0.5, "maximum": 1})
+    float, Constraint("in [0.5, 1]", lambda v: 0.5 <= v <= 1, {"minimum": 0.5, "maximum": 1})
 ]
 _Below1 = Annotated[
-    float, Rule("in [0, 1)", lambda v: 0 <= v < 1, {"minimum": 0, "exclusiveMaximum": 1})
+    float, Constraint("in [0, 1)", lambda v: 0 <= v < 1, {"minimum": 0, "exclusiveMaximum": 1})
 ]
 _Above0 = Annotated[
-    float, Rule("in (0, 1]", lambda v: 0 < v <= 1, {"exclusiveMinimum": 0, "maximum": 1})
+    float, Constraint("in (0, 1]", lambda v: 0 < v <= 1, {"exclusiveMinimum": 0, "maximum": 1})
 ]
 
 
@@ -193,7 +195,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
     @property
     def secure(self) -> bool:
         """Whether all its noise has an exact sampler: not where only counts are perturbed."""
-        return super().secure and self.rule.each
+        return super().secure and self.params.each
 
     def __post_init__(self) -> None:
         check(self)
@@ -211,7 +213,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
         many = self.engine != "crowd" or not subsets or self.n_agents >= enough
         rule = f">= {enough} for a crowd that sends subsets, whose counts are rounded normals"
         require(self, "n_agents", rule, many, self.n_agents)
-        few = len(self.levels) <= _LEVELS or self.rule.engine < MOMENTS
+        few = len(self.levels) <= _LEVELS or self.params.engine < MOMENTS
         rule = f"at most {_LEVELS} in turn for a crowd, and for mixed above {_FEW} tokens"
         require(self, "epsilon", rule, few, f"{len(self.levels)} of them")
         faceless = self.engine == "crowd" and self.memoised
@@ -345,7 +347,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
         return self.walk_length or max(1, math.ceil(3 * math.log(self.n_agents)))
 
     @cached_property
-    def rule(self) -> Numbers:
+    def params(self) -> Params:
         """The numbers the kernels need."""
         tokens = self.tokens or max(1, math.ceil(485 * math.log(self.n_agents) ** 2))
         advice = recommend(
@@ -366,7 +368,7 @@ class LearningDynamics(Policy[Table, State, Trace]):
         engine = _ENGINES[self.engine]
         if engine == MOMENTS and tokens <= _FEW:
             engine = DEALT
-        return Numbers(
+        return Params(
             engine=engine,
             each=engine <= DEALT
             or self.memoised
@@ -407,11 +409,11 @@ class LearningDynamics(Policy[Table, State, Trace]):
         require(self, "n_agents", "below 2^24 / (delay + 1)", not networked or small, N)
         if self.engine == "tokens":  # every hop of every token has a name on the tape
             require(
-                self, "tokens", f"below 2^32 / {N}", N * self.rule.tokens < 1 << 32, self.tokens
+                self, "tokens", f"below 2^32 / {N}", N * self.params.tokens < 1 << 32, self.tokens
             )
             require(self, "delay", "below 256", self.delay < 256, self.delay)
         here = table.here
-        each, memo = here if self.rule.each else 0, here if self.memoised else 0
+        each, memo = here if self.params.each else 0, here if self.memoised else 0
         ends = None
         if networked and table.here == N:
             psi = Walk(Graph(indptr=table.indptr, indices=table.indices))
@@ -455,11 +457,11 @@ class LearningDynamics(Policy[Table, State, Trace]):
         if tape.kind == SECURE:
             require_secure(self)
         play = run_crowd if self.engine == "crowd" else run
-        return play, (self.rule, state, table, tape, trace)
+        return play, (self.params, state, table, tape, trace)
 
     def _members(self, here: int) -> int:
         """Return how many agents have a memory: all of them, or the sample of a crowd."""
-        if self.rule.rho >= 1.0:
+        if self.params.rho >= 1.0:
             return 0
         return 2 * self.sample_pairs if self.engine == "crowd" else here
 

@@ -18,7 +18,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.core.constraints import Count, Rule, check, require
+from tacit.core.constraints import Constraint, Count, check, require
 from tacit.core.kernels import address_of, evaluate, kernel
 from tacit.core.tapes import NOISE, ROUNDING, SECURE, Tape, secure_tape, seeded_tape, uniform
 from tacit.privacy.mechanisms.release import Array, Release
@@ -27,7 +27,7 @@ LOWEST_EPSILON, HIGHEST_EPSILON = 1e-9, 30.0
 
 Epsilon = Annotated[
     float,
-    Rule(
+    Constraint(
         "between 1e-9 and 30",
         lambda v: LOWEST_EPSILON <= v <= HIGHEST_EPSILON,
         {"minimum": LOWEST_EPSILON, "maximum": HIGHEST_EPSILON},
@@ -37,7 +37,7 @@ Epsilon = Annotated[
 
 Sensitivity = Annotated[
     float,
-    Rule(
+    Constraint(
         "between 1e-100 and 1e100",
         lambda v: 1e-100 <= v <= 1e100,
         {"minimum": 1e-100, "maximum": 1e100},

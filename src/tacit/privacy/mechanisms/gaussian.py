@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Count, Rule, Share, require
+from tacit.core.constraints import Constraint, Count, Share, require
 from tacit.core.generator import inverse_normal
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
@@ -150,7 +150,9 @@ class Gaussian(VectorNoise):
     length: ClassVar[float] = 2.0
 
     delta: Share
-    norm: Annotated[str, Rule("== 'l2' (Gaussian noise needs it)", lambda v: v == "l2")] = "l2"
+    norm: Annotated[str, Constraint("== 'l2' (Gaussian noise needs it)", lambda v: v == "l2")] = (
+        "l2"
+    )
     dimension: Count = 1
 
     @property

@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Rule, require
+from tacit.core.constraints import Constraint, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.privacy.exact import happens, secure_below
@@ -23,7 +23,8 @@ from tacit.privacy.mechanisms.randomized_response import discrete_delta, largest
 from tacit.privacy.mechanisms.release import Array, Release
 
 Options = Annotated[
-    int, Rule("between 2 and 65536", lambda v: 2 <= v <= 2**16, {"minimum": 2, "maximum": 2**16})
+    int,
+    Constraint("between 2 and 65536", lambda v: 2 <= v <= 2**16, {"minimum": 2, "maximum": 2**16}),
 ]
 """How many options an answer may have."""
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.core.constraints import Count, Rule, require
+from tacit.core.constraints import Constraint, Count, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.device.instructions import noise_scale
@@ -138,7 +138,7 @@ class Laplace(VectorNoise):
     summary: ClassVar[str] = "Laplace noise on numbers of a known L1 sensitivity"
     length: ClassVar[float] = 1.0
 
-    norm: Annotated[str, Rule("== 'l1' (Laplace noise needs it)", lambda v: v == "l1")] = "l1"
+    norm: Annotated[str, Constraint("== 'l1' (Laplace noise needs it)", lambda v: v == "l1")] = "l1"
     dimension: Count = 1
 
     @property

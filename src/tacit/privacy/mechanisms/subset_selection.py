@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Count, Rule, check, require
+from tacit.core.constraints import Constraint, Count, check, require
 from tacit.core.generator import _mulhilo
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, noise_word, released
@@ -25,7 +25,9 @@ from tacit.privacy.mechanisms.base import Mechanism, Pair
 from tacit.privacy.mechanisms.device_weights import BITS, weights_of
 from tacit.privacy.mechanisms.release import Array, Release
 
-_Options = Annotated[int, Rule("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})]
+_Options = Annotated[
+    int, Constraint("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})
+]
 _U1 = np.uint64(1)
 _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 

@@ -92,7 +92,7 @@ class DiffusionPeer(Peer[Sound]):
         self._weights = np.array(list(hears.values()), np.float64)
         self._heard: dict[int, int] = dict.fromkeys(others, -1)
         M = policy.n_states
-        state = start(np.full((1, M), 1.0 / M), policy.rule)
+        state = start(np.full((1, M), 1.0 / M), policy.params)
         state = state._replace(p=np.full((len(hears), M), 1.0 / M))
         self._shared = False
         super().__init__(policy, number, state, path=path, seed=seed)
@@ -128,23 +128,28 @@ class DiffusionPeer(Peer[Sound]):
         return self._begin(self.round)
 
     def _finish(self, t: int) -> None:
-        rule, state, tape, B = self.policy.rule, self._state, self._tape, self.policy.rule.block
+        params, state, tape, B = (
+            self.policy.params,
+            self._state,
+            self._tape,
+            self.policy.params.block,
+        )
         if t % B == 0:
             name_state(
-                rule, state, tape, t, 0, self.number, self._indptr, self._senders, self._weights
+                params, state, tape, t, 0, self.number, self._indptr, self._senders, self._weights
             )
         loss = float(self._loss(t, self.choice))
         require(self, "loss", "in [0, 1]", 0 <= loss <= 1, loss)
         state.suffered[0] += loss
         if t % B == B - 1:
-            learn(rule, state, tape, t, 0, self.number)
+            learn(params, state, tape, t, 0, self.number)
 
     def _begin(self, t: int) -> list[Outgoing]:
-        if t % self.policy.rule.block != 0:
+        if t % self.policy.params.block != 0:
             return []
         S = float(self._signal(t))
         require(self, "signal", "finite", math.isfinite(S), S)
-        share(self.policy.rule, self._state, self._tape, t, 0, self.number, S, self._std)
+        share(self.policy.params, self._state, self._tape, t, 0, self.number, S, self._std)
         message = self._write(round=t, p=self._state.p[0])
         return [(to, message) for to in self._tells]
 

@@ -108,7 +108,7 @@ class DynamicsPeer(Peer[LearningDynamics]):
         return None if option < 0 else option
 
     def _take(self, content: Mapping[str, Any]) -> bool:
-        tokens, hops = content.get("tokens"), self.policy.rule.walk
+        tokens, hops = content.get("tokens"), self.policy.params.walk
         if content["from"] not in self._neighbours or not isinstance(tokens, list):
             return False
         for token in tokens:
@@ -116,7 +116,7 @@ class DynamicsPeer(Peer[LearningDynamics]):
             if not whole or not all(isinstance(x, int) and 0 <= x < 1 << 63 for x in token):
                 return False
             _, origin, number, made, sent = token
-            inside = origin < self.policy.n_agents and number < self.policy.rule.tokens
+            inside = origin < self.policy.n_agents and number < self.policy.params.tokens
             if not (inside and 1 <= made <= hops and sent < 1 << self.policy.n_options):
                 return False
         for token in tokens:
@@ -134,8 +134,8 @@ class DynamicsPeer(Peer[LearningDynamics]):
             self._state.received[0, j] += (token[4] >> j) & 1
 
     def _advance(self) -> list[Outgoing]:
-        counts, rule = self._state.counts, self.policy.rule
-        if counts[2] == rule.walk:
+        counts, params = self._state.counts, self.policy.params
+        if counts[2] == params.walk:
             self._sample_and_adopt(self.round)
             self.round += 1
             counts[1] = counts[2] = 0
@@ -152,24 +152,24 @@ class DynamicsPeer(Peer[LearningDynamics]):
 
     def _launched(self, t: int) -> list[list[int]]:
         """Stage 1: perturb the adoption once and put it on all tokens."""
-        rule, M = self.policy.rule, self.policy.n_options
-        if not _awake(self._tape, t, self.number, rule.wake):
+        params, M = self.policy.params, self.policy.n_options
+        if not _awake(self._tape, t, self.number, params.wake):
             return []
         adoption = int(self._state.counts[0])
-        sent = int(perturbed(rule, self._tape, t, self.number, adoption, M)) & ((1 << M) - 1)
-        return [[t, self.number, i, 0, sent] for i in range(rule.tokens)]
+        sent = int(perturbed(params, self._tape, t, self.number, adoption, M)) & ((1 << M) - 1)
+        return [[t, self.number, i, 0, sent] for i in range(params.tokens)]
 
     def _pass_on(self, tokens: list[list[int]]) -> list[Outgoing]:
         """Stage 2: one hop for each token; those that stay make their next one in the next step."""
-        rule = self.policy.rule
+        params = self.policy.params
         going: dict[int, list[list[int]]] = {}
         for t, origin, number, made, sent in tokens:
-            name = origin * rule.tokens + number
+            name = origin * params.tokens + number
             row = _hop(self._tape, t, name, made, self._indptr, self._indices)
             token = [t, origin, number, made + 1, sent]
             if row != 0:
                 going.setdefault(self._neighbours[row - 1], []).append(token)
-            elif made + 1 < rule.walk:
+            elif made + 1 < params.walk:
                 self._held.append(token)
             elif t > self.round:
                 self._early.append(token)
@@ -179,12 +179,12 @@ class DynamicsPeer(Peer[LearningDynamics]):
 
     def _sample_and_adopt(self, t: int) -> None:
         """Stages 3 and 4."""
-        rule, state, a = self.policy.rule, self._state, self.number
-        if not _awake(self._tape, t, a, rule.wake):
+        params, state, a = self.policy.params, self._state, self.number
+        if not _awake(self._tape, t, a, params.wake):
             return
         Q, got = np.zeros(self.policy.n_options), int(state.counts[1])
-        j, u = _sampled(rule, self._tape, t, a, state.received, got, state.memory, Q)
-        taken = adopts(u, rule.beta, bool(self._good(t, int(j))))
+        j, u = _sampled(params, self._tape, t, a, state.received, got, state.memory, Q)
+        taken = adopts(u, params.beta, bool(self._good(t, int(j))))
         state.counts[0] = j if taken else -1
 
     def _about(self) -> dict[str, Any]:
@@ -207,10 +207,10 @@ def _hop(tape: Any, t: Any, name: Any, made: Any, indptr: Any, indices: Any) -> 
 
 @kernel
 def _sampled(
-    rule: Any, tape: Any, t: Any, a: Any, received: Any, got: Any, memory: Any, Q: Any
+    params: Any, tape: Any, t: Any, a: Any, received: Any, got: Any, memory: Any, Q: Any
 ) -> Any:
     """Return the option that agent a samples (stage 3) and the draw by which it adopts it."""
     w0, w1, _, _ = block(source_of(tape), EXPLORE, t, a, 0)
-    heard = unbiased(rule, received, got, 0.0, 0, Q)
-    total = remember(rule, memory, 0, heard, Q)
-    return choose(to_unit(w0), rule.mu, Q, total), to_unit(w1)
+    heard = unbiased(params, received, got, 0.0, 0, Q)
+    total = remember(params, memory, 0, heard, Q)
+    return choose(to_unit(w0), params.mu, Q, total), to_unit(w1)

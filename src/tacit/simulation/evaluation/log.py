@@ -169,11 +169,13 @@ def _columns(path: Path, table: Any, wanted: list[str]) -> list[NDArray[np.float
     return found
 
 
-def _each(owner: str, name: str, rule: str, values: NDArray[Any], good: NDArray[np.bool_]) -> None:
+def _each(
+    owner: str, name: str, params: str, values: NDArray[Any], good: NDArray[np.bool_]
+) -> None:
     """Name the first row whose value breaks the rule."""
     if not good.all():
         row = int(np.argmin(good))
-        require(owner, f"{name} of row {row}", rule, False, values[row].item())
+        require(owner, f"{name} of row {row}", params, False, values[row].item())
 
 
 def _first(values: NDArray[Any]) -> Any:

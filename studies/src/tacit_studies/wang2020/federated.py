@@ -104,7 +104,7 @@ def epsilon_of_noise(epsilon: float, horizon: int) -> float:
         horizon=horizon,
         variant="published",
     )
-    release = GaussianRelease(sensitivity=2.0, scale=policy.rule.vector_scale)
+    release = GaussianRelease(sensitivity=2.0, scale=policy.params.vector_scale)
     guarantee = compose(
         [(release, horizon.bit_length())], delta=DELTA, unit="visit", trust="local", span="run"
     )
