@@ -65,7 +65,7 @@ PUBLIC = {
         ContinualSum DeclaredResult DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian
         GaussianRelease Guarantee KAryResponse KAryResponseRelease L2Ball L2CalibratedLaplace
         L2CalibratedLaplaceRelease Laplace LaplaceRelease LeastPrivateRelease Ledger LedgerError
-        LocalSum Mechanism NOT_PROTECTED Neighbours OneRunResult Outcome Period Piecewise
+        LocalSum Mechanism NOT_PROTECTED NeighbouringPair OneRunResult Outcome Period Piecewise
         PiecewiseRelease
         PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
         ShuffledBits ShuffledBitsRelease

@@ -13,7 +13,7 @@ from tacit.core.policy import Environment, Policy
 from tacit.diffusion import ChangingTruth
 from tacit.dynamics import SocialOptions
 from tacit.graphs import complete
-from tacit.privacy import Neighbours, SearchResult
+from tacit.privacy import NeighbouringPair, SearchResult
 from tacit.simulation.audits import audit_policy, neighbours_of, releasing_horizon
 from tacit.simulation.policy_checks import play
 
@@ -52,11 +52,11 @@ class Game:
         """How many runs find half the noise: more where a delta blurs what is released."""
         return 20_000 if self.claim[1] > 0 else 8_000 if self.horizon < LONG else 4_000
 
-    def pairs(self, limit: int) -> list[Neighbours]:
+    def pairs(self, limit: int) -> list[NeighbouringPair]:
         return neighbours_of(self.environment, self.horizon, unit=self.unit, limit=limit)
 
     def audited(
-        self, pairs: list[Neighbours], *, half: bool = False, share: float = 1.0, **terms: Any
+        self, pairs: list[NeighbouringPair], *, half: bool = False, share: float = 1.0, **terms: Any
     ) -> SearchResult:
         """Audit a share of the claim on `pairs`: of the policy, or of its twin with half the noise."""
         epsilon, delta = self.claim

@@ -13,7 +13,7 @@ from tacit.core.registry import build_named, policy_named
 from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption, popularity_noise
 from tacit.graphs import complete, erdos_renyi
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 from tacit.serving.peers import DynamicsPeer
 from tacit.simulation.audits import audit_policy
 from tiers import tiered
@@ -178,7 +178,9 @@ def test_an_audit_believes_the_cautious_agent_and_not_its_twin_with_half_the_noi
     """Agent 1, whose epsilon is the smaller one; a true claim is refuted once in 100,000 times."""
     place = SocialOptions(qualities=(0.9, 0.5, 0.1), network=complete(3))
     table = place.table(0, 0, 1)
-    pair = Neighbours(edit_adoption(table, 1, 0), edit_adoption(table, 1, 2), "agent 1 adopts")
+    pair = NeighbouringPair(
+        edit_adoption(table, 1, 0), edit_adoption(table, 1, 2), "agent 1 adopts"
+    )
     for levels, refuted in (((4.0, 1.0), False), ((4.0, 2.0), True)):
         found = audit_policy(
             dynamics(n_agents=3, epsilon=levels),

@@ -22,7 +22,7 @@ from audited import (
     silent_or_not,
 )
 
-from tacit.privacy.auditing import Neighbours, audit, audit_one_run, check_declared, search
+from tacit.privacy.auditing import NeighbouringPair, audit, audit_one_run, check_declared, search
 from tacit.privacy.auditing import core as audit_core
 from tacit.privacy.auditing.events import candidates
 from tacit.privacy.auditing.scores import scores_for
@@ -254,7 +254,9 @@ def test_search_finds_the_worst_pair():
     def coordinates(value, runs, seed):
         return ball(value, runs, seed, 3.0)
 
-    pairs = [Neighbours(0 * E1, s * E1, f"length {s}") for s in (0.1, 0.2, 0.4, 0.5, 0.7, 1.0)]
+    pairs = [
+        NeighbouringPair(0 * E1, s * E1, f"length {s}") for s in (0.1, 0.2, 0.4, 0.5, 0.7, 1.0)
+    ]
     found = search(coordinates, pairs, epsilon=1.0, runs=50_000, low_bits=False)
     assert found.worst.words == "length 1.0"
     assert found.result.refuted

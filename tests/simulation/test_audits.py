@@ -16,7 +16,7 @@ from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import secure_tape, seeded_tape
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 from tacit.privacy.auditing.mechanisms import audit_mechanism
 from tacit.simulation import audits
 from tacit.simulation.audits import PolicyRun, audit_policy, neighbours_of, releasing_horizon
@@ -156,7 +156,9 @@ def test_pairs_change_a_reward_over_its_whole_range():
 @slow_if_interpreted
 def test_given_pairs_are_used():
     table = ENVIRONMENT.table(0, 0, HORIZON)
-    pairs = [Neighbours(table, edit_rewards(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")]
+    pairs = [
+        NeighbouringPair(table, edit_rewards(table, [(HORIZON - 1, 0, 1.0)]), "the last reward")
+    ]
     policy = UCB1(n_arms=2)
     found = audit_policy(
         policy, ENVIRONMENT, horizon=HORIZON, runs=1_000, epsilon=0.1, neighbours=pairs
@@ -195,7 +197,9 @@ def test_agents_are_audited_by_what_one_begins_with(variant, verdict):
 def test_what_is_released_late_is_looked_at_too(changed):
     """Epsilon 8 against a claim of 1, in a round that 0.1 never saw; alpha = 1e-4."""
     table = ENVIRONMENT.table(0, 0, 160)
-    pairs = [Neighbours(*(edit_at(table, changed, value) for value in (0.0, 1.0)), "a late round")]
+    pairs = [
+        NeighbouringPair(*(edit_at(table, changed, value) for value in (0.0, 1.0)), "a late round")
+    ]
     found = audit_policy(
         KLUCBCF(n_arms=2, epsilon=8.0),
         ENVIRONMENT,

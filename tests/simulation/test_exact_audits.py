@@ -20,7 +20,7 @@ from tacit.contextual import Synthetic
 from tacit.diffusion import ChangingTruth
 from tacit.dynamics import SocialOptions
 from tacit.graphs import complete
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 from tacit.privacy.auditing.enumeration import (
     ContinuousDrawError,
     Draws,
@@ -206,7 +206,7 @@ def test_noise_with_more_in_it_than_a_centre_is_found_out():
     def honest(secret, draws):
         return (draws.noise(10) + 4 * secret).release(), (draws.noise(20) + secret).release()
 
-    pair = [Neighbours(0, 1, "0 against 1")]
+    pair = [NeighbouringPair(0, 1, "0 against 1")]
     for cheat in (off_grid, peeking, scaled):
         assert exact_audit(cheat, pair, epsilon=3.0).found == math.inf
     found = exact_audit(honest, pair, epsilon=0.45)
@@ -223,7 +223,7 @@ def test_noise_in_a_bound_of_its_own_is_one_output():
         value = min(max(draws.noise(4) + secret, -2), 3)
         return value if isinstance(value, int) else value.release()
 
-    found = exact_audit(clamped, [Neighbours(0, 1, "0 against 1")], epsilon=0.25)
+    found = exact_audit(clamped, [NeighbouringPair(0, 1, "0 against 1")], epsilon=0.25)
     assert found.found == found.most == 0.25
     with pytest.raises(ContinuousDrawError, match="compared before it is released"):
         outputs_of(lambda draws: draws.noise(4) < 1, noises={})
@@ -264,14 +264,14 @@ def test_what_cannot_be_followed_is_refused():
 def test_what_only_one_input_can_show_has_no_epsilon():
     found = exact_audit(
         lambda secret, draws: secret if draws.happens(0.01) else -1,
-        [Neighbours(0, 1, "0 against 1")],
+        [NeighbouringPair(0, 1, "0 against 1")],
         epsilon=3.0,
     )
     assert found.found == math.inf
     assert found.excess == pytest.approx(0.01)
     within = exact_audit(
         lambda secret, draws: secret if draws.happens(0.01) else -1,
-        [Neighbours(0, 1, "0 against 1")],
+        [NeighbouringPair(0, 1, "0 against 1")],
         epsilon=3.0,
         delta=0.01,
     )

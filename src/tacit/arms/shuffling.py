@@ -49,7 +49,7 @@ class ShufflingDecider(ArmsDecider):
         return max(self._local(size).epsilon for size in self._sizes)
 
     @property
-    def still_open(self) -> tuple[str, ...]:
+    def unprotected(self) -> tuple[str, ...]:
         """What reports tell to those who see them with their identities."""
         blocks = self._state.blocks.tolist()
         asked = max(self._local(self._block(each)).epsilon for each in blocks)

@@ -130,11 +130,11 @@ class Decider(ABC):
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected where whoever runs this decider sees all that it is told."""
         stated = self.policy.guarantee(horizon)
-        still = (*(stated.not_protected or ()), *self.still_open)
+        still = (*(stated.not_protected or ()), *self.unprotected)
         return dataclasses.replace(stated, not_protected=still)
 
     @property
-    def still_open(self) -> tuple[str, ...]:
+    def unprotected(self) -> tuple[str, ...]:
         """What a running learner leaves open beside what the policy's guarantee says."""
         return ()
 

@@ -18,7 +18,7 @@ from tacit.core.constraints import require
 from tacit.core.tapes import Tape
 
 if TYPE_CHECKING:
-    from tacit.privacy import Guarantee, Mechanism, Neighbours
+    from tacit.privacy import Guarantee, Mechanism, NeighbouringPair
 
 #: A kernel and all its arguments but the last two, the rounds to play.
 Program = tuple[Callable[..., None], tuple[Any, ...]]
@@ -130,7 +130,7 @@ class Environment(ABC, Generic[Table, Trace]):
 
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
-    ) -> list[Neighbours]:
+    ) -> list[NeighbouringPair]:
         """Return pairs of tables that differ in all that one `unit` contains, for the audit.
 
         Parameters
@@ -152,7 +152,7 @@ class Environment(ABC, Generic[Table, Trace]):
         """Return how many pairs `neighbours` has to choose from; None if nobody counted."""
         return None
 
-    def every_pair(self, unit: str, horizon: int) -> list[Neighbours]:
+    def every_pair(self, unit: str, horizon: int) -> list[NeighbouringPair]:
         """Return all the pairs of tables of a small game, for an exact audit.
 
         By default all that `neighbours` names.

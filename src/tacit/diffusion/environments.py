@@ -25,7 +25,7 @@ from tacit.diffusion.trace import MEASURES, Trace, new_trace
 from tacit.graphs import Graph, Network, independence_number
 from tacit.graphs.mixing_matrix import Columns, Combination
 from tacit.graphs.rows import localised, uniform_columns
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 
 #: The network of the paper's simulations, Fig. 1.
 THREE_AGENTS = ((0.2, 0.2, 0.8), (0.5, 0.4, 0.1), (0.3, 0.4, 0.1))
@@ -152,7 +152,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
 
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
-    ) -> list[Neighbours]:
+    ) -> list[NeighbouringPair]:
         """Return pairs of tables that differ in one agent's loss, message or history.
 
         Parameters

@@ -15,13 +15,13 @@ import numpy as np
 
 from tacit.core.constraints import require
 from tacit.diffusion.table import RECORDED, SIGNAL_EDIT, Table
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 
 _NAMES = {"reward": "loss", "round": "message", "user": "agent"}
 _UNITS = ("loss", "message", "agent")
 
 
-def pairs_of(table: Table, unit: str, horizon: int, limit: int) -> list[Neighbours]:
+def pairs_of(table: Table, unit: str, horizon: int, limit: int) -> list[NeighbouringPair]:
     """Return at most `limit` pairs for `unit`, the earliest and flattest first."""
     unit = _NAMES.get(unit, unit)
     require("neighbours", "unit", f"one of {', '.join(_UNITS)}", unit in _UNITS, unit)
@@ -44,7 +44,7 @@ def _tables(table: Table, horizon: int) -> Iterator[tuple[str, Table]]:
     yield "", table
 
 
-def _pair(unit: str, span: range, base: tuple[str, Table], agent: int) -> Neighbours:
+def _pair(unit: str, span: range, base: tuple[str, Table], agent: int) -> NeighbouringPair:
     words, table = base
     M = table.n_states
     ends = []
@@ -55,7 +55,7 @@ def _pair(unit: str, span: range, base: tuple[str, Table], agent: int) -> Neighb
         ends.append(end)
     when = f"rounds 0 to {span[-1]}" if unit == "agent" else f"round {span[0]}"
     what = "loss" if unit == "loss" else "losses and signals" if unit == "agent" else "loss, signal"
-    return Neighbours(
+    return NeighbouringPair(
         ends[0], ends[1], f"{when}, {what} of agent {agent}: least against most{words}"
     )
 

@@ -19,7 +19,7 @@ from tacit.dynamics.table import Table
 from tacit.dynamics.trace import MEASURES, Trace
 from tacit.graphs import Graph, Network
 from tacit.graphs.rows import localised, rows_of
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 
 _TABLE_STREAM = 0
 
@@ -192,7 +192,7 @@ class SocialOptions(Environment[Table, Trace]):
 
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
-    ) -> list[Neighbours]:
+    ) -> list[NeighbouringPair]:
         """Return pairs of tables that differ in what one agent adopts.
 
         Parameters
@@ -218,5 +218,5 @@ class SocialOptions(Environment[Table, Trace]):
                     ends = [_adopting(table, agent, option, span) for option in (left, right)]
                     other = "none" if right < 0 else f"option {right}"
                     words = f"{when}, agent {agent} adopts option {left} against {other}"
-                    pairs.append(Neighbours(ends[0], ends[1], words))
+                    pairs.append(NeighbouringPair(ends[0], ends[1], words))
         return pairs[:limit]

@@ -4,7 +4,7 @@ from tacit.privacy.accounting import composed_delta, composed_epsilon, loss_dist
 from tacit.privacy.auditing import (
     AuditResult,
     DeclaredResult,
-    Neighbours,
+    NeighbouringPair,
     OneRunResult,
     SearchResult,
     audit,
@@ -96,7 +96,7 @@ __all__ = [
     "LedgerError",
     "LocalSum",
     "Mechanism",
-    "Neighbours",
+    "NeighbouringPair",
     "OneRunResult",
     "Outcome",
     "Period",

@@ -24,7 +24,7 @@ from tacit.core.constraints import require
 from tacit.core.kernels import address_of, call, kernel
 from tacit.core.policy import AnyEnvironment, AnyPolicy, require_secure
 from tacit.core.tapes import SECURE, SEEDED, Tape, seeded_tape
-from tacit.privacy import Neighbours, SearchResult, search
+from tacit.privacy import NeighbouringPair, SearchResult, search
 from tacit.simulation.run import require_match
 
 _SHORTEST = 20
@@ -139,7 +139,7 @@ def audit_policy(
     horizon: int | None = None,
     epsilon: float | None = None,
     delta: float | None = None,
-    neighbours: Iterable[Neighbours] | None = None,
+    neighbours: Iterable[NeighbouringPair] | None = None,
     pairs: int | None = None,
     runs: int = 100_000,
     alpha: float = 0.05,
@@ -160,7 +160,7 @@ def audit_policy(
         least. A few dozen are enough to expose a bad release.
     epsilon, delta : float, optional
         The claim. By default what ``policy.guarantee(horizon)`` states.
-    neighbours : iterable of Neighbours, optional
+    neighbours : iterable of NeighbouringPair, optional
         Pairs of tables. By default those of `neighbours_of` for the guarantee's unit.
     pairs : int, optional
         How many of these; 18 by default, and 128 for a policy in plain Python, whose mistakes may lie in
@@ -249,7 +249,7 @@ def neighbours_of(
     unit: str = "reward",
     seed: int = 0,
     limit: int = _PAIRS,
-) -> list[Neighbours]:
+) -> list[NeighbouringPair]:
     """Return pairs of tables that differ in all that one `unit` contains, the most telling first.
 
     Parameters
@@ -319,7 +319,7 @@ def _noise_drawn(
     policy: AnyPolicy,
     environment: AnyEnvironment,
     horizon: int,
-    pairs: Sequence[Neighbours],
+    pairs: Sequence[NeighbouringPair],
     seed: int,
 ) -> int:
     """Return how many draws of noise a game takes, at most, in a few games on every table."""
@@ -333,7 +333,9 @@ def _noise_drawn(
     return most
 
 
-def _require_an_end(run: PolicyRun, pairs: Sequence[Neighbours], runs: int, seed: int) -> None:
+def _require_an_end(
+    run: PolicyRun, pairs: Sequence[NeighbouringPair], runs: int, seed: int
+) -> None:
     """Refuse an audit that would take more than an hour, before it begins."""
     require("audit_policy", "neighbours", "not empty", bool(pairs), len(pairs))
     run(pairs[0].left, 2, seed)

@@ -26,7 +26,7 @@ from tacit.core.generator import philox, to_open_unit, to_unit
 from tacit.core.kernels import interpreted
 from tacit.core.policy import AnyEnvironment, AnyPolicy
 from tacit.core.tapes import SECURE, SEEDED, Tape
-from tacit.privacy import Mechanism, Neighbours, exact
+from tacit.privacy import Mechanism, NeighbouringPair, exact
 from tacit.privacy.auditing.enumerated_draws import ContinuousDrawError, Draw, Draws, Noise
 from tacit.privacy.auditing.enumeration import ExactResult, exact_audit
 from tacit.privacy.mechanisms import staircase, subset_selection
@@ -44,7 +44,7 @@ def audit_exactly(
     horizon: int = 3,
     epsilon: float | None = None,
     delta: float | None = None,
-    pairs: Iterable[Neighbours] | None = None,
+    pairs: Iterable[NeighbouringPair] | None = None,
 ) -> ExactResult:
     """Return the epsilon of a policy in a game of a few rounds, over all its small tables.
 
@@ -59,7 +59,7 @@ def audit_exactly(
         Rounds.
     epsilon, delta : float, optional
         The claim. By default what ``policy.guarantee(horizon)`` states.
-    pairs : iterable of Neighbours, optional
+    pairs : iterable of NeighbouringPair, optional
         The only tables to try, where a game is too long for all.
 
     Examples
@@ -251,7 +251,7 @@ def audit_mechanism_exactly(
     allowed = getattr(mechanism, "delta", 0.0) if epsilon is None else 0.0
     return exact_audit(
         play,
-        [Neighbours(*pair) for pair in mechanism.worst_pairs()],
+        mechanism.worst_pairs(),
         epsilon=mechanism.epsilon if epsilon is None else epsilon,
         delta=allowed if delta is None else delta,
     )

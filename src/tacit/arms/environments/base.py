@@ -22,7 +22,7 @@ from tacit.arms.trace import MEASURES, Trace, new_trace
 from tacit.core.constraints import one_of, require
 from tacit.core.generator import key_of
 from tacit.core.policy import Environment
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 
 _KINDS = {"bernoulli": BERNOULLI, "truncated-normal": NORMAL, "beta": BETA}
 TABLE_STREAM, _SCHEDULE_STREAM = 0, 2
@@ -106,7 +106,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
 
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = TELLING
-    ) -> list[Neighbours]:
+    ) -> list[NeighbouringPair]:
         """Return pairs of tables that differ in one reward, all of one round, or all of them.
 
         What differs is 0 in one table and 1 in the other. The rest is the environment's own table,
@@ -131,7 +131,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
             for level in (0.0, 1.0)
         ]
         if unit == "user":
-            return [Neighbours(flat[0], flat[1], "all rewards: 0 against 1")]
+            return [NeighbouringPair(flat[0], flat[1], "all rewards: 0 against 1")]
         rounds = sorted({min(horizon - 1, int(t)) for t in (0, 1, 2, 3, *np.geomspace(4, 1024, 9))})
         rest = [
             (own, ""),
@@ -151,7 +151,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
             arms = changed[place % len(changed)]
             left, right = (edit_rewards(table, [(t, a, end) for a in arms]) for end in (0.0, 1.0))
             what = f"arm {arms[0]}" if unit == "reward" else "all arms"
-            pairs.append(Neighbours(left, right, f"round {t}, {what}: 0 against 1{words}"))
+            pairs.append(NeighbouringPair(left, right, f"round {t}, {what}: 0 against 1{words}"))
         return pairs
 
     def count_pairs(self, unit: str, horizon: int) -> int:
@@ -159,7 +159,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
         entries = {"reward": horizon * self.n_arms, "round": horizon}
         return 3 * entries[unit] if unit in entries else 1
 
-    def every_pair(self, unit: str, horizon: int) -> list[Neighbours]:
+    def every_pair(self, unit: str, horizon: int) -> list[NeighbouringPair]:
         """Return all pairs of tables of 0 and 1 that differ in a unit, if there are few enough."""
         K = self.n_arms
         few = horizon * K <= _FEW_ENTRIES
@@ -176,7 +176,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
             changed = [i for i, (a, b) in enumerate(zip(left, right, strict=True)) if a != b]
             if left < right and changed and changed[-1] // size[unit] == changed[0] // size[unit]:
                 words = " against ".join(_rows(bits, K) for bits in (left, right))
-                pairs.append(Neighbours(tables[left], tables[right], f"rewards {words}"))
+                pairs.append(NeighbouringPair(tables[left], tables[right], f"rewards {words}"))
         return pairs
 
 

@@ -20,7 +20,7 @@ from tacit.arms.neighbours import edit_rewards
 from tacit.arms.table import GAUSSIAN, Table
 from tacit.core.constraints import Positive, check, require
 from tacit.core.generator import key_of
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 
 _FAR = 1e6
 
@@ -159,7 +159,7 @@ class Gaussian(_Constant):
 
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = TELLING
-    ) -> list[Neighbours]:
+    ) -> list[NeighbouringPair]:
         """Return pairs of tables that differ in rewards far below and far above everything else."""
         own, K = self.table(seed, 0, horizon), range(self.n_arms)
         units = {
@@ -176,7 +176,7 @@ class Gaussian(_Constant):
                 edit_rewards(own, [(*place, end) for place in places]) for end in (-_FAR, _FAR)
             )
             words = f"{unit} from round {places[0][0]}, arm {places[0][1]}: far below against above"
-            pairs.append(Neighbours(left, right, words))
+            pairs.append(NeighbouringPair(left, right, words))
         return pairs
 
     def count_pairs(self, unit: str, horizon: int) -> int:

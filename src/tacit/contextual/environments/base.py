@@ -22,7 +22,7 @@ from tacit.contextual.trace import MEASURES, Trace, new_trace
 from tacit.core.constraints import Count, NonNegative, check, require
 from tacit.core.generator import key_of
 from tacit.core.policy import Environment
-from tacit.privacy import Neighbours
+from tacit.privacy import NeighbouringPair
 
 _TABLE_STREAM, _WORLD_STREAM = 0, 2
 
@@ -59,7 +59,7 @@ class UsersEnvironment(Environment[Table, Trace]):
 
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
-    ) -> list[Neighbours]:
+    ) -> list[NeighbouringPair]:
         """Return pairs of tables that differ in all rewards of one unit, lowest against highest.
 
         Parameters
@@ -103,7 +103,7 @@ class UsersEnvironment(Environment[Table, Trace]):
                     edit_rewards(rest, [(where, j, end) for j in changed]) for end in (low, high)
                 )
                 what = f"round {where}, " + (f"slot {slot}" if unit == "reward" else "all of it")
-            found.append(Neighbours(left, right, f"{what}: {low:g} against {high:g}{words}"))
+            found.append(NeighbouringPair(left, right, f"{what}: {low:g} against {high:g}{words}"))
         early = min(limit // 2, len(found))
         later = min(limit, len(found)) - early
         chosen = [*range(early), *np.linspace(early, len(found) - 1, later, dtype=int)]

@@ -9,12 +9,13 @@ from tacit.privacy.auditing.bounds import (
 from tacit.privacy.auditing.canaries import OneRunResult, audit_one_run
 from tacit.privacy.auditing.core import AuditResult, Run, audit, seed_of
 from tacit.privacy.auditing.declared import DeclaredResult, check_declared
-from tacit.privacy.auditing.search import Neighbours, SearchResult, search
+from tacit.privacy.auditing.search import SearchResult, search
+from tacit.privacy.mechanisms.base import NeighbouringPair
 
 __all__ = [
     "AuditResult",
     "DeclaredResult",
-    "Neighbours",
+    "NeighbouringPair",
     "OneRunResult",
     "Run",
     "SearchResult",

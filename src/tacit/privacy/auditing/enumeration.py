@@ -15,7 +15,7 @@ from typing import Any
 from tacit.core.constraints import require
 from tacit.core.json_codec import dumps
 from tacit.privacy.auditing.enumerated_draws import ContinuousDrawError, Draws, Noises
-from tacit.privacy.auditing.search import Neighbours
+from tacit.privacy.mechanisms.base import NeighbouringPair
 
 Distribution = Mapping[Hashable, Fraction]
 """The probability of every output."""
@@ -77,7 +77,7 @@ class ExactResult:
     delta: float
     found: float
     """The least epsilon that holds at the claim's delta, for every pair."""
-    worst: Neighbours
+    worst: NeighbouringPair
     """The pair that needs `found`."""
     pairs: int
     outputs: int
@@ -149,7 +149,7 @@ class ExactResult:
 
 def exact_audit(
     play: Callable[[Any, Draws], Hashable],
-    pairs: Iterable[Neighbours],
+    pairs: Iterable[NeighbouringPair],
     *,
     epsilon: float,
     delta: float = 0.0,
@@ -160,7 +160,7 @@ def exact_audit(
     ----------
     play : callable
         ``play(input, draws)`` plays once and returns what is seen.
-    pairs : iterable of Neighbours
+    pairs : iterable of NeighbouringPair
         All the neighbouring inputs that count.
     epsilon, delta : float
         The claim.
@@ -169,7 +169,7 @@ def exact_audit(
     --------
     >>> def told(bit, draws):
     ...     return bit if draws.happens(0.75) else 1 - bit
-    >>> found = exact_audit(told, [Neighbours(0, 1, "0 against 1")], epsilon=1.0)
+    >>> found = exact_audit(told, [NeighbouringPair(0, 1, "0 against 1")], epsilon=1.0)
     >>> found.verdict, round(found.found, 9) == round(math.log(3), 9)
     ('refuted', True)
     >>> round(found.delta_at(1.0), 6)

@@ -10,7 +10,7 @@ from typing import Any
 from tacit.core.constraints import require
 from tacit.core.specs import described
 from tacit.privacy import mechanisms
-from tacit.privacy.auditing.search import Neighbours, SearchResult, search
+from tacit.privacy.auditing.search import SearchResult, search
 
 _LEAST: dict[str, Any] = {
     "epsilon": 1.0,
@@ -71,11 +71,6 @@ def _trust_of(kind: type[mechanisms.Mechanism], known: set[str]) -> str:
     return "local or central" if trust == "local" and "sensitivity" in known else trust
 
 
-def mechanism_neighbours(mechanism: mechanisms.Mechanism) -> list[Neighbours]:
-    """Return pairs of values that differ by the mechanism's sensitivity, worst ones among them."""
-    return [Neighbours(*pair) for pair in mechanism.worst_pairs()]
-
-
 def audit_mechanism(
     name: str,
     parameters: Mapping[str, Any],
@@ -108,7 +103,7 @@ def audit_mechanism(
 
     return search(
         run,
-        mechanism_neighbours(mechanism),
+        mechanism.worst_pairs(),
         epsilon=claimed,
         delta=allowed if delta is None else delta,
         runs=runs,

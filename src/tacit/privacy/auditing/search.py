@@ -4,27 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tacit.core.constraints import require
 from tacit.privacy.auditing.core import AuditResult, Run, audit, seed_of
-
-
-@dataclass(frozen=True)
-class Neighbours:
-    """Two inputs that differ in one protected record."""
-
-    left: Any
-    right: Any
-    words: str = ""
-    """How they differ."""
+from tacit.privacy.mechanisms.base import NeighbouringPair
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchResult:
     """The audit of the worst pair, and how it was found."""
 
-    worst: Neighbours
+    worst: NeighbouringPair
     result: AuditResult
     candidates: int
     """How many pairs were compared."""
@@ -47,7 +37,7 @@ class SearchResult:
 
 def search(
     run: Run,
-    neighbours: Iterable[Neighbours],
+    neighbours: Iterable[NeighbouringPair],
     *,
     epsilon: float,
     delta: float = 0.0,
@@ -68,7 +58,7 @@ def search(
     ----------
     run : callable
         As for `audit`.
-    neighbours : iterable of Neighbours
+    neighbours : iterable of NeighbouringPair
         The pairs to compare.
     epsilon, delta, runs, alpha, seed, low_bits, names
         As for `audit`; `runs` is for the last audit.
@@ -86,7 +76,7 @@ def search(
     >>> import numpy as np
     >>> def noisy(secret, runs, seed):
     ...     return secret + np.random.default_rng(seed).laplace(size=(runs, 1))
-    >>> pairs = [Neighbours(0.0, x, f"0 against {x}") for x in (0.1, 0.2, 0.5, 1.0)]
+    >>> pairs = [NeighbouringPair(0.0, x, f"0 against {x}") for x in (0.1, 0.2, 0.5, 1.0)]
     >>> search(noisy, pairs, epsilon=0.5, runs=40_000, low_bits=False).worst.words
     '0 against 1.0'
     """

@@ -51,12 +51,13 @@ def numerics_of(tape: Tape) -> str:
     return "secure" if tape.kind == SECURE else "research"
 
 
-class Pair(NamedTuple):
-    """Two true values that the mechanism must hide from each other."""
+class NeighbouringPair(NamedTuple):
+    """Two inputs that differ in one protected record."""
 
     left: Any
     right: Any
-    words: str
+    words: str = ""
+    """How they differ."""
 
 
 class Channel(NamedTuple):
@@ -231,7 +232,7 @@ class Mechanism(ABC):
         raise ValueError(f"{self._owner}: expected a mechanism that devices know, got this one")
 
     @abstractmethod
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return pairs of values, for `run`, that are the hardest to hide from each other."""
 
     @abstractmethod
@@ -305,9 +306,9 @@ class AdditiveNoise(Mechanism):
         require(self, "sensitivity", rule, fits, self.sensitivity)
         return high - low
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return 0 against the sensitivity."""
-        return [Pair(0.0, self.sensitivity, f"0 against {self.sensitivity:g}")]
+        return [NeighbouringPair(0.0, self.sensitivity, f"0 against {self.sensitivity:g}")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -322,14 +323,14 @@ class VectorNoise(AdditiveNoise):
         rule = f"of {self.dimension} coordinates"
         require(self, "value", rule, values.size == self.dimension, values.size)
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return 0 against a change of one coordinate, and of all of them."""
         d, sensitivity = self.dimension, self.sensitivity
         zero, axis = np.zeros(d), np.eye(1, d)[0] * sensitivity
-        pairs = [Pair(zero, axis, f"0 against {sensitivity:g} in one coordinate")]
+        pairs = [NeighbouringPair(zero, axis, f"0 against {sensitivity:g} in one coordinate")]
         if d > 1:
             dense = np.full(d, sensitivity / d ** (1 / self.length))
-            pairs.append(Pair(zero, dense, "0 against a vector of equal coordinates"))
+            pairs.append(NeighbouringPair(zero, dense, "0 against a vector of equal coordinates"))
         return pairs
 
     def _number_only(self) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 
 from tacit.core.constraints import Count, require
 from tacit.core.tapes import Tape
-from tacit.privacy.mechanisms.base import Mechanism, Pair, Sensitivity
+from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair, Sensitivity
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussianRelease, whole_sigma
 from tacit.privacy.mechanisms.release import Array, Release
 
@@ -175,15 +175,17 @@ class ContinualSum(Mechanism, ReleasesSums):
     def _reach(self) -> float:
         return self.sensitivity if self.reach is None else self.reach
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return zeros against a first item, which everything later contains."""
         nothing = np.zeros((self.horizon, self.dimension))
         axis, dense = nothing.copy(), nothing.copy()
         axis[0, 0] = self.sensitivity
-        pairs = [Pair(nothing, axis, f"0 against {self.sensitivity:g} in one coordinate")]
+        pairs = [
+            NeighbouringPair(nothing, axis, f"0 against {self.sensitivity:g} in one coordinate")
+        ]
         if self.dimension > 1:
             dense[0] = self.sensitivity / self.dimension ** (1 / self._power)
-            pairs.append(Pair(nothing, dense, "0 against an item of equal coordinates"))
+            pairs.append(NeighbouringPair(nothing, dense, "0 against an item of equal coordinates"))
         return pairs
 
     @property

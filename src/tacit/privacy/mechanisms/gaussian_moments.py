@@ -11,7 +11,7 @@ import numpy as np
 from tacit.core.constraints import Count, Share, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, secure_tape, seeded_tape
-from tacit.privacy.mechanisms.base import Mechanism, Pair, Sensitivity
+from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair, Sensitivity
 from tacit.privacy.mechanisms.continual_sums import A_LITTLE
 from tacit.privacy.mechanisms.gaussian import Gaussian, gaussian_steps, release_gaussian
 from tacit.privacy.mechanisms.release import Array, Release
@@ -107,15 +107,19 @@ class GaussianMoments(Mechanism):
         """The scale squared."""
         return self.scale**2
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return two contexts with opposite rewards at the worst angle, and one context alone."""
         R, axis = self.largest, np.eye(1, self.dimension)[0]
-        pairs = [Pair(np.append(axis, R), np.append(axis, -R), "opposite rewards of one context")]
+        pairs = [
+            NeighbouringPair(
+                np.append(axis, R), np.append(axis, -R), "opposite rewards of one context"
+            )
+        ]
         if self.dimension > 1:
             cosine = min(1.0, R * R / 2)
             turned = cosine * axis + math.sqrt(1 - cosine**2) * np.eye(1, self.dimension, 1)[0]
             words = "opposite rewards of two contexts"
-            pairs.insert(0, Pair(np.append(axis, R), np.append(turned, -R), words))
+            pairs.insert(0, NeighbouringPair(np.append(axis, R), np.append(turned, -R), words))
         return pairs
 
     def _check(self, values: Array) -> None:

@@ -14,7 +14,7 @@ from tacit.privacy.exact import happens, secure_below
 from tacit.privacy.mechanisms.base import (
     Channel,
     Mechanism,
-    Pair,
+    NeighbouringPair,
     channel_of,
     round_to_level,
 )
@@ -152,9 +152,9 @@ class KAryResponse(Mechanism):
         }
         return written_instructions(self, low, high, self.options, answer, default)
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return one option against another."""
-        return [Pair(0.0, 1.0, "an option against another")]
+        return [NeighbouringPair(0.0, 1.0, "an option against another")]
 
     def _check(self, values: Array) -> None:
         option = values.size == 1 and values[0] in range(self.options)

@@ -20,7 +20,13 @@ from tacit.core.kernels import kernel
 from tacit.core.tapes import Tape, released
 from tacit.device.instructions import window_width
 from tacit.privacy.exact import whole
-from tacit.privacy.mechanisms.base import Channel, Mechanism, Pair, channel_of, round_to_level
+from tacit.privacy.mechanisms.base import (
+    Channel,
+    Mechanism,
+    NeighbouringPair,
+    channel_of,
+    round_to_level,
+)
 from tacit.privacy.mechanisms.device_weights import weights_of, written_instructions
 from tacit.privacy.mechanisms.release import Array, Release
 
@@ -160,9 +166,12 @@ class Piecewise(Mechanism):
         answer = {"kind": "window", "cells": CELLS, "width": width, "weights": [inside, outside]}
         return written_instructions(self, low, high, CELLS - width + 1, answer, default)
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return the ends, and the middle against an end."""
-        return [Pair(-1.0, 1.0, "-1 against 1"), Pair(0.0, 1.0, "0 against 1")]
+        return [
+            NeighbouringPair(-1.0, 1.0, "-1 against 1"),
+            NeighbouringPair(0.0, 1.0, "0 against 1"),
+        ]
 
     def _check(self, values: Array) -> None:
         inside = values.size == 1 and abs(values[0]) <= 1

@@ -20,7 +20,7 @@ from tacit.privacy.mechanisms.base import (
     Channel,
     Epsilon,
     Mechanism,
-    Pair,
+    NeighbouringPair,
     channel_of,
     round_to_level,
 )
@@ -142,9 +142,9 @@ class _Response(Mechanism):
         rows = [[zero, 2**BITS - zero], [2**BITS - one, one]]
         return written_instructions(self, low, high, 2, {"kind": "table", "rows": rows}, default)
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return the one there is."""
-        return [Pair(0.0, 1.0, "0 against 1")]
+        return [NeighbouringPair(0.0, 1.0, "0 against 1")]
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
         repeat_bits(tape, values, *self._keeps, out)

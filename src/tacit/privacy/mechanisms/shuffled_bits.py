@@ -30,7 +30,7 @@ from tacit.core.constraints import Count, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, released
 from tacit.privacy.exact import happens
-from tacit.privacy.mechanisms.base import HIGHEST_EPSILON, Mechanism, Pair
+from tacit.privacy.mechanisms.base import HIGHEST_EPSILON, Mechanism, NeighbouringPair
 from tacit.privacy.mechanisms.device_weights import keep_probability
 from tacit.privacy.mechanisms.release import Array, Release
 
@@ -169,11 +169,11 @@ class ShuffledBits(Mechanism):
         p = self.keep
         return self.reports * p * (1 - p) / (2 * p - 1) ** 2
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return a one more among zeros, among ones and among both."""
         n = self.reports
         return [
-            Pair(float(k), float(k + 1), f"{k} ones against {k + 1}")
+            NeighbouringPair(float(k), float(k + 1), f"{k} ones against {k + 1}")
             for k in sorted({0, (n - 1) // 2, n - 1})
         ]
 

@@ -21,7 +21,7 @@ from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, noise_word, released
 from tacit.device.instructions import subset_size
 from tacit.privacy.exact import happens
-from tacit.privacy.mechanisms.base import Mechanism, Pair
+from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair
 from tacit.privacy.mechanisms.device_weights import BITS, weights_of
 from tacit.privacy.mechanisms.release import Array, Release
 
@@ -149,9 +149,9 @@ class SubsetSelection(Mechanism):
         p, q = self.chances
         return q * (1 - q) / (p - q) ** 2
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return one symbol against another; all are alike."""
-        return [Pair(0.0, self.options - 1.0, "the first symbol against the last")]
+        return [NeighbouringPair(0.0, self.options - 1.0, "the first symbol against the last")]
 
     def _check(self, values: Array) -> None:
         symbol = values[0] if values.size == 1 else -1.0

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.core.constraints import Count, require
 from tacit.core.tapes import Tape
-from tacit.privacy.mechanisms.base import Mechanism, Pair
+from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair
 from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
 from tacit.privacy.mechanisms.randomized_response import (
     AnswersOnce,
@@ -124,12 +124,12 @@ class UnaryEncoding(Mechanism):
         answer = {"kind": "unary", "bits": self.options, "rows": rows}
         return written_instructions(self, 0.0, float(top), self.options, answer, default)
 
-    def worst_pairs(self) -> list[Pair]:
+    def worst_pairs(self) -> list[NeighbouringPair]:
         """Return an option against another, and against none."""
         one = np.eye(self.options)
-        pairs = [Pair(one[0], np.zeros(self.options), "an option against none")]
+        pairs = [NeighbouringPair(one[0], np.zeros(self.options), "an option against none")]
         if self.options > 1:
-            pairs.insert(0, Pair(one[0], one[1], "an option against another"))
+            pairs.insert(0, NeighbouringPair(one[0], one[1], "an option against another"))
         return pairs
 
     def _check(self, values: Array) -> None:

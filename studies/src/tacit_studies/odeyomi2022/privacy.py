@@ -117,7 +117,7 @@ def audited_round(
 ) -> dict[str, Any]:
     """Audit one round in which agent 0's loss, its signal, or both may have been others."""
     from tacit.diffusion import ChangingTruth, edit_losses, edit_signals
-    from tacit.privacy import Neighbours
+    from tacit.privacy import NeighbouringPair
     from tacit.simulation import audit_policy
 
     environment = ChangingTruth()
@@ -134,7 +134,7 @@ def audited_round(
         epsilon=epsilon,
         delta=delta,
         runs=runs,
-        neighbours=[Neighbours(left, right, f"agent 0, round 0: {differ}")],
+        neighbours=[NeighbouringPair(left, right, f"agent 0, round 0: {differ}")],
         released=released,
     )
     return {"sentence": found.sentence(), **json.loads(found.result.to_json())}

@@ -47,7 +47,7 @@ def audited(
     the direction in which the two norms differ most.
     """
     from tacit.contextual import Synthetic, recorded_table
-    from tacit.privacy import Neighbours
+    from tacit.privacy import NeighbouringPair
     from tacit.simulation import audit_policy
 
     environment = Synthetic(n_users=n_users, dimension=dimension, n_items=1, n_shown=1)
@@ -64,7 +64,7 @@ def audited(
         horizon=rounds,
         epsilon=epsilon,
         runs=runs,
-        neighbours=[Neighbours(left, right, "rewards 0 against 1")],
+        neighbours=[NeighbouringPair(left, right, "rewards 0 against 1")],
         decisions=False,
         released=released,
     )
