@@ -88,9 +88,6 @@ PUBLIC = {
         Band CellResult Comparison Identified Played Result Study StudyResult audit_policy band_of
         compare identify play read run_study simulate
     """,
-    "tacit.core.files": """
-        load require_writable save write_atomically
-    """,
     "tacit.contextual": """
         CLUB CoLin CollaborativePolicy Delicious Factorised FedUCB Fitted GOBLin LastFM LearnedKernel LinUCB
         NoisySums PerReward PrivateContexts Published
