@@ -47,7 +47,7 @@ class Disk(FaultyMemory):
             self.crashed = True
             raise
 
-    def lost(self, experiment: str) -> tuple[int, int] | None:
+    def find_loss(self, experiment: str) -> tuple[int, int] | None:
         return self.gap
 
 

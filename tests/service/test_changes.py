@@ -11,7 +11,7 @@ import pytest
 
 from service.conftest import CENTRAL, LOCAL, Service
 from tacit.serving import Core, Event
-from tacit.serving.store import StoreError
+from tacit.serving.storage import StoreError
 
 VISITS = {"epsilon": 4.0, "delta": 1e-6, "dimension": 2}
 ITEMS = {"tea": [0.125, 0.0], "coffee": [0.0, 0.625]}
@@ -96,7 +96,7 @@ def test_a_log_of_version_0_2_is_replayed(service):
     ]
     events = [Event(kind, 1_700_000_000_000, None, body) for kind, body in old]
     service.opened.host.store.append("news", 0, events)
-    hosted.experiment.begin_anew()
+    hosted.experiment.reload()
     described = service.call("GET", "/v1/experiments/news").json()
     assert described["budget"] == {"ever": 5.0}
     assert described["mode"] == "frozen"
@@ -219,7 +219,7 @@ def test_a_clock_that_was_ahead_is_set_back(service):
     hosted.experiment.run(Core.decide, clock() + ahead, "early", None, person="x")
     assert hosted.core.clock_lead(clock()) > ahead / 2
     hosted.experiment.run(Core.reset_clock, clock())
-    hosted.experiment.begin_anew()
+    hosted.experiment.reload()
     assert hosted.core.clock_lead(clock()) == 0
     assert service.decide()["report_at"] * 1000 < clock() + ahead / 2
 

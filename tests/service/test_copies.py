@@ -16,8 +16,8 @@ from service.conftest import CENTRAL, LOCAL, Service
 from tacit.cli import app
 from tacit.service.backups import back_up, restore
 from tacit.service.export import write
-from tacit.serving.high_water_mark import Marks
-from tacit.serving.store import StoreError
+from tacit.serving.storage import StoreError
+from tacit.serving.storage.high_water_mark import Marks
 
 
 def lines(service, name):

@@ -16,7 +16,7 @@ from service.conftest import LOCAL
 from service.processes import create
 from tacit.service import open_service
 from tacit.service.server import tokens_of
-from tacit.serving.store import StoreError
+from tacit.serving.storage import StoreError
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

@@ -31,7 +31,7 @@ from tacit.service.experiments import Host
 from tacit.service.messages import ExperimentRequest
 from tacit.service.tokens import Tokens
 from tacit.serving.core import Core
-from tacit.serving.store import MemoryStore
+from tacit.serving.storage import MemoryStore
 from tiers import tiered
 
 ALPHA = 0.001

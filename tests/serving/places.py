@@ -98,7 +98,7 @@ class DatabasePlace(Place):
     """A schema of a PostgreSQL database."""
 
     def __init__(self, folder: Path, server: Any) -> None:
-        from tacit.serving.postgres import PostgresStore
+        from tacit.serving.storage.postgres import PostgresStore
 
         self.kind = PostgresStore
         self.folder, self.server, self.schema = folder, server, server.fresh()
@@ -160,4 +160,4 @@ class Disk:
             self.store = self.place.open(self._kind)
         except StoreError:
             self.store = self.place.open(self._kind, restored=True)
-        return self.store.lost("x")
+        return self.store.find_loss("x")

@@ -18,8 +18,7 @@ from commands import start_python
 from forked import child
 from tacit.arms import DPSE, KLUCBCF
 from tacit.core import forks
-from tacit.serving.sqlite import SQLiteStore
-from tacit.serving.store import NotOwnedError
+from tacit.serving.storage import NotOwnedError, SQLiteStore
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="processes do not fork here"),
@@ -163,7 +162,7 @@ def test_a_learner_is_its_parents_whatever_threads_did(use, stored, tmp_path):
 PARENT = """
 import os, signal, sys, time, tacit
 from tacit.arms import KLUCBCF
-from tacit.serving.opening import open_store
+from tacit.serving.storage import open_store
 store = open_store(sys.argv[1], beside=sys.argv[2])
 learner = tacit.Learner(KLUCBCF(n_arms=3, epsilon=1.0), store=store)
 learner.decide(id="a")

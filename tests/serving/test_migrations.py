@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tacit.serving import Event, StoreError, sql
-from tacit.serving.store import Snapshot
+from tacit.serving import Event, StoreError
+from tacit.serving.storage import Snapshot, sql
 
 LATEST = len(sql.MIGRATIONS)
 
@@ -31,8 +31,8 @@ def test_every_earlier_version_is_taken_over(place, version):
         assert first[1].state == b"\x00\xff"
         assert first[1].body == {"value": 1, "released": [0.5]}
         assert store.spent("news", "ada", "ever") == 2_000_000
-        assert store.lost("news") is not None
-        store.own("news")
+        assert store.find_loss("news") is not None
+        store.acquire("news")
         event = Event("epoch", 1_700_000_001_000, None, {"since": 0, "debt": 0, "lost": 0})
         store.append("news", 3, [event])
         assert store.prune("news", 1_800_000_000_000, 2**40, 10) == 2

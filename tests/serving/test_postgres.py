@@ -8,8 +8,8 @@ import pytest
 
 from serving.test_stores import LOCAL, POLICY, some
 from tacit.serving import StoreError
-from tacit.serving.postgres import PostgresStore
-from tacit.serving.store import NotOwnedError
+from tacit.serving.storage import NotOwnedError
+from tacit.serving.storage.postgres import PostgresStore
 
 
 def test_a_silent_owner_is_ended_and_wakes_up_powerless(database):
@@ -83,7 +83,7 @@ def test_a_copy_in_another_database_is_refused(database, postgres, tmp_path):
     with pytest.raises(StoreError, match="old copy"):
         PostgresStore(there, beside=database.beside)
     store = PostgresStore(there, beside=database.beside, restored=True)
-    assert store.lost("learner")[0] == 0
+    assert store.find_loss("learner")[0] == 0
     store.close()
 
 

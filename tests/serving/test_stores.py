@@ -23,7 +23,7 @@ LOCAL = KLUCBCF(n_arms=2, epsilon=1.0)
 LOAD = """
 import sys, tacit
 from tacit.arms import DPSE
-from tacit.serving.opening import open_store
+from tacit.serving.storage import open_store
 store = open_store(sys.argv[1], beside=sys.argv[2])
 learner = tacit.Learner(DPSE(n_arms=2, epsilon=1.0, horizon=10_000), store=store)
 while True:
@@ -72,7 +72,7 @@ def until_free(place):
         try:
             store = place.open()
             try:
-                store.own("learner")
+                store.acquire("learner")
             finally:
                 store.close()
             return
@@ -216,7 +216,7 @@ def test_what_expired_is_deleted_a_bit_at_a_time(place, monkeypatch):
         some(learner, 5, value=1)
         experiment, later = learner._experiment, 2**42
         assert experiment.prune_some(later) == 0, "nothing is covered yet"
-        experiment.cover()
+        experiment.checkpoint()
         some(learner, 1, value=1)
         experiment.snapshot()
         assert [experiment.prune_some(later) for _ in range(4)] == [4, 4, 2, 0]
@@ -240,7 +240,7 @@ def test_a_fork_is_refused(place):
     program = """
     import os, sys, tacit
     from tacit.arms import DPSE
-    from tacit.serving.opening import open_store
+    from tacit.serving.storage import open_store
     policy = DPSE(n_arms=2, epsilon=1.0, horizon=100)
     store = open_store(sys.argv[1], beside=sys.argv[2])
     learners = [tacit.Learner(policy), tacit.Learner(policy, store=store)]
@@ -336,7 +336,7 @@ def test_an_owner_whose_term_is_over_commits_nothing(place):
         with pytest.raises(StoreError, match="another writer"):
             learner.decide()
         with pytest.raises(StoreError, match="another process"):
-            store.keep("learner", store.load("learner").snapshot or snapshot_of(learner))
+            store.save_snapshot("learner", store.load("learner").snapshot or snapshot_of(learner))
         with pytest.raises(StoreError, match="another process"):
             store.prune("learner", 2**60, 2**40, 10)
         assert place.run("SELECT count(*) FROM events") == events
@@ -346,7 +346,7 @@ def test_an_owner_whose_term_is_over_commits_nothing(place):
 
 
 def snapshot_of(learner):
-    from tacit.serving.store import Snapshot
+    from tacit.serving.storage import Snapshot
 
     return Snapshot(0, *tacit.Learner(learner.policy)._core.snapshot())
 

@@ -79,7 +79,7 @@ def serve(
         from tacit.service import open_service
         from tacit.service import serve as run
         from tacit.service.connections import bind
-        from tacit.serving.store import StoreError
+        from tacit.serving.storage import StoreError
     except ImportError as error:
         raise ValueError(
             f"the service needs more parts ({error.name}); pip install 'tacit[service]'"
@@ -308,7 +308,7 @@ def restore(
     Example: `tacit service restore copy.db --store shop.db`
     """
     from tacit.service.backups import restore as go_on
-    from tacit.serving.store import StoreError
+    from tacit.serving.storage import StoreError
 
     try:
         said = go_on(store, file, beside=beside)
@@ -329,7 +329,7 @@ def reset_clock(store: Store = _STORE, beside: Beside = None) -> None:
     Example: `tacit service reset-clock --store shop.db`
     """
     from tacit.service.backups import reset_clocks
-    from tacit.serving.store import StoreError
+    from tacit.serving.storage import StoreError
 
     if "://" not in store and not Path(store).is_file():
         raise ValueError(f"reset-clock: expected the store of a service, found no file {store}")
@@ -395,8 +395,7 @@ def revoke(
 @contextlib.contextmanager
 def _tokens(store: str) -> Iterator[Any]:
     from tacit.service.server import tokens_of
-    from tacit.serving.opening import is_database
-    from tacit.serving.store import StoreError
+    from tacit.serving.storage import StoreError, is_database
 
     if not is_database(store) and not Path(store).is_file():
         raise ValueError(f"token: expected the store of a service, found no file {store}")

@@ -47,7 +47,7 @@ from tacit.service.tokens import Tokens
 from tacit.serving.core import Core, OpenDecision, RefusedError
 from tacit.serving.core import Receipt as CoreReceipt
 from tacit.serving.description import places
-from tacit.serving.store import StoreError
+from tacit.serving.storage import StoreError
 
 _MAX_REPORTS = 1000
 _AHEAD = 60.0

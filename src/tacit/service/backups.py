@@ -17,8 +17,8 @@ from tacit.core.constraints import require
 from tacit.core.files import write_atomically
 from tacit.service.experiments import clock
 from tacit.serving.core import Core
-from tacit.serving.opening import is_database
-from tacit.serving.sqlite import lock_of
+from tacit.serving.storage import is_database
+from tacit.serving.storage.sqlite import lock_of
 
 _GONE = (
     "made after the copy, and gone with all that was decided, learned and spent in it; its devices' reports "
@@ -76,7 +76,7 @@ def restore(
     opened = open_service(store, restored=True, beside=beside)
     try:
         kept = opened.host.store
-        left = [name for name in kept.names() if kept.lost(name) is not None]
+        left = [name for name in kept.names() if kept.find_loss(name) is not None]
         require("restore", "experiments", "of stopped processes only", not left, left)
         said = {
             name: hosted.sentence()

@@ -11,7 +11,7 @@ from tacit.core.decider import Decider
 from tacit.core.registry import policies
 from tacit.service.messages import ExperimentRequest, Reward
 from tacit.serving.description import Description, by_value, check_request, read_request
-from tacit.serving.pseudonyms import Pseudonyms
+from tacit.serving.storage.pseudonyms import Pseudonyms
 
 
 def checked(request: ExperimentRequest) -> Decider:

@@ -33,8 +33,8 @@ from tacit.service.warm_up import Rehearsals
 from tacit.serving.core import Core, OpenDecision, RefusedError
 from tacit.serving.description import Description, read_description
 from tacit.serving.experiment import Experiment, Ticket
-from tacit.serving.pseudonyms import Pseudonyms
-from tacit.serving.store import NotOwnedError, Store, StoreError
+from tacit.serving.storage import NotOwnedError, Store, StoreError
+from tacit.serving.storage.pseudonyms import Pseudonyms
 
 _TICK = 1.0
 _PRUNE = 600.0
@@ -86,7 +86,7 @@ class Hosted:
             store=store,
             name=request.name,
         )
-        lost = store.lost(request.name)
+        lost = store.find_loss(request.name)
         if lost is not None:
             self.experiment.run(Core.begin_epoch, clock(), *lost)
         self._asked: list[tuple[Ticket, asyncio.Future[Any]]] = []
@@ -273,8 +273,8 @@ class Host:
             if time.monotonic() >= until:
                 break
             with _going_on():
-                if self.store.expired(hosted.name, clock()):
-                    hosted.experiment.cover()
+                if self.store.has_expired(hosted.name, clock()):
+                    hosted.experiment.checkpoint()
                     covered.append(hosted)
             await asyncio.sleep(0)
         return covered

@@ -30,8 +30,8 @@ from tacit.service.http import MAX_BODY, problem
 from tacit.service.logs import write_log
 from tacit.service.messages import ExperimentRequest
 from tacit.serving.core import RefusedError
-from tacit.serving.postgres import PostgresStore, Server
-from tacit.serving.store import NotOwnedError, StoreError
+from tacit.serving.storage import NotOwnedError, StoreError
+from tacit.serving.storage.postgres import PostgresStore, Server
 
 _OF_ONE = re.compile(r"^/(?:v1/experiments|ofrep/v1/evaluate/flags|experiments)/([^/]+)")
 _LISTS = {
@@ -148,7 +148,7 @@ class ClusterHost(Host):
             return super().create(request, decider)
         except StoreError:
             # Another process may have made one of this name in the same moment.
-            if self.store.load(request.name) is None or self.store.owns(request.name):
+            if self.store.load(request.name) is None or self.store.is_owner(request.name):
                 raise
             raise taken from None
 
@@ -204,9 +204,9 @@ class ClusterHost(Host):
         hosted = self.experiments.get(name)
         if hosted is None:
             return False
-        if not self.store.owns(name):
+        if not self.store.is_owner(name):
             try:
-                hosted.experiment.begin_anew()
+                hosted.experiment.reload()
             except NotOwnedError:
                 del self.experiments[name]
                 return False

@@ -14,7 +14,7 @@ from tacit.service.experiments import Host, Hosted, clock
 from tacit.service.logs import write_log
 from tacit.service.messages import Problem
 from tacit.service.tokens import Token, Tokens
-from tacit.serving.store import StoreError
+from tacit.serving.storage import StoreError
 
 MAX_BODY = 1 << 20
 _SLOW = 1.0

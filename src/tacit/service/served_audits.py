@@ -40,7 +40,7 @@ from tacit.privacy.auditing import AuditResult, audit, seed_of
 from tacit.service import Host, Tokens, experiments, make_app
 from tacit.service.messages import ExperimentRequest
 from tacit.serving import Learner
-from tacit.serving.store import MemoryStore
+from tacit.serving.storage import MemoryStore
 
 FACTORS: dict[str, tuple[Any, ...]] = {
     "front": ("learner", "memory", "file"),

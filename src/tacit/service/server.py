@@ -25,9 +25,8 @@ from tacit.service.connections import Door, Patience, bind, make_room, protocol
 from tacit.service.experiments import Host
 from tacit.service.logs import gather_logs, write_log
 from tacit.service.tokens import SharedTokens, Tokens
-from tacit.serving.opening import is_database, open_store
-from tacit.serving.pseudonyms import key_of
-from tacit.serving.store import Store
+from tacit.serving.storage import Store, is_database, open_store
+from tacit.serving.storage.pseudonyms import key_of
 
 TRUSTED = "127.0.0.1,::1"
 """Proxies that are believed who asks, and how: those of this machine."""
@@ -128,7 +127,7 @@ class _Prefixed:
 
 def _clustered(store: Store, secret: bytes, internal: str) -> Host:
     from tacit.service.forwarding import ClusterHost
-    from tacit.serving.postgres import PostgresStore
+    from tacit.serving.storage.postgres import PostgresStore
 
     # What it says when a connection is lost, the service says in its own words.
     logging.getLogger("psycopg").setLevel(logging.ERROR)

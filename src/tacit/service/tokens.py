@@ -21,7 +21,7 @@ from typing import Any
 from tacit.core import forks
 from tacit.core.constraints import require
 from tacit.core.files import write_atomically
-from tacit.serving.store import StoreError
+from tacit.serving.storage import StoreError
 
 SCOPES = ("decide", "report", "metrics", "admin")
 _CHECK_EVERY = 1.0

@@ -23,7 +23,7 @@ from tacit.service.description import checked, description_of
 from tacit.service.messages import ExperimentRequest
 from tacit.serving.core import Core
 from tacit.serving.experiment import Experiment
-from tacit.serving.store import MemoryStore
+from tacit.serving.storage import MemoryStore
 
 _LONGEST = 600.0
 _NICER = 5

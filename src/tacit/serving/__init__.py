@@ -3,8 +3,7 @@
 from tacit.serving.core import Allowance, Core, Event, ExperimentConfig, Receipt, RefusedError
 from tacit.serving.experiment import Experiment
 from tacit.serving.learner import Decision, Learner
-from tacit.serving.sqlite import SQLiteStore
-from tacit.serving.store import MemoryStore, Store, StoreError
+from tacit.serving.storage import MemoryStore, SQLiteStore, Store, StoreError
 
 __all__ = [
     "Allowance",

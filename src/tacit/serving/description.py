@@ -23,8 +23,8 @@ from tacit.core.registry import build, policies, policy_named
 from tacit.graphs import Graph
 from tacit.serving.core import Allowance, ExperimentConfig, RefusedError, require_mode
 from tacit.serving.core.budget import read_allowances, require_budget
-from tacit.serving.pseudonyms import same_name
-from tacit.serving.store import Kept
+from tacit.serving.storage import StoredExperiment
+from tacit.serving.storage.pseudonyms import same_name
 
 FORMAT = 2
 """Of what a store keeps of a learner; the first, of version 0.2, had no people and older pseudonyms."""
@@ -85,13 +85,15 @@ class Description:
         }
 
 
-def read_description(name: str, kept: Kept, policy: AnyPolicy | None = None) -> Description:
+def read_description(
+    name: str, kept: StoredExperiment, policy: AnyPolicy | None = None
+) -> Description:
     """Return what an experiment in a store was made from.
 
     Parameters
     ----------
     name : str
-    kept : Kept
+    kept : StoredExperiment
     policy : Policy, optional
         Where it is known; it need not be one that has a name then.
     """

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from tacit.core.decider import Decider
 from tacit.core.tapes import Tape
 from tacit.serving.core import BrokenError, Core, Event, ExperimentConfig, RefusedError
-from tacit.serving.store import Snapshot, Store, StoreError
+from tacit.serving.storage import Snapshot, Store, StoreError
 
 A = TypeVar("A")
 _EVERY = 10_000
@@ -65,7 +65,7 @@ class Experiment:
         self._core: Core | None = None
         self._outdated = False
         if store is not None and not store.read_only:
-            store.own(name)
+            store.acquire(name)
         self._core = self._build()
         self._upgrade()
 
@@ -155,16 +155,18 @@ class Experiment:
         with self.lock:
             if self._store is not None and not self._store.read_only:
                 core = self.core
-                self._store.keep(self.name, Snapshot(self.seq, *core.summary(), core.rows()))
+                self._store.save_snapshot(
+                    self.name, Snapshot(self.seq, *core.summary(), core.rows())
+                )
                 self._snapshot_at = self.seq
 
     def prune(self, now: int) -> int:
         """Delete what expired; only after the snapshot that covers it was verified."""
         with self.lock:
-            self.cover()
+            self.checkpoint()
             return sum(iter(lambda: self.prune_some(now), 0))
 
-    def cover(self) -> None:
+    def checkpoint(self) -> None:
         """Keep a snapshot and verify it: what expired before it may then be deleted."""
         with self.lock:
             if self._store is not None:
@@ -191,7 +193,7 @@ class Experiment:
                     f"{self.name}: the log leads to another state than the one in memory"
                 )
 
-    def begin_anew(self) -> None:
+    def reload(self) -> None:
         """Take the experiment once more and fold its log, as after a failure."""
         with self.lock:
             self._core = None
@@ -282,7 +284,7 @@ class Experiment:
         if self._store is None:
             raise BrokenError("Learner: a command failed half-way; load the last save")
         if not self._store.read_only:
-            self._store.own(self.name)
+            self._store.acquire(self.name)
         return self._build()
 
 

@@ -38,10 +38,8 @@ from tacit.serving.core import (
 from tacit.serving.core.budget import read_allowances, require_budget
 from tacit.serving.description import Description, by_value, read_description
 from tacit.serving.experiment import Experiment
-from tacit.serving.opening import open_store
-from tacit.serving.pseudonyms import Pseudonyms, key_of
-from tacit.serving.sqlite import SQLiteReader
-from tacit.serving.store import NotOwnedError, Store, StoreError
+from tacit.serving.storage import NotOwnedError, SQLiteReader, Store, StoreError, open_store
+from tacit.serving.storage.pseudonyms import Pseudonyms, key_of
 
 _SAVED = 3
 """Of a saved file; the first did not keep what people spent, the second had the pseudonyms of 0.2."""
@@ -335,7 +333,7 @@ class Learner:
         self._ids: list[str] = []
         self._warned = False
         self._horizon = self._core.decider.horizon
-        lost = None if kept is None else kept.lost(described.name)
+        lost = None if kept is None else kept.find_loss(described.name)
         if lost is not None:
             self._run(Core.begin_epoch, *lost)
 

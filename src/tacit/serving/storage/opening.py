@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from tacit.serving.sqlite import SQLiteStore
-from tacit.serving.store import Store, StoreError
+from tacit.serving.storage.sqlite import SQLiteStore
+from tacit.serving.storage.store import Store, StoreError
 
 
 def is_database(address: str | os.PathLike[str]) -> bool:
@@ -33,7 +33,7 @@ def open_store(
     if not is_database(address):
         return SQLiteStore(address, restored=restored)
     try:
-        from tacit.serving.postgres import PostgresStore
+        from tacit.serving.storage.postgres import PostgresStore
     except ImportError as error:
         raise StoreError(
             f"PostgreSQL needs more parts ({error.name}); pip install 'tacit[postgres]'"

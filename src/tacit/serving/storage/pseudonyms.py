@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.core.constraints import require
-from tacit.serving.store import Store, StoreError
+from tacit.serving.storage.store import Store, StoreError
 
 
 class Pseudonyms:

@@ -1,7 +1,7 @@
 """What stores behind SQL share: the tables, the log and its charges, who may append, and marks.
 
 A store of a kind says how statements reach its database and who else may write there; all rules stand here.
-Whoever appends to an experiment took it with `own`, which gives it a new *term*. Every transaction checks
+Whoever appends to an experiment took it with `acquire`, which gives it a new *term*. Every transaction checks
 its term, so that a former owner, however late it wakes, commits nothing.
 """
 
@@ -21,11 +21,11 @@ from typing import Any
 
 from tacit.core.forks import wait_for
 from tacit.serving.core import Event
-from tacit.serving.high_water_mark import Mark, Marks
-from tacit.serving.store import (
-    Kept,
+from tacit.serving.storage.high_water_mark import Mark, Marks
+from tacit.serving.storage.store import (
     Snapshot,
     Store,
+    StoredExperiment,
     StoreError,
     charged_by,
     latest_expiry,
@@ -176,11 +176,11 @@ class SQLStore(Store):
             "open it as restored, which counts what was lost as spent"
         )
 
-    def owns(self, experiment: str) -> bool:
+    def is_owner(self, experiment: str) -> bool:
         """Return whether this process took an experiment and, as far as it knows, still has it."""
         return experiment in self._terms
 
-    def lost(self, experiment: str) -> tuple[int, int] | None:
+    def find_loss(self, experiment: str) -> tuple[int, int] | None:
         """Return how many charged decisions a restored copy lacks, and since when."""
         return self._lost.get(experiment)
 
@@ -205,7 +205,7 @@ class SQLStore(Store):
         # From the start: the first event's commit may be the last thing that this process does.
         self._write_mark(experiment, (lineage, 0, 0, 0), durable=True)
 
-    def own(self, experiment: str) -> None:
+    def acquire(self, experiment: str) -> None:
         """Begin a new term, in which only this process appends."""
         self._check_process()
         id = self._id(experiment)
@@ -226,7 +226,7 @@ class SQLStore(Store):
             # Whoever created it was killed before it wrote a mark.
             self._write_mark(experiment, row, durable=True)
 
-    def load(self, experiment: str) -> Kept | None:
+    def load(self, experiment: str) -> StoredExperiment | None:
         """Return what is known of an experiment."""
         found = self._query(
             "SELECT id, description, seq, charged, at, counted FROM experiments WHERE name = ?",
@@ -241,7 +241,7 @@ class SQLStore(Store):
             rows = self._query("SELECT body FROM open_decisions WHERE experiment = ?", id)
             decisions = (json.loads(body) for (body,) in rows)
             snapshot = Snapshot(kept[0][0], json.loads(kept[0][1]), kept[0][2], decisions)
-        return Kept(json.loads(description), snapshot, *point)
+        return StoredExperiment(json.loads(description), snapshot, *point)
 
     def names(self) -> list[str]:
         """Return the names of all experiments."""
@@ -381,7 +381,7 @@ class SQLStore(Store):
         )
         return bool(found)
 
-    def keep(self, experiment: str, snapshot: Snapshot) -> None:
+    def save_snapshot(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""
         id = self._id(experiment)
         with self._writing():
@@ -399,7 +399,7 @@ class SQLStore(Store):
             while some := list(islice(rows, _CHUNK)):
                 self._insert("open_decisions", some)
 
-    def expired(self, experiment: str, now: int) -> bool:
+    def has_expired(self, experiment: str, now: int) -> bool:
         """Return whether there is something to prune."""
         found = self._query(
             "SELECT 1 FROM events WHERE experiment = ? AND expires <= ? LIMIT 1",

@@ -28,7 +28,7 @@ class Snapshot(NamedTuple):
     """Those that are open; to be gone through once."""
 
 
-class Kept(NamedTuple):
+class StoredExperiment(NamedTuple):
     """What a store knows of an experiment before its events are read."""
 
     description: dict[str, Any]
@@ -58,11 +58,11 @@ class Store(ABC):
         """Make a new experiment."""
 
     @abstractmethod
-    def own(self, experiment: str) -> None:
+    def acquire(self, experiment: str) -> None:
         """Take an experiment before it is loaded; then nobody else appends. Or `NotOwnedError`."""
 
     @abstractmethod
-    def load(self, experiment: str) -> Kept | None:
+    def load(self, experiment: str) -> StoredExperiment | None:
         """Return what is known of an experiment; None if there is none of that name."""
 
     @abstractmethod
@@ -94,11 +94,11 @@ class Store(ABC):
         """Return all that was spent: person, window, amount."""
 
     @abstractmethod
-    def keep(self, experiment: str, snapshot: Snapshot) -> None:
+    def save_snapshot(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot instead of the one before."""
 
     @abstractmethod
-    def expired(self, experiment: str, now: int) -> bool:
+    def has_expired(self, experiment: str, now: int) -> bool:
         """Return whether there is something to `prune`, once a snapshot covers it."""
 
     @abstractmethod
@@ -108,7 +108,7 @@ class Store(ABC):
         Only decisions whose last event is numbered `until` or less, and that the snapshot covers.
         """
 
-    def lost(self, experiment: str) -> tuple[int, int] | None:
+    def find_loss(self, experiment: str) -> tuple[int, int] | None:
         """Return how many charged decisions a restored copy lacks, and since when."""
         return None
 
@@ -147,15 +147,15 @@ class MemoryStore(Store):
         self._described[experiment] = description
         self._events[experiment], self._last[experiment] = {}, (0, 0, 0)
 
-    def own(self, experiment: str) -> None:
+    def acquire(self, experiment: str) -> None:
         """Do nothing: nobody else sees this memory."""
 
-    def load(self, experiment: str) -> Kept | None:
+    def load(self, experiment: str) -> StoredExperiment | None:
         """Return what is known of an experiment."""
         if experiment not in self._described:
             return None
         described, snapshot = self._described[experiment], self._snapshots.get(experiment)
-        return Kept(described, snapshot, *self._last[experiment])
+        return StoredExperiment(described, snapshot, *self._last[experiment])
 
     def names(self) -> list[str]:
         """Return the names of all experiments."""
@@ -214,11 +214,11 @@ class MemoryStore(Store):
             if name == experiment
         ]
 
-    def keep(self, experiment: str, snapshot: Snapshot) -> None:
+    def save_snapshot(self, experiment: str, snapshot: Snapshot) -> None:
         """Keep a snapshot."""
         self._snapshots[experiment] = snapshot._replace(decisions=list(snapshot.decisions))
 
-    def expired(self, experiment: str, now: int) -> bool:
+    def has_expired(self, experiment: str, now: int) -> bool:
         """Return whether there is something to prune."""
         events = self._events[experiment].values()
         return any(event.expires is not None and event.expires <= now for event in events)

@@ -3,7 +3,7 @@
 An experiment is owned by the process that holds its advisory lock. Lock and writes share one connection, with
 no pool between: a connection that ends loses both, and its owner begins anew from the log. Others find the
 owner's address in the database. A silent owner, whose machine went away without a word, is ended after a
-while, and its term is over (see `tacit.serving.sql`).
+while, and its term is over (see `tacit.serving.storage.sql`).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from tacit.core import forks
 from tacit.serving.core import Event
-from tacit.serving.sql import MIGRATIONS, TYPES, SQLStore
-from tacit.serving.store import NotOwnedError, StoreError
+from tacit.serving.storage.sql import MIGRATIONS, TYPES, SQLStore
+from tacit.serving.storage.store import NotOwnedError, StoreError
 
 _WORDS = {
     "identity": "INTEGER GENERATED ALWAYS AS IDENTITY PRIMARY KEY",

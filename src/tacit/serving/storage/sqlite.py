@@ -1,7 +1,7 @@
 """Experiments in one SQLite file: one process writes, and what is committed survives a power cut.
 
-Beside the file lies its mark, ``NAME.mark`` (see `tacit.serving.high_water_mark`). Keep it out of backups of
-the file; without it the file is refused too.
+Beside the file lies its mark, ``NAME.mark`` (see `high_water_mark`). Keep it out of backups of the file;
+without it the file is refused too.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tacit.serving.sql import MIGRATIONS, TYPES, SQLStore
-from tacit.serving.store import NotOwnedError, StoreError
+from tacit.serving.storage.sql import MIGRATIONS, TYPES, SQLStore
+from tacit.serving.storage.store import NotOwnedError, StoreError
 
 _APPLICATION = 0x7AC1D
 _MAGIC = b"SQLite format 3\0"
@@ -38,7 +38,7 @@ class SQLiteStore(SQLStore):
         Made if missing, readable by its owner only.
     restored : bool
         Accept a file that is behind its mark, or has none: it is an old copy. What was lost is
-        reported by `lost`, and an experiment that goes on from it must count that as spent.
+        reported by `find_loss`, and an experiment that goes on from it must count that as spent.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, restored: bool = False) -> None:
