@@ -27,7 +27,7 @@ from tacit.diffusion import (
     OutsiderPrivateDiffusion,
     SpyPrivateDiffusion,
 )
-from tacit.graphs import Combination, barabasi_albert, read_edges
+from tacit.graphs import MixingMatrix, barabasi_albert, read_edges
 from tacit.simulation.bands import Band
 from tacit.simulation.plots import draw_beliefs, draw_network_beliefs, draw_privacy_cost
 
@@ -170,11 +170,11 @@ def scale() -> None:
 
 def _one_run(label, graph, horizon=500):
     policy = OutsiderPrivateDiffusion(n_states=M, epsilon=1.0)
-    environment = ChangingTruth(network=Combination.uniform(graph), connectivity="weak")
+    environment = ChangingTruth(network=MixingMatrix.uniform(graph), connectivity="weak")
     begin, processor = time.perf_counter(), time.process_time()
     result = tacit.simulate(policy, environment, horizon=horizon, seed=1, threads=1, checkpoints=5)
     taken, used = time.perf_counter() - begin, time.process_time() - processor
-    arcs = environment.combination.weights.size
+    arcs = environment.mixing_matrix.weights.size
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(
         f"{label:22s} {environment.n_agents:7d} agents {arcs:8d} weights {horizon} rounds: "

@@ -34,7 +34,7 @@ POLICY = SpyPrivateDiffusion(n_states=STATES, epsilon=2.0, signal_epsilon=1.0)
 def peer_of(world: ChangingTruth, rounds: int, k: int, path: Path | None) -> DiffusionPeer:
     """Return agent k; the table stands for what its own senses would tell it."""
     table, truth = world.table(SEED, 0, rounds + 2), np.zeros(1, np.int64)
-    columns = world.combination.columns
+    columns = world.mixing_matrix.columns
     hears = {}
     for i in range(columns.indptr[k], columns.indptr[k + 1]):
         hears[int(columns.senders[i])] = float(columns.weights[i])

@@ -46,9 +46,9 @@ PUBLIC = {
         only_run run_jobs
     """,
     "tacit.graphs": """
-        Blocks Columns Combination Csr EdgeFile Graph IndependenceNumber Network Rmat Subnetworks
-        Transition Walk adjacency
-        barabasi_albert classic column_normalised combine complete components erdos_renyi
+        Blocks Columns Csr EdgeFile Graph IndependenceNumber LazyGraph MixingMatrix Rmat
+        Subnetworks Transition Walk adjacency
+        barabasi_albert classic column_normalised complete components erdos_renyi
         from_networkx from_rustworkx from_scipy greedy_independent_set grid group_graph
         independence_number is_bipartite is_connected laplacian largest_component
         metropolis_step normalised_cut partition path read_edges read_graphml require_connected

@@ -21,7 +21,7 @@ from tacit.diffusion import (
     RecordedTruth,
     SpyPrivateDiffusion,
 )
-from tacit.graphs import Combination, erdos_renyi
+from tacit.graphs import MixingMatrix, erdos_renyi
 
 M = 4
 POLICIES = {
@@ -73,7 +73,7 @@ def run(policy, environment, tape, T, *, pieces=1, record=True):
 def data():
     rng = np.random.default_rng(11)
     T, N = 60, 6
-    A = Combination.uniform(erdos_renyi(N, 0.6, seed=2)).to_dense()
+    A = MixingMatrix.uniform(erdos_renyi(N, 0.6, seed=2)).to_dense()
     return {
         "A": A,
         "states": rng.integers(M, size=T),

@@ -19,7 +19,7 @@ from tacit.diffusion import (
     edit_signals,
 )
 from tacit.diffusion.table import loss_at, signal_at, truth_at
-from tacit.graphs import Combination, Graph, ring
+from tacit.graphs import Graph, MixingMatrix, ring
 
 T = 4000
 
@@ -144,7 +144,7 @@ def test_a_weakly_connected_network_must_be_asked_for():
 
 
 def test_sending_agents_do_not_know_who_receives():
-    sending, receiving = Combination.uniform(ONE_WAY).subnetworks()
+    sending, receiving = MixingMatrix.uniform(ONE_WAY).subnetworks()
     assert [part.tolist() for part in sending] == [[0, 1], [2, 3]]
     assert sorted(np.concatenate(receiving).tolist()) == [4, 5]
     alone = Graph.from_edges([(0, 1), (1, 0), (2, 3), (3, 2)], n_nodes=6, directed=True)
@@ -189,7 +189,7 @@ def test_receivers_of_two_truths_believe_a_mixture():
     final = trace.beliefs[-1]
     assert final[:2, 0].min() > 0.999
     assert final[2:4, 1].min() > 0.999
-    influence = Combination.uniform(ONE_WAY).influence()
+    influence = MixingMatrix.uniform(ONE_WAY).influence()
     np.testing.assert_allclose(final[4:], influence[:, 4:].T, atol=1e-6)
 
 

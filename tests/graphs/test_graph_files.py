@@ -134,7 +134,7 @@ for name in ("scipy.sparse", "networkx", "rustworkx"):
     sys.modules[name] = None
 from tacit import graphs as net
 graph = net.erdos_renyi(20, 0.5, seed=0)
-net.partition(graph, 3, seed=0), net.Combination.metropolis(graph), net.laplacian(graph)
+net.partition(graph, 3, seed=0), net.MixingMatrix.metropolis(graph), net.laplacian(graph)
 net.Walk(graph).spectral_gap, net.independence_number(graph)
 for call in (net.to_scipy, net.to_networkx, net.to_rustworkx, net.sparse_laplacian):
     try:

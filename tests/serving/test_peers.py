@@ -47,7 +47,7 @@ def copying(**changes):
 
 
 def tracking_peer(policy, k, table, *, seed=None, path=None):
-    columns = TRUTH.combination.columns
+    columns = TRUTH.mixing_matrix.columns
     first, last = columns.indptr[k], columns.indptr[k + 1]
     hears = dict(
         zip(columns.senders[first:last].tolist(), columns.weights[first:last].tolist(), strict=True)

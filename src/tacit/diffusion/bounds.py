@@ -63,7 +63,7 @@ def regret_bounds(
     require("regret_bounds", "horizon", ">= 2", horizon >= 2, horizon)
     require("regret_bounds", "epsilon", "> 0", epsilon > 0, epsilon)
     T, M = horizon, environment.state_count
-    alpha = float(independence_number(environment.combination.graph().undirected()).upper)
+    alpha = float(independence_number(environment.mixing_matrix.graph().undirected()).upper)
     own = largest_self_weight(environment)
     b = math.log(T) / epsilon if noise_bound is None else noise_bound
     noise = math.sqrt(32 * T) / epsilon
@@ -81,7 +81,7 @@ def regret_bounds(
 
 def largest_self_weight(environment: Any) -> float:
     """Return max a_kk, the largest weight that an agent gives to what it thinks itself."""
-    indptr, senders, weights = environment.combination.columns
+    indptr, senders, weights = environment.mixing_matrix.columns
     listener = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     return float(weights[senders == listener].max())
 

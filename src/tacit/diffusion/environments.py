@@ -22,9 +22,9 @@ from tacit.core.policy import Environment
 from tacit.diffusion.neighbours import pairs_of
 from tacit.diffusion.table import DISTANCE, MATCH, RECORDED, Table
 from tacit.diffusion.trace import MEASURES, Trace, new_trace
-from tacit.graphs import Graph, Network, independence_number
-from tacit.graphs.mixing_matrix import Columns, Combination
-from tacit.graphs.rows import localised, uniform_columns
+from tacit.graphs import Graph, LazyGraph, independence_number
+from tacit.graphs.lazy import number_locally
+from tacit.graphs.mixing_matrix import Columns, MixingMatrix, slice_uniform
 from tacit.privacy import NeighbouringPair
 
 #: The network of the paper's simulations, Fig. 1.
@@ -40,7 +40,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     setting: ClassVar[str] = "diffusion"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
-    network: Network | Graph | Any = THREE_AGENTS
+    network: LazyGraph | Graph | Any = THREE_AGENTS
     weights: Annotated[str, one_of("uniform", "metropolis", "laplacian", "from_weights")] = (
         "uniform"
     )
@@ -53,17 +53,17 @@ class _TruthEnvironment(Environment[Table, Trace]):
 
     def __post_init__(self) -> None:
         check(self)
-        if not isinstance(self.network, (Graph, Network, Combination, tuple)):
-            object.__setattr__(self, "network", Combination.from_matrix(self.network))
+        if not isinstance(self.network, (Graph, LazyGraph, MixingMatrix, tuple)):
+            object.__setattr__(self, "network", MixingMatrix.from_matrix(self.network))
         if self.groups is not None:
             object.__setattr__(self, "groups", tuple(self.groups))
-        if self.described:
+        if self.is_lazy:
             even = self.weights == "uniform"
-            require(self, "weights", "uniform for a described network", even, self.weights)
-            rule = "weak for a described network, which nobody sees whole"
+            require(self, "weights", "uniform for a lazy network", even, self.weights)
+            rule = "weak for a lazy network, which nobody sees whole"
             require(self, "connectivity", rule, self.connectivity == "weak", self.connectivity)
         if self.connectivity == "strong":
-            self.combination.require_strongly_connected(type(self).__name__)
+            self.mixing_matrix.require_strongly_connected(type(self).__name__)
         n = self.n_agents
         fits = self.groups is None or (
             self.group.shape == (n,) and set(self.groups) == set(range(self.n_groups))
@@ -90,20 +90,20 @@ class _TruthEnvironment(Environment[Table, Trace]):
         return np.array(self.signal_std, np.float64, ndmin=2)
 
     @property
-    def described(self) -> bool:
-        """Whether the network is described, and made piece by piece where it is needed."""
-        return isinstance(self.network, Network)
+    def is_lazy(self) -> bool:
+        """Whether the network is lazy, and made where it is needed."""
+        return isinstance(self.network, LazyGraph)
 
     @cached_property
-    def combination(self) -> Combination:
+    def mixing_matrix(self) -> MixingMatrix:
         """The weights that agents give to each other's messages."""
-        if isinstance(self.network, Combination):
+        if isinstance(self.network, MixingMatrix):
             return self.network
-        network = self.network.graph() if isinstance(self.network, Network) else self.network
+        network = self.network.graph() if isinstance(self.network, LazyGraph) else self.network
         if isinstance(network, Graph):
-            combination: Combination = getattr(Combination, self.weights)(network)
-            return combination
-        return Combination.from_matrix(self.network)
+            matrix: MixingMatrix = getattr(MixingMatrix, self.weights)(network)
+            return matrix
+        return MixingMatrix.from_matrix(self.network)
 
     @cached_property
     def group(self) -> NDArray[np.int64]:
@@ -115,7 +115,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
     @property
     def n_agents(self) -> int:
         """Number of agents N."""
-        return self.network.n_nodes if self.described else self.combination.n_agents
+        return self.network.n_nodes if self.is_lazy else self.mixing_matrix.n_agents
 
     @property
     def n_groups(self) -> int:
@@ -145,8 +145,8 @@ class _TruthEnvironment(Environment[Table, Trace]):
     def public_parameters(self, horizon: int) -> Mapping[str, Any]:
         """Return the numbers of agents and states, the horizon, and alpha for smaller networks."""
         public = dict(super().public_parameters(horizon))
-        if self.n_agents <= _LARGEST_EXACT and not self.described:
-            graph = self.combination.graph().undirected()
+        if self.n_agents <= _LARGEST_EXACT and not self.is_lazy:
+            graph = self.mixing_matrix.graph().undirected()
             public["independence_number"] = independence_number(graph).upper
         return public
 
@@ -182,16 +182,16 @@ class _TruthEnvironment(Environment[Table, Trace]):
         """Return what is particular in the table of one repetition: of all agents."""
 
     def _columns(self, first: int, last: int) -> tuple[Columns, NDArray[np.int64]]:
-        if not self.described and last - first == self.n_agents:
-            return self.combination.columns, np.empty(0, np.int64)
-        if isinstance(self.network, Network):
-            indptr, senders, weights = uniform_columns(self.network.rows(first, last))
+        if not self.is_lazy and last - first == self.n_agents:
+            return self.mixing_matrix.columns, np.empty(0, np.int64)
+        if isinstance(self.network, LazyGraph):
+            indptr, senders, weights = slice_uniform(self.network.rows(first, last))
         else:
-            indptr, senders, weights = self.combination.columns
+            indptr, senders, weights = self.mixing_matrix.columns
             here = slice(indptr[first], indptr[last])
             indptr = indptr[first : last + 1] - indptr[first]
             senders, weights = senders[here], weights[here].copy()
-        local, ghosts = localised(senders, first, last)
+        local, ghosts = number_locally(senders, first, last)
         return Columns(indptr, local, weights), ghosts
 
     def _table(
@@ -269,10 +269,10 @@ class ChangingTruth(_TruthEnvironment):
         The dominant state of each group; drawn anew for each repetition unless given.
     switches : int, default 0
         How often, evenly spaced, the dominant state jumps to another one.
-    network : Graph, Combination or matrix, default the paper's three agents
+    network : Graph, MixingMatrix or matrix, default the paper's three agents
         Who hears whom; a_jk in row j and column k of a matrix is the weight k gives to j.
     weights : "uniform", "metropolis", "laplacian" or "from_weights"
-        How a graph becomes a combination matrix.
+        How a graph becomes a mixing matrix.
     connectivity : "strong" or "weak", default "strong"
         Whether every agent must hear of every other, at least by hearsay.
     groups : sequence of int, optional

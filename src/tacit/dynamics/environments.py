@@ -17,8 +17,8 @@ from tacit.core.policy import Environment
 from tacit.dynamics.neighbours import _adopting
 from tacit.dynamics.table import Table
 from tacit.dynamics.trace import MEASURES, Trace
-from tacit.graphs import Graph, Network
-from tacit.graphs.rows import localised, rows_of
+from tacit.graphs import Graph, LazyGraph
+from tacit.graphs.lazy import number_locally, slice_rows
 from tacit.privacy import NeighbouringPair
 
 _TABLE_STREAM = 0
@@ -61,7 +61,7 @@ class SocialOptions(Environment[Table, Trace]):
 
     qualities: tuple[float, ...] | tuple[tuple[float, ...], ...]
     n_agents: Whole = 0
-    network: Network | Graph | None = None
+    network: LazyGraph | Graph | None = None
     changes: tuple[int, ...] | None = None
     popularity: tuple[float, ...] | None = None
 
@@ -124,7 +124,7 @@ class SocialOptions(Environment[Table, Trace]):
 
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition."""
-        network = self.network.graph() if isinstance(self.network, Network) else self.network
+        network = self.network.graph() if isinstance(self.network, LazyGraph) else self.network
         indptr, indices = np.empty(0, np.int64), np.empty(0, np.int32)
         if network is not None:
             indptr, indices = network.csr
@@ -140,8 +140,8 @@ class SocialOptions(Environment[Table, Trace]):
             np.empty(0, np.int64),
         )
         if self.network is not None:
-            rows = rows_of(self.network, first, last)
-            indices, ghosts = localised(rows.indices, first, last)
+            rows = slice_rows(self.network, first, last)
+            indices, ghosts = number_locally(rows.indices, first, last)
             indptr = rows.indptr
         return self._table(seed, repetition, horizon, first, last, indptr, indices), ghosts
 

@@ -40,22 +40,21 @@ from tacit.graphs.independent import (
     work_size,
 )
 from tacit.graphs.laplacian import adjacency, column_normalised, laplacian, sparse_laplacian
-from tacit.graphs.lazy import Blocks, EdgeFile, Rmat
-from tacit.graphs.mixing_matrix import Columns, Combination, Subnetworks, combine
+from tacit.graphs.lazy import Blocks, EdgeFile, LazyGraph, Rmat
+from tacit.graphs.mixing_matrix import Columns, MixingMatrix, Subnetworks
 from tacit.graphs.named import classic
 from tacit.graphs.partition import group_graph, normalised_cut, partition
-from tacit.graphs.rows import Network
 from tacit.graphs.walks import Transition, Walk, metropolis_step
 
 __all__ = [
     "Blocks",
     "Columns",
-    "Combination",
     "Csr",
     "EdgeFile",
     "Graph",
     "IndependenceNumber",
-    "Network",
+    "LazyGraph",
+    "MixingMatrix",
     "Rmat",
     "Subnetworks",
     "Transition",
@@ -64,7 +63,6 @@ __all__ = [
     "barabasi_albert",
     "classic",
     "column_normalised",
-    "combine",
     "complete",
     "components",
     "erdos_renyi",

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.graphs.graph import Graph
-from tacit.graphs.optional import load
+from tacit.graphs.graph import Graph, import_optional
 
 
 def from_networkx(graph: Any, *, weight: str | None = None) -> Graph:
@@ -43,7 +42,7 @@ def from_networkx(graph: Any, *, weight: str | None = None) -> Graph:
 
 def to_networkx(graph: Graph) -> Any:
     """Return a networkx graph, its nodes named by the labels if there are any."""
-    networkx = load("networkx", needed_by="to_networkx")
+    networkx = import_optional("networkx", needed_by="to_networkx")
     result = networkx.DiGraph() if graph.directed else networkx.Graph()
     names = range(graph.n_nodes) if graph.labels is None else graph.labels.tolist()
     result.add_nodes_from(names)
@@ -71,7 +70,7 @@ def from_rustworkx(graph: Any, *, weighted: bool = False) -> Graph:
 
 def to_rustworkx(graph: Graph) -> Any:
     """Return a rustworkx graph: payloads are labels (or numbers) and weights (or None)."""
-    rustworkx = load("rustworkx", needed_by="to_rustworkx", extra="")
+    rustworkx = import_optional("rustworkx", needed_by="to_rustworkx", extra="")
     result = rustworkx.PyDiGraph() if graph.directed else rustworkx.PyGraph()
     names = range(graph.n_nodes) if graph.labels is None else graph.labels.tolist()
     result.add_nodes_from(list(names))
@@ -112,7 +111,7 @@ def from_scipy(matrix: Any, *, directed: bool, weighted: bool = False) -> Graph:
 
 def to_scipy(graph: Graph) -> Any:
     """Return the SciPy sparse array whose entry (u, v) is the weight of the edge, or one."""
-    sparse = load("scipy.sparse", needed_by="to_scipy")
+    sparse = import_optional("scipy.sparse", needed_by="to_scipy")
     values = np.ones(graph.indices.size) if graph.weights is None else graph.weights
     shape = (graph.n_nodes, graph.n_nodes)
     return sparse.csr_array((values.copy(), graph.indices, graph.indptr), shape=shape)

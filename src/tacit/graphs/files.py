@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from tacit.core.files import write_atomically
 from tacit.graphs.conversion import from_networkx, to_networkx
-from tacit.graphs.graph import Graph
-from tacit.graphs.optional import load
+from tacit.graphs.graph import Graph, import_optional
 
 _GZIP = b"\x1f\x8b"
 
@@ -129,7 +128,7 @@ def write_edges(graph: Graph, path: str | os.PathLike[str]) -> None:
 
 def read_graphml(path: str | os.PathLike[str], *, weight: str | None = None) -> Graph:
     """Read a GraphML file; node ids become labels, the edge attribute `weight` the weights."""
-    networkx = load("networkx", needed_by="read_graphml")
+    networkx = import_optional("networkx", needed_by="read_graphml")
     try:
         return from_networkx(networkx.read_graphml(path), weight=weight)
     except ValueError as error:
@@ -138,7 +137,7 @@ def read_graphml(path: str | os.PathLike[str], *, weight: str | None = None) -> 
 
 def write_graphml(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Write a GraphML file that :func:`read_graphml` and other programs read."""
-    networkx = load("networkx", needed_by="write_graphml")
+    networkx = import_optional("networkx", needed_by="write_graphml")
     text = "\n".join(networkx.generate_graphml(to_networkx(graph)))
     write_atomically(Path(path), lambda file: file.write_text(text, "utf-8"))
 

@@ -8,6 +8,7 @@ each edge in both rows. Loops are never stored; a setting whose paper has them a
 from __future__ import annotations
 
 import hashlib
+import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,9 +102,9 @@ class Graph:
     @classmethod
     def from_written(cls, value: Any) -> Graph:
         """Return the graph of a file's name, or of ``{name = "ring", n_nodes = 10}``."""
-        from tacit.graphs.parse import graph_of
+        from tacit.graphs.named import parse_graph
 
-        return graph_of(value)
+        return parse_graph(value)
 
     @classmethod
     def from_edges(
@@ -324,6 +325,18 @@ class Graph:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.indptr, self.indices, self.weights, self.directed, self.labels)
+
+
+def import_optional(module: str, *, needed_by: str, extra: str = "networks") -> Any:
+    """Return a module that only some of Tacit needs, or say which extra of the installation brings it."""
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        package = module.partition(".")[0]
+        if error.name is None or error.name.partition(".")[0] != package:
+            raise
+        how = f"pip install 'tacit[{extra}]'" if extra else f"pip install {package}"
+        raise ModuleNotFoundError(f"{needed_by} needs {package}: {how}", name=error.name) from error
 
 
 def _rebuild(indptr: Any, indices: Any, weights: Any, directed: bool, labels: Any) -> Graph:

@@ -13,8 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.graphs.components import require_undirected
 from tacit.graphs.conversion import to_scipy
-from tacit.graphs.graph import Graph
-from tacit.graphs.optional import load
+from tacit.graphs.graph import Graph, import_optional
 
 
 def adjacency(graph: Graph, *, weighted: bool = False) -> NDArray[np.float64]:
@@ -45,7 +44,7 @@ def laplacian(graph: Graph, *, weighted: bool = False) -> NDArray[np.float64]:
 def sparse_laplacian(graph: Graph, *, weighted: bool = False) -> Any:
     """Return the graph Laplacian as a SciPy CSR array."""
     require_undirected(graph, "sparse_laplacian")
-    sparse = load("scipy.sparse", needed_by="sparse_laplacian")
+    sparse = import_optional("scipy.sparse", needed_by="sparse_laplacian")
     joined = to_scipy(graph)
     joined.data = _values(graph, weighted, "sparse_laplacian")
     return sparse.csr_array(sparse.diags_array(joined.sum(axis=1)) - joined)

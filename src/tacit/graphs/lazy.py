@@ -1,18 +1,23 @@
-"""Networks too large for one machine: any piece of them is made, or read, without the rest.
+"""Lazy graphs: too large for one machine, so that any rows of them are made, or read, without the rest.
 
-Edges of a random network are drawn independently, so how many fall into a quarter of the adjacency matrix is
-binomial, and so on into quarters of quarters; every split is a draw at the position of its square. Whoever
-needs some rows goes down the squares that touch them and finds the very edges that others find there.
-Repeated edges count once, and loops are dropped.
+Edges of a random graph are drawn independently, so how many fall into a quarter of the adjacency matrix is
+binomial, and so on into quarters of quarters; every split is a draw at the position of its square. To make
+some rows, go down the squares that touch them: everybody finds the same edges there. Repeated edges count
+once, and loops are dropped.
+
+Rows of consecutive nodes are numbered from 0 where they are used. Nodes elsewhere that stand in them are
+the *halo*, numbered after them, in order. Rows keep the order of the whole graph, so that a sum over
+neighbours is rounded as it is there.
 """
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +27,7 @@ from tacit.core.generator import key_of, to_unit
 from tacit.core.kernels import kernel
 from tacit.core.samplers import binomial, block
 from tacit.core.tapes import SEEDED
-from tacit.graphs.optional import load
-from tacit.graphs.rows import Network, Rows
+from tacit.graphs.graph import Graph, import_optional
 
 _STREAM = 9
 #: Squares with no more edges than this are not split: each edge is drawn by itself.
@@ -33,8 +37,76 @@ _CHUNK = 1 << 23
 _LOW16 = np.uint64(0xFFFF)
 
 
+class Rows(NamedTuple):
+    """The rows of the nodes from `first` on, of a graph of `n_nodes`."""
+
+    n_nodes: int
+    first: int
+    indptr: NDArray[np.int64]
+    """Shape (nodes here + 1,)."""
+    indices: NDArray[np.int64]
+    """Neighbours by their numbers in the whole graph, increasing within a row."""
+
+
+class LazyGraph(ABC):
+    """A graph that is described, not stored: rows are made where they are needed.
+
+    Undirected, without weights. A study file writes ``{name = "blocks", nodes = 10_000_000, ...}``.
+    """
+
+    written_schema: ClassVar[Mapping[str, Any]] = {
+        "type": "object",
+        "properties": {"name": {"enum": ["rmat", "blocks", "edges"]}},
+        "required": ["name"],
+        "description": "a network that is made in partitions, and its parameters",
+    }
+
+    @staticmethod
+    def from_written(value: Any) -> Any:
+        """Return the lazy graph that is written, or `value` itself if it is none."""
+        kinds: dict[Any, Any] = {"rmat": Rmat, "blocks": Blocks, "edges": EdgeFile}
+        if not isinstance(value, Mapping) or value.get("name") not in kinds:
+            return value
+        parameters = dict(value)
+        return kinds[parameters.pop("name")](**parameters)
+
+    @property
+    @abstractmethod
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+
+    @abstractmethod
+    def rows(self, first: int, last: int) -> Rows:
+        """Return the rows of the nodes `first` to `last` - 1, the same whatever else is made."""
+
+    def graph(self) -> Graph:
+        """Return the whole graph, for one that fits."""
+        _, _, indptr, indices = self.rows(0, self.n_nodes)
+        return Graph(indptr=indptr, indices=indices.astype(np.int32))
+
+
+def slice_rows(network: Graph | LazyGraph, first: int, last: int) -> Rows:
+    """Return the rows of the nodes `first` to `last` - 1 of a graph, stored or lazy."""
+    if isinstance(network, LazyGraph):
+        return network.rows(first, last)
+    indptr = network.indptr[first : last + 1]
+    indices = network.indices[indptr[0] : indptr[-1]].astype(np.int64)
+    return Rows(network.n_nodes, first, indptr - indptr[0], indices)
+
+
+def number_locally(
+    nodes: NDArray[Any], first: int, last: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return nodes by their rows in the partition `first` to `last` - 1, and the nodes of its halo."""
+    outside = (nodes < first) | (nodes >= last)
+    halo = np.unique(nodes[outside])
+    local = (nodes - first).astype(np.int32)
+    local[outside] = (last - first + np.searchsorted(halo, nodes[outside])).astype(np.int32)
+    return local, halo
+
+
 @dataclass(frozen=True, kw_only=True)
-class Rmat(Network):
+class Rmat(LazyGraph):
     """A recursive random network (Chakrabarti, Zhan and Faloutsos 2004): few nodes have most edges.
 
     Parameters
@@ -79,11 +151,11 @@ class Rmat(Network):
         steps = [round(each * _STEPS) for each in (self.a, self.b, self.c)]
         quarters = np.array([*steps, max(0, _STEPS - sum(steps))], np.int64)
         squares = np.array([[0, self.n_nodes, self.edges]], np.int64)
-        return _made(self.n_nodes, first, last, squares, quarters, self.seed)
+        return _draw_rows(self.n_nodes, first, last, squares, quarters, self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Blocks(Network):
+class Blocks(LazyGraph):
     """A stochastic block network: blocks of neighbouring numbers, dense inside, thin between.
 
     Parameters
@@ -125,11 +197,11 @@ class Blocks(Network):
         drawn = np.round((high - low) * self.within / 2).astype(np.int64)
         everywhere = [[0, self.nodes, round(self.nodes * self.across / 2)]]
         squares = np.concatenate((everywhere, np.column_stack((low, high, drawn))))
-        return _made(self.nodes, first, last, squares, np.empty(0, np.int64), self.seed)
+        return _draw_rows(self.nodes, first, last, squares, np.empty(0, np.int64), self.seed)
 
 
 @dataclass(frozen=True, kw_only=True)
-class EdgeFile(Network):
+class EdgeFile(LazyGraph):
     """A file of edges on storage that every machine reaches: each reads it through and keeps its part.
 
     Text, one edge a line, two whole numbers from 0 separated by white space or a comma, lines that begin
@@ -167,12 +239,12 @@ class EdgeFile(Network):
             for u, v in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
                 mine = (u >= first) & (u < last) & (u != v)
                 kept.append((u[mine] - first) * self.nodes + v[mine])
-        return _rows(self.nodes, first, last, np.concatenate(kept))
+        return _sort_rows(self.nodes, first, last, np.concatenate(kept))
 
     def _pairs(self) -> Iterator[NDArray[np.int64]]:
         path = Path(self.path)
         if path.suffix == ".parquet":
-            parquet = load("pyarrow.parquet", needed_by="EdgeFile")
+            parquet = import_optional("pyarrow.parquet", needed_by="EdgeFile")
             file = parquet.ParquetFile(path)
             for batch in file.iter_batches(batch_size=_CHUNK // 16, columns=file.schema.names[:2]):
                 yield np.column_stack([column.to_numpy() for column in batch.columns]).astype(
@@ -192,7 +264,7 @@ class EdgeFile(Network):
                     ) from None
 
 
-def _made(
+def _draw_rows(
     n_nodes: int,
     first: int,
     last: int,
@@ -201,10 +273,10 @@ def _made(
     seed: int,
 ) -> Rows:
     key = key_of(seed, 0, stream=_STREAM)
-    return _rows(n_nodes, first, last, _arcs(key, squares, quarters, first, last, n_nodes))
+    return _sort_rows(n_nodes, first, last, _arcs(key, squares, quarters, first, last, n_nodes))
 
 
-def _rows(n_nodes: int, first: int, last: int, keys: NDArray[np.int64]) -> Rows:
+def _sort_rows(n_nodes: int, first: int, last: int, keys: NDArray[np.int64]) -> Rows:
     """Return rows of arcs given as (row - first) n_nodes + column, in any order, perhaps repeated."""
     keys.sort()
     new = np.ones(keys.size, bool)
@@ -245,7 +317,7 @@ def _arcs(key: Any, squares: Any, quarters: Any, first: Any, last: Any, width: A
                 depth += 4
                 continue
             for i in range(n):
-                u, v = _drawn(source, layer, t, i, r, c, height, breadth, quarters)
+                u, v = _draw_edge(source, layer, t, i, r, c, height, breadth, quarters)
                 if kept.size < size + 2:
                     more = np.empty(2 * kept.size, np.int64)
                     more[:size] = kept[:size]
@@ -287,7 +359,7 @@ def _split(source: Any, layer: Any, t: Any, stack: Any, depth: Any, quarters: An
 
 
 @kernel
-def _drawn(
+def _draw_edge(
     source: Any,
     layer: Any,
     t: Any,

@@ -1,6 +1,7 @@
-"""Combination matrices: how much each agent trusts what each neighbour sends.
+"""Mixing matrices: how much each agent trusts what each neighbour sends.
 
-Entry a_jk is the weight that agent k gives to the message of agent j (paper 000, eq. 1): nonnegative,
+Entry a_jk is the weight that agent k gives to the message of agent j (paper 000, eq. 1, which calls it a
+combination matrix): nonnegative,
 zero unless j sends to k, and every column sums to one. Agents always listen to themselves. An arc
 j -> k of the graph means that j sends to k. Stored by columns, so that a round costs as much as
 there are arcs.
@@ -21,14 +22,14 @@ from tacit.graphs.components import (
     require_undirected,
     strong_components,
 )
-from tacit.graphs.graph import Graph
-from tacit.graphs.optional import load
+from tacit.graphs.graph import Graph, import_optional
+from tacit.graphs.lazy import Rows
 
 _TOLERANCE = 1e-9
 
 
 class Columns(NamedTuple):
-    """A combination matrix as kernels read it: column k is the slice indptr[k]:indptr[k + 1]."""
+    """A mixing matrix as kernels read it: column k is the slice indptr[k]:indptr[k + 1]."""
 
     indptr: NDArray[np.int64]
     """Shape (n_agents + 1,)."""
@@ -50,7 +51,7 @@ class Subnetworks(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Combination:
+class MixingMatrix:
     """A left-stochastic matrix with positive diagonal, sparse by columns.
 
     Parameters
@@ -60,8 +61,8 @@ class Combination:
 
     Examples
     --------
-    >>> from tacit.graphs import Combination, star
-    >>> Combination.uniform(star(3)).to_dense()
+    >>> from tacit.graphs import MixingMatrix, star
+    >>> MixingMatrix.uniform(star(3)).to_dense()
     array([[0.33333333, 0.5       , 0.5       ],
            [0.33333333, 0.5       , 0.        ],
            [0.33333333, 0.        , 0.5       ]])
@@ -83,32 +84,32 @@ class Combination:
             object.__setattr__(self, name, view)
 
     @classmethod
-    def uniform(cls, graph: Graph) -> Combination:
+    def uniform(cls, graph: Graph) -> MixingMatrix:
         """Weigh all whom one hears, oneself included, equally."""
         heard = graph.reverse()
         share = 1.0 / (1.0 + heard.degrees)
         return cls._build(heard.rows, heard.indices, share[heard.rows], share)
 
     @classmethod
-    def metropolis(cls, graph: Graph) -> Combination:
+    def metropolis(cls, graph: Graph) -> MixingMatrix:
         """Weigh neighbour j by 1 / max(n_j, n_k), n counting oneself; rows sum to one as well."""
-        require_undirected(graph, "Combination.metropolis")
+        require_undirected(graph, "MixingMatrix.metropolis")
         size = 1.0 + graph.degrees
         weights = 1.0 / np.maximum(size[graph.rows], size[graph.indices])
         return cls._build(graph.rows, graph.indices, weights, _left_over(graph, weights))
 
     @classmethod
-    def laplacian(cls, graph: Graph) -> Combination:
+    def laplacian(cls, graph: Graph) -> MixingMatrix:
         """Return I - L / (1 + the largest degree), L the unweighted Laplacian; symmetric."""
-        require_undirected(graph, "Combination.laplacian")
+        require_undirected(graph, "MixingMatrix.laplacian")
         step = 1.0 / (1.0 + graph.degrees.max(initial=0))
         weights = np.full(graph.indices.size, step)
         return cls._build(graph.rows, graph.indices, weights, _left_over(graph, weights))
 
     @classmethod
-    def from_weights(cls, graph: Graph, *, own_weight: float = 1.0) -> Combination:
+    def from_weights(cls, graph: Graph, *, own_weight: float = 1.0) -> MixingMatrix:
         """Weigh each sender in proportion to the weight of its arc, oneself by `own_weight`."""
-        owner = "Combination.from_weights"
+        owner = "MixingMatrix.from_weights"
         require(owner, "own_weight", "> 0 and finite", 0 < own_weight < np.inf, own_weight)
         heard = graph.reverse()
         if heard.weights is None:
@@ -118,7 +119,7 @@ class Combination:
         return cls._build(heard.rows, heard.indices, weights, own_weight / total)
 
     @classmethod
-    def from_matrix(cls, matrix: ArrayLike | Any) -> Combination:
+    def from_matrix(cls, matrix: ArrayLike | Any) -> MixingMatrix:
         """Take a given square matrix, dense or SciPy sparse; it must already be left-stochastic."""
         if hasattr(matrix, "tocoo"):
             coo = matrix.tocoo()
@@ -129,11 +130,11 @@ class Combination:
             j, k = np.nonzero(dense) if dense.ndim == 2 else (np.empty(0), np.empty(0))
             values = dense[j, k] if dense.ndim == 2 else dense
         if len(shape) != 2 or shape[0] != shape[1]:
-            raise ValueError(f"Combination: expected a square matrix, got shape {shape}")
+            raise ValueError(f"MixingMatrix: expected a square matrix, got shape {shape}")
         return cls._sorted(shape[0], k.astype(np.int64), j.astype(np.int64), values)
 
     @classmethod
-    def _build(cls, k: Any, j: Any, weights: Any, own: Any) -> Combination:
+    def _build(cls, k: Any, j: Any, weights: Any, own: Any) -> MixingMatrix:
         n = own.size
         agents = np.arange(n)
         return cls._sorted(
@@ -144,7 +145,7 @@ class Combination:
         )
 
     @classmethod
-    def _sorted(cls, n: int, k: Any, j: Any, weights: Any) -> Combination:
+    def _sorted(cls, n: int, k: Any, j: Any, weights: Any) -> MixingMatrix:
         order = np.argsort(k * n + j, kind="stable")
         indptr = np.zeros(n + 1, np.int64)
         np.cumsum(np.bincount(k, minlength=n), out=indptr[1:])
@@ -172,7 +173,7 @@ class Combination:
             directed=True,
         )
 
-    def require_strongly_connected(self, owner: str = "Combination") -> None:
+    def require_strongly_connected(self, owner: str = "MixingMatrix") -> None:
         """Raise ``ValueError`` that names an agent if some agent never hears of another."""
         require_strongly_connected(self.graph(), owner)
 
@@ -181,9 +182,9 @@ class Combination:
 
         Examples
         --------
-        >>> from tacit.graphs import Combination, Graph
+        >>> from tacit.graphs import MixingMatrix, Graph
         >>> chain = Graph.from_edges([(0, 1), (1, 0), (1, 2)], directed=True)
-        >>> Combination.uniform(chain).subnetworks()
+        >>> MixingMatrix.uniform(chain).subnetworks()
         Subnetworks(sending=(array([0, 1]),), receiving=(array([2]),))
         """
         graph = self.graph()
@@ -206,7 +207,7 @@ class Combination:
         Columns sum to one; column k says whose beliefs agent k ends up repeating if nobody had
         signals of their own.
         """
-        linalg = load("scipy.sparse.linalg", needed_by="Combination.influence")
+        linalg = import_optional("scipy.sparse.linalg", needed_by="MixingMatrix.influence")
         sending, receiving = self.subnetworks()
         result = np.zeros((len(sending), self.n_agents))
         for i, part in enumerate(sending):
@@ -215,7 +216,7 @@ class Combination:
             R = np.concatenate(receiving)
             A = self.to_scipy().tocsc()
             T_RR = A[R][:, R]
-            sparse = load("scipy.sparse", needed_by="Combination.influence")
+            sparse = import_optional("scipy.sparse", needed_by="MixingMatrix.influence")
             solve = linalg.splu(sparse.csc_array(sparse.eye_array(R.size) - T_RR.T)).solve
             for i, part in enumerate(sending):
                 result[i, R] = solve(A[part][:, R].sum(axis=0))
@@ -230,19 +231,19 @@ class Combination:
 
     def to_scipy(self) -> Any:
         """Return the matrix as a SciPy CSC array."""
-        sparse = load("scipy.sparse", needed_by="Combination.to_scipy")
+        sparse = import_optional("scipy.sparse", needed_by="MixingMatrix.to_scipy")
         shape = (self.n_agents, self.n_agents)
         return sparse.csc_array((self.weights.copy(), self.senders, self.indptr), shape=shape)
 
     def __repr__(self) -> str:
-        return f"Combination(n_agents={self.n_agents}, n_weights={self.weights.size})"
+        return f"MixingMatrix(n_agents={self.n_agents}, n_weights={self.weights.size})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self.indptr, self.senders, self.weights)
 
 
-def _rebuild(indptr: Any, senders: Any, weights: Any) -> Combination:
-    return Combination(indptr=indptr, senders=senders, weights=weights)
+def _rebuild(indptr: Any, senders: Any, weights: Any) -> MixingMatrix:
+    return MixingMatrix(indptr=indptr, senders=senders, weights=weights)
 
 
 def _left_over(graph: Graph, weights: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -256,25 +257,25 @@ def _check(
     n = indptr.size - 1
     shaped = indptr.ndim == senders.ndim == 1 and n >= 0 and senders.shape == weights.shape
     if not shaped or indptr[0] != 0 or indptr[-1] != senders.size or np.any(np.diff(indptr) < 0):
-        raise ValueError("Combination: expected indptr to delimit columns of senders and weights")
+        raise ValueError("MixingMatrix: expected indptr to delimit columns of senders and weights")
     k = np.repeat(np.arange(n), np.diff(indptr))
     outside = (senders < 0) | (senders >= n)
     if outside.any():
         at = int(outside.argmax())
         raise ValueError(
-            f"Combination: expected senders in 0..{n - 1}, got {senders[at]} in column {k[at]}"
+            f"MixingMatrix: expected senders in 0..{n - 1}, got {senders[at]} in column {k[at]}"
         )
     falls = (k[1:] == k[:-1]) & (senders[1:] <= senders[:-1])
     if falls.any():
         raise ValueError(
-            "Combination: expected increasing senders, got another order in column "
+            "MixingMatrix: expected increasing senders, got another order in column "
             f"{k[int(falls.argmax())]}"
         )
     bad = ~(np.isfinite(weights) & (weights >= 0))
     if bad.any():
         at = int(bad.argmax())
         raise ValueError(
-            f"Combination: expected weights >= 0, got {weights[at]} from agent {senders[at]} "
+            f"MixingMatrix: expected weights >= 0, got {weights[at]} from agent {senders[at]} "
             f"to agent {k[at]}"
         )
     total = np.bincount(k, weights=weights, minlength=n)
@@ -282,31 +283,37 @@ def _check(
     if wrong.any():
         at = int(wrong.argmax())
         raise ValueError(
-            f"Combination: expected columns to sum to 1, got {total[at]} in column {at}"
+            f"MixingMatrix: expected columns to sum to 1, got {total[at]} in column {at}"
         )
     own = np.bincount(k, weights=weights * (senders == k), minlength=n)
     if np.any(own <= 0):
         raise ValueError(
-            "Combination: expected every agent to listen to itself, got weight 0 for agent "
+            "MixingMatrix: expected every agent to listen to itself, got weight 0 for agent "
             f"{int(np.argmax(own <= 0))}"
         )
 
 
-@kernel
-def combine(indptr: Any, senders: Any, weights: Any, messages: Any, out: Any) -> None:
-    """Write to out[k, :] what agent k makes of all messages: the sum over j of a_jk messages[j, :].
+def slice_uniform(rows: Rows) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Return the columns of ``MixingMatrix.uniform`` for some nodes, senders as in the whole graph."""
+    indptr = rows.indptr + np.arange(rows.indptr.size)
+    senders = np.empty(int(indptr[-1]), np.int64)
+    _insert_self(rows.indptr, rows.indices, rows.first, senders)
+    degrees = np.diff(rows.indptr)
+    return indptr, senders, np.repeat(1.0 / (1.0 + degrees), degrees + 1)
 
-    Parameters
-    ----------
-    indptr, senders, weights : arrays
-        ``combination.columns``.
-    messages, out : arrays of float, shape (n_agents, n_values)
-        Different arrays.
-    """
-    for k in range(indptr.size - 1):
-        out[k, :] = 0.0
-        for e in range(indptr[k], indptr[k + 1]):
-            a = weights[e]
-            j = senders[e]
-            for m in range(messages.shape[1]):
-                out[k, m] += a * messages[j, m]
+
+@kernel
+def _insert_self(indptr: Any, indices: Any, first: Any, senders: Any) -> None:
+    k = 0
+    for a in range(indptr.size - 1):
+        heard = False
+        for e in range(indptr[a], indptr[a + 1]):
+            if not heard and indices[e] > first + a:
+                senders[k] = first + a
+                heard = True
+                k += 1
+            senders[k] = indices[e]
+            k += 1
+        if not heard:
+            senders[k] = first + a
+            k += 1

@@ -1,7 +1,12 @@
-"""Small graphs that everybody knows, for examples and tests."""
+"""Graphs by name: small ones that everybody knows, and what a study file writes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tacit.graphs import generators
+from tacit.graphs.files import read_edges
 from tacit.graphs.graph import Graph
 
 # Zachary (1977): for each member, the members with a higher number seen with him outside the club.
@@ -21,8 +26,12 @@ _FLORENTINE = (
 _KITE = "1 2 3 5/3 4 6/3 5/4 5 6/6/6 7/7/8/9"
 _PETERSEN = "1 4 5/2 6/3 7/4 8/9/7 8/8 9/9"
 
-#: The names that :func:`classic` knows.
+#: The names that :func:`classic` knows, and the generators that a study file may name.
 CLASSICS = ("florentine", "karate", "kite", "petersen")
+_GENERATORS = (
+    *("barabasi_albert", "complete", "erdos_renyi", "grid", "path", "ring", "star"),
+    *("stochastic_block", "watts_strogatz"),
+)
 
 
 def classic(name: str) -> Graph:
@@ -48,3 +57,27 @@ def classic(name: str) -> Graph:
     return Graph.from_edges(
         [(u, int(v)) for u, row in enumerate(rows.split("/")) for v in row.split()]
     )
+
+
+def parse_graph(value: str | Mapping[str, Any]) -> Graph:
+    """Return the graph that was written: a file's name, or a generator's or classic's name and parameters.
+
+    Examples
+    --------
+    >>> parse_graph({"name": "ring", "n_nodes": 10})
+    Graph(n_nodes=10, n_edges=10)
+    """
+    if isinstance(value, str):
+        return read_edges(value)
+    spec = dict(value)
+    name = spec.pop("name", None)
+    if name in _GENERATORS:
+        make: Callable[..., Graph] = getattr(generators, name)
+        try:
+            return make(**spec)
+        except TypeError as error:
+            raise ValueError(f"network {name}: {error}") from None
+    if name in CLASSICS and not spec:
+        return classic(str(name))
+    known = ", ".join([*_GENERATORS, *CLASSICS])
+    raise ValueError(f"no network is called {name!r}; there are {known}")

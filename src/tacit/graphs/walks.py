@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.core.constraints import require
 from tacit.core.kernels import kernel
 from tacit.graphs.components import is_bipartite, require_connected, require_undirected
-from tacit.graphs.graph import Graph
-from tacit.graphs.optional import load
+from tacit.graphs.graph import Graph, import_optional
 
 _SMALL = 400
 
@@ -103,7 +102,7 @@ class Walk:
         if n <= _SMALL:
             # The constant vector carries eigenvalue one; taking it out leaves the second.
             return 1.0 - float(np.abs(np.linalg.eigvalsh(self.to_dense() - 1.0 / n)).max())
-        linalg = load("scipy.sparse.linalg", needed_by="Walk.spectral_gap")
+        linalg = import_optional("scipy.sparse.linalg", needed_by="Walk.spectral_gap")
         psi = self.to_scipy()
         operator = linalg.LinearOperator((n, n), matvec=lambda x: psi @ (x - x.mean()))
         start = np.random.Generator(np.random.Philox(0)).standard_normal(n)
@@ -175,7 +174,7 @@ class Walk:
 
     def to_scipy(self) -> Any:
         """Return Psi as a SciPy CSR array."""
-        sparse = load("scipy.sparse", needed_by="Walk.to_scipy")
+        sparse = import_optional("scipy.sparse", needed_by="Walk.to_scipy")
         indptr, indices, probs = self.transition
         shape = (self.graph.n_nodes, self.graph.n_nodes)
         return sparse.csr_array((probs, indices, indptr), shape=shape)

@@ -140,7 +140,7 @@ class DiffusionPopulation(Population):
 
     def maker(self, i: int) -> Maker:
         """Return what makes piece i: there if the network is described, else of what is cut out here."""
-        if self._environment.described:
+        if self._environment.is_lazy:
             return made_there, (
                 self._policy,
                 self._environment,

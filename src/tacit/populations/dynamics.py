@@ -20,7 +20,7 @@ from tacit.dynamics.engines.tokens import deliver_all
 from tacit.dynamics.policies.learning_dynamics import LearningDynamics, leave, rows_of_ends
 from tacit.dynamics.table import Table, piece_at, replace_adoptions
 from tacit.dynamics.trace import Trace, record, record_popularity
-from tacit.graphs import Graph, Network
+from tacit.graphs import Graph, LazyGraph
 from tacit.graphs.walks import Ends, Walk, added_up, nonzero, times
 from tacit.populations.partitions import (
     Arrays,
@@ -200,7 +200,7 @@ class DynamicsPopulation(Population):
 
     def maker(self, i: int) -> Maker:
         """Return what makes piece i: there if the network is described, else of what is cut out here."""
-        if isinstance(self._environment.network, Network):
+        if isinstance(self._environment.network, LazyGraph):
             return made_there, (self._policy, self._environment, self.bounds, i, self._run)
         parts = _parts(self._environment, self.bounds, i, self._run)
         return DynamicsPiece, (self._policy, *parts, *self._run)

@@ -107,7 +107,7 @@ def draw_network_beliefs(
     inside = 0 <= chosen < beliefs.shape[2]
     require(owner, "state", f"in 0..{beliefs.shape[2] - 1}", inside, chosen)
     environment: Any = result.environment
-    graph = environment.combination.graph()
+    graph = environment.mixing_matrix.graph()
     place = _layout(graph)
     with figure(3.1 * len(rounds) + 0.9, 3.4, ncols=len(rounds), squeeze=False) as (drawn, grid):
         for axes, t, i in zip(grid.flat, rounds, at, strict=True):
@@ -231,9 +231,9 @@ def _layout(graph: Any) -> NDArray[np.float64]:
         turn = np.pi / 2 + 2 * np.pi * np.arange(graph.n_nodes) / max(1, graph.n_nodes)
         return np.column_stack((np.cos(turn), np.sin(turn)))
     from tacit.graphs import to_networkx
-    from tacit.graphs.optional import load
+    from tacit.graphs.graph import import_optional
 
-    networkx = load("networkx", needed_by="draw_network_beliefs")
+    networkx = import_optional("networkx", needed_by="draw_network_beliefs")
     place = networkx.spring_layout(to_networkx(graph.undirected()), seed=1)
     return np.array([place[k] for k in range(graph.n_nodes)])
 

@@ -75,7 +75,7 @@ def on_epinions(policy: Mapping[str, Any], horizon: int, repetitions: int) -> di
     environment = ChangingTruth(
         dominance=_DOMINANCE, network=network("Epinions"), connectivity="weak"
     )
-    sending, _ = environment.combination.subnetworks()
+    sending, _ = environment.mixing_matrix.subnetworks()
     sends = np.zeros(environment.n_agents, np.bool_)
     sends[np.concatenate(sending)] = True
     _, believed = _losses(environment, policy, horizon, repetitions)

@@ -6,7 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from tacit import graphs as net
-from tacit.graphs import Combination, Graph
+from tacit.graphs import Graph, MixingMatrix
 
 WEAKLY_CONNECTED = Graph.from_edges(
     # 0-1-2 and 3-4 send; 5-6 hear both; 7 hears 6 only.
@@ -26,9 +26,9 @@ def _arcs(seed, n=12):
 def test_uniform_and_weighted_by_the_definition(seed):
     graph = _arcs(seed)
     A = net.adjacency(graph) + np.eye(12)
-    assert np.allclose(Combination.uniform(graph).to_dense(), A / A.sum(axis=0))
+    assert np.allclose(MixingMatrix.uniform(graph).to_dense(), A / A.sum(axis=0))
     W = net.adjacency(graph, weighted=True) + 0.7 * np.eye(12)
-    found = Combination.from_weights(graph, own_weight=0.7).to_dense()
+    found = MixingMatrix.from_weights(graph, own_weight=0.7).to_dense()
     assert np.allclose(found, W / W.sum(axis=0))
 
 
@@ -41,39 +41,31 @@ def test_metropolis_and_laplacian_by_the_definition(seed):
     for j, k in other.edges:
         expected[j, k] = expected[k, j] = 1 / max(n[j], n[k])
     expected += np.diag(1 - expected.sum(axis=0))
-    assert np.allclose(Combination.metropolis(graph).to_dense(), expected)
+    assert np.allclose(MixingMatrix.metropolis(graph).to_dense(), expected)
     L = nx.laplacian_matrix(other, nodelist=range(12)).toarray()
-    assert np.allclose(Combination.laplacian(graph).to_dense(), np.eye(12) - L / max(n))
+    assert np.allclose(MixingMatrix.laplacian(graph).to_dense(), np.eye(12) - L / max(n))
 
 
 def test_undirected_weights_are_heard_both_ways():
     graph = Graph.from_edges([(0, 1), (1, 2)], weights=[1.0, 3.0])
     W = net.adjacency(graph, weighted=True) + np.eye(3)
-    assert np.allclose(Combination.from_weights(graph).to_dense(), W / W.sum(axis=0))
+    assert np.allclose(MixingMatrix.from_weights(graph).to_dense(), W / W.sum(axis=0))
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array, sp.coo_array])
 def test_given_matrices_round_trip(kind):
     A = np.array([[0.5, 0.0, 0.2], [0.5, 0.9, 0.0], [0.0, 0.1, 0.8]])
-    combination = Combination.from_matrix(kind(A))
-    assert np.array_equal(combination.to_dense(), A)
-    assert np.array_equal(combination.to_scipy().toarray(), A)
-    assert np.array_equal(pickle.loads(pickle.dumps(combination)).to_dense(), A)
+    matrix = MixingMatrix.from_matrix(kind(A))
+    assert np.array_equal(matrix.to_dense(), A)
+    assert np.array_equal(matrix.to_scipy().toarray(), A)
+    assert np.array_equal(pickle.loads(pickle.dumps(matrix)).to_dense(), A)
 
 
 def test_who_sends_to_whom():
     A = np.array([[0.5, 0.0, 0.2], [0.5, 0.9, 0.0], [0.0, 0.1, 0.8]])
-    assert Combination.from_matrix(A).graph().edges().tolist() == [[0, 2], [1, 0], [2, 1]]
+    assert MixingMatrix.from_matrix(A).graph().edges().tolist() == [[0, 2], [1, 0], [2, 1]]
     graph = _arcs(3)
-    assert np.array_equal(Combination.uniform(graph).graph().edges(), graph.edges())
-
-
-def test_combine_is_the_transpose_times_messages():
-    combination = Combination.uniform(_arcs(1))
-    messages = np.random.default_rng(0).random((12, 5))
-    out = np.full((12, 5), 9.0)
-    net.combine(*combination.columns, messages, out)
-    assert np.allclose(out, combination.to_dense().T @ messages, atol=1e-14)
+    assert np.array_equal(MixingMatrix.uniform(graph).graph().edges(), graph.edges())
 
 
 @pytest.mark.parametrize(
@@ -89,52 +81,52 @@ def test_combine_is_the_transpose_times_messages():
 )
 def test_bad_matrices_name_the_column(matrix, says):
     with pytest.raises(ValueError, match=says):
-        Combination.from_matrix(matrix)
+        MixingMatrix.from_matrix(matrix)
 
 
 def test_bad_columns_are_named():
     with pytest.raises(ValueError, match="increasing senders, got another order in column 0"):
-        Combination(indptr=[0, 2, 3], senders=[1, 0, 1], weights=[0.5, 0.5, 1.0])
+        MixingMatrix(indptr=[0, 2, 3], senders=[1, 0, 1], weights=[0.5, 0.5, 1.0])
     with pytest.raises(ValueError, match=r"senders in 0\.\.1, got 2 in column 1"):
-        Combination(indptr=[0, 1, 2], senders=[0, 2], weights=[1.0, 1.0])
+        MixingMatrix(indptr=[0, 1, 2], senders=[0, 2], weights=[1.0, 1.0])
     with pytest.raises(ValueError, match="delimit columns"):
-        Combination(indptr=[0, 1, 3], senders=[0, 1], weights=[1.0, 1.0])
+        MixingMatrix(indptr=[0, 1, 3], senders=[0, 1], weights=[1.0, 1.0])
 
 
 def test_rules_that_need_another_graph():
     directed = Graph.from_edges([(0, 1)], directed=True)
-    for rule in (Combination.metropolis, Combination.laplacian):
+    for rule in (MixingMatrix.metropolis, MixingMatrix.laplacian):
         with pytest.raises(ValueError, match="expected an undirected graph"):
             rule(directed)
     with pytest.raises(ValueError, match="expected a graph with weights"):
-        Combination.from_weights(directed)
+        MixingMatrix.from_weights(directed)
     with pytest.raises(ValueError, match="own_weight > 0"):
-        Combination.from_weights(_arcs(0), own_weight=0.0)
+        MixingMatrix.from_weights(_arcs(0), own_weight=0.0)
 
 
 def test_strong_connection_names_an_agent():
-    Combination.uniform(net.ring(5)).require_strongly_connected()
+    MixingMatrix.uniform(net.ring(5)).require_strongly_connected()
     with pytest.raises(ValueError, match=r"Agents: .* node 3 cannot be reached from node 0"):
-        Combination.uniform(WEAKLY_CONNECTED).require_strongly_connected("Agents")
-    silent = Combination.from_matrix([[1.0, 0.5], [0.0, 0.5]])
+        MixingMatrix.uniform(WEAKLY_CONNECTED).require_strongly_connected("Agents")
+    silent = MixingMatrix.from_matrix([[1.0, 0.5], [0.0, 0.5]])
     with pytest.raises(ValueError, match="node 1 cannot reach node 0"):
         silent.require_strongly_connected()
 
 
 def test_sending_and_receiving_parts():
-    sending, receiving = Combination.uniform(WEAKLY_CONNECTED).subnetworks()
+    sending, receiving = MixingMatrix.uniform(WEAKLY_CONNECTED).subnetworks()
     assert [part.tolist() for part in sending] == [[0, 1, 2], [3, 4]]
     assert [part.tolist() for part in receiving] == [[5, 6], [7]]
-    alone = Combination.uniform(Graph.from_edges([], n_nodes=3)).subnetworks()
+    alone = MixingMatrix.uniform(Graph.from_edges([], n_nodes=3)).subnetworks()
     assert [part.tolist() for part in alone.sending] == [[0], [1], [2]]
     assert alone.receiving == ()
 
 
 def test_influence_is_the_limit_of_repeated_combination():
-    combination = Combination.uniform(WEAKLY_CONNECTED)
-    limit = np.linalg.matrix_power(combination.to_dense(), 2000)
-    found = combination.influence()
+    matrix = MixingMatrix.uniform(WEAKLY_CONNECTED)
+    limit = np.linalg.matrix_power(matrix.to_dense(), 2000)
+    found = matrix.influence()
     assert np.allclose(found[0], limit[[0, 1, 2]].sum(axis=0), atol=1e-12)
     assert np.allclose(found[1], limit[[3, 4]].sum(axis=0), atol=1e-12)
     assert np.allclose(found.sum(axis=0), 1.0)
-    assert np.allclose(Combination.uniform(net.ring(4)).influence(), np.ones((1, 4)))
+    assert np.allclose(MixingMatrix.uniform(net.ring(4)).influence(), np.ones((1, 4)))

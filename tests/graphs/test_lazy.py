@@ -10,8 +10,9 @@ import pytest
 
 from tacit.diffusion import ChangingTruth, DiffusionLearning
 from tacit.engines import Here
-from tacit.graphs import Blocks, Combination, EdgeFile, Graph, Rmat, barabasi_albert, write_edges
-from tacit.graphs.rows import rows_of, uniform_columns
+from tacit.graphs import Blocks, EdgeFile, Graph, MixingMatrix, Rmat, barabasi_albert, write_edges
+from tacit.graphs.lazy import slice_rows
+from tacit.graphs.mixing_matrix import slice_uniform
 from tacit.simulation import simulate
 
 NETWORKS = {
@@ -85,7 +86,7 @@ def test_a_file_is_read_in_pieces(form, tmp_path):
     network = EdgeFile(path=str(path), nodes=200)
     assert network.graph() == graph
     part = network.rows(50, 120)
-    np.testing.assert_array_equal(part.indices, rows_of(graph, 50, 120).indices)
+    np.testing.assert_array_equal(part.indices, slice_rows(graph, 50, 120).indices)
 
 
 def text_of(graph, folder):
@@ -109,28 +110,28 @@ def test_a_wrong_file_is_named(tmp_path):
 
 def test_weights_are_those_of_the_whole():
     network = NETWORKS["blocks"]
-    whole = Combination.uniform(network.graph()).columns
-    for mine, theirs in zip(uniform_columns(network.rows(0, 1999)), whole, strict=True):
+    whole = MixingMatrix.uniform(network.graph()).columns
+    for mine, theirs in zip(slice_uniform(network.rows(0, 1999)), whole, strict=True):
         np.testing.assert_array_equal(mine, theirs)
 
 
 @pytest.mark.parametrize("name", ["rmat", "blocks"])
 def test_a_run_in_pieces_has_the_bits_of_the_whole_network(name):
     network = NETWORKS[name]
-    described = ChangingTruth(network=network, connectivity="weak")
+    lazy = ChangingTruth(network=network, connectivity="weak")
     stored = ChangingTruth(network=network.graph(), connectivity="weak")
     policy = DiffusionLearning(n_states=5)
     settings = {"horizon": 6, "seed": 3, "checkpoints": 3}
     whole = simulate(policy, stored, **settings).measures
     for place in ({}, {"pieces": 1, "engine": Here()}, {"pieces": 5, "engine": Here()}):
-        parts = simulate(policy, described, **settings, **place).measures
+        parts = simulate(policy, lazy, **settings, **place).measures
         assert all(np.array_equal(parts[name], whole[name]) for name in whole)
 
 
-def test_a_described_network_asks_for_what_can_be_checked():
-    with pytest.raises(ValueError, match="expected connectivity weak for a described network"):
+def test_a_lazy_network_asks_for_what_can_be_checked():
+    with pytest.raises(ValueError, match="expected connectivity weak for a lazy network"):
         ChangingTruth(network=NETWORKS["rmat"])
-    with pytest.raises(ValueError, match="expected weights uniform for a described network"):
+    with pytest.raises(ValueError, match="expected weights uniform for a lazy network"):
         ChangingTruth(network=NETWORKS["rmat"], connectivity="weak", weights="metropolis")
 
 
