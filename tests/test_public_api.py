@@ -13,6 +13,9 @@ PUBLIC = {
     "tacit": """
         Comparison Identified Learner Result __version__ build compare identify register simulate
     """,
+    "tacit.aggregation": """
+        Prio3 Report Verification best_chunk
+    """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample BOCPDKLUCBCF Bernoulli Beta Corruption
         CorruptionSchedule DPIMED DPKLUCB DPSE DPTopTwo DPZooming DoublingSWKLUCBCF Drifting
