@@ -25,7 +25,7 @@ import numpy as np
 
 import tacit
 from tacit.diffusion import ChangingTruth, DiffusionLearning
-from tacit.engines import JSON, Cluster, Engine, Here, Store, run_jobs
+from tacit.engines import JSON, Cluster, Engine, SerialEngine, Store, run_jobs
 from tacit.graphs import Blocks
 
 #: Two machines that notice each other's death within a second or two, and whose processes are no lower in
@@ -135,7 +135,7 @@ def sweep() -> None:
         seconds(Cluster(), nothing, small)
         engine = min(seconds(Cluster(), nothing, small) for _ in range(2))
         own = min(_tasks_alone(ray, len(small)) for _ in range(2))
-    one = seconds(Here(), busy, jobs)
+    one = seconds(SerialEngine(), busy, jobs)
     print(f"64 jobs: {one:.1f} s with one worker, {two:.1f} s on two machines")
     figure("sweep, times one worker", one / two, ">= 1.6", one / two >= 1.6)
     over = 1000 * (engine - own) / len(small)
@@ -216,7 +216,7 @@ def diffusion(largest: int = 7, smallest: int = 5) -> None:
         with machines():
             parts, mine, seconds = measured(n, Cluster(), PIECES, rounds)
         _row(n, f"{PIECES} pieces", parts, seconds)
-        one, theirs, seconds = measured(n, Here(), 1, rounds)
+        one, theirs, seconds = measured(n, SerialEngine(), 1, rounds)
         _row(n, "one process", one, seconds)
         same = all(np.array_equal(mine[name], theirs[name]) for name in mine)
         ratio = parts.round[1] / one.round[1]

@@ -16,7 +16,7 @@ def run(monkeypatch, points, *words):
     """Run the command line with these entry points alone; return its exit code."""
     monkeypatch.setattr(tacit.cli, "entry_points", lambda group: points)
     monkeypatch.setattr(sys, "argv", ["tacit", *words])
-    monkeypatch.setattr(tacit.cli, "stop_once", lambda: None)
+    monkeypatch.setattr(tacit.cli, "install_sigint_handler", lambda: None)
     with pytest.raises(SystemExit) as end:
         tacit.cli.main()
     return end.value.code

@@ -370,7 +370,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "good.csv").write_text("0,1\n1,0\n")
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(tacit.cli, "stop_once", lambda: None)
+    monkeypatch.setattr(tacit.cli, "install_sigint_handler", lambda: None)
     monkeypatch.setattr("tacit.cli.output._announce", lambda: None)  # of an empty cache
     return tmp_path
 

@@ -307,7 +307,7 @@ print(*{{each.__module__.partition(".")[0] for each in methods}}, double.part is
 TAKE_AWAY = """
 from tacit.core import _numba_speedups
 def fail(*_): raise AttributeError("numba has changed")
-_numba_speedups._PartsKept.rebuild = fail
+_numba_speedups._PartFiles.rebuild = fail
 """
 
 
@@ -343,7 +343,7 @@ def test_the_command_line_compiles_in_the_faster_way():
 
 NOWHERE = """
 from tacit.core import kernels
-kernels._KeptAnywhere._locator_classes = [kernels._Elsewhere]
+kernels._CacheFiles._locator_classes = [kernels._TemporaryPlace]
 from any_shape import double
 from shapes import Shape
 print(double(Shape(1.5)), sum(double.stats.cache_hits.values()))
@@ -397,7 +397,8 @@ def test_kernels_release_the_interpreter_lock_and_keep_strict_arithmetic():
 
 
 SLOW = """
-from tacit.core.kernels import kernel, when_compiling
+from tacit.core.compile_notice import on_compiling
+from tacit.core.kernels import kernel
 import sys
 
 {functions}
@@ -406,7 +407,7 @@ import sys
 def outermost(x):
     return {calls}
 
-when_compiling(lambda: print("compiling", file=sys.stderr))
+on_compiling(lambda: print("compiling", file=sys.stderr))
 print(outermost(1.0))
 inner = (f0.part or f0).stats
 print(sum(outermost.stats.cache_misses.values()), sum(inner.cache_misses.values()))

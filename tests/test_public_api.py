@@ -22,7 +22,7 @@ PUBLIC = {
         EXP3 GAP GAPU GLRKLUCBCF Gaussian GraphFeedback KLUCB KLUCBCF LazyDPTS Lipschitz
         PIMEDCF PythonPolicy Recorded RewardFunction Riser Rotating SWKLUCBCF SWUCB
         ShuffledKLUCBCF SubGaussianUCB Switching TSN TimedKLUCBCF TopTwoCF TruncatedNormal
-        UCB1 UCBN Uniform adopted asymptotic_regret edit_rewards from_river
+        UCB1 UCBN Uniform asymptotic_regret edit_rewards from_river wrap_plain_python
     """,
     "tacit.cli": """
         Address EngineName Json Out Workers app main progress_bar show
@@ -45,8 +45,8 @@ PUBLIC = {
         read_log replay self_normalised
     """,
     "tacit.engines": """
-        ARRAYS Cluster Codec Engine Here JSON Processes Store code_stamp engine_named
-        only_run run_jobs
+        ARRAYS Cluster Codec Engine JSON Processes SerialEngine Store code_stamp engine_named
+        lock_run run_jobs
     """,
     "tacit.graphs": """
         Blocks Columns Csr EdgeFile Graph IndependenceNumber LazyGraph MixingMatrix Rmat

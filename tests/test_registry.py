@@ -79,7 +79,7 @@ def test_a_taken_name_is_refused(clean):
 
 
 def test_a_class_is_found_by_module_and_name(module):
-    policy, environment = registry.build_both(
+    policy, environment = registry.build_pair(
         {"name": "things_of_mine:Mine", "exploration": 1},
         {"name": "things_of_mine:Place", "means": [0.1, 0.9]},
         horizon=10,

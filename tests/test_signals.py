@@ -9,14 +9,14 @@ import pytest
 
 BEGIN = """
 import signal, sys, time
-from tacit.core.signals import stop_once, stopped
-stop_once()
+from tacit.core.processes import exit_interrupted, install_sigint_handler
+install_sigint_handler()
 """
 
 END = """
 except KeyboardInterrupt:
     sys.stdout.flush()
-    stopped()
+    exit_interrupted()
 """
 
 

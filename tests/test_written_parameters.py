@@ -17,7 +17,7 @@ from tacit.arms.environments.base import ArmsEnvironment
 from tacit.core.constraints import Count, Positive, Probability, check, one_of
 from tacit.core.registry import environments, policies
 from tacit.core.specs import _meanings as documented
-from tacit.core.specs import described, parameters_of, schema_of
+from tacit.core.specs import build_dataclass, parameters_of, schema_of
 from tacit.graphs import Graph, ring
 
 
@@ -78,7 +78,7 @@ class Radio:
 
 
 def radio(**written: Any) -> Radio:
-    return described(Radio, "radio", {"stations": 3, **written}, {"horizon": 7, "unused": 1})
+    return build_dataclass(Radio, "radio", {"stations": 3, **written}, {"horizon": 7, "unused": 1})
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,9 @@ def test_what_cannot_be_meant_is_named(field, written, complaint):
 
 def test_an_environment_of_another_setting_is_refused():
     with pytest.raises(ValueError, match=r"GraphFeedback: expected environment to be"):
-        described(GraphFeedback, "graph-feedback", {"environment": {"name": "synthetic-users"}})
+        build_dataclass(
+            GraphFeedback, "graph-feedback", {"environment": {"name": "synthetic-users"}}
+        )
 
 
 def test_help_tells_types_rules_defaults_and_meaning():

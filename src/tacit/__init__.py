@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tacit.core.registry import build_both as build
+    from tacit.core.registry import build_pair as build
     from tacit.core.registry import register
     from tacit.serving import Learner
     from tacit.simulation import Comparison, Identified, Result, compare, identify, simulate
@@ -36,7 +36,7 @@ def __getattr__(name: str) -> Any:
     if name in ("build", "register"):
         from tacit.core import registry
 
-        return registry.build_both if name == "build" else registry.register
+        return registry.build_pair if name == "build" else registry.register
     if name == "Learner":
         from tacit.serving import Learner
 

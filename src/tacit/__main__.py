@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import os
 
-from tacit.core.signals import stop_once, stopped
+from tacit.core.processes import exit_interrupted, install_sigint_handler
 
 
 def main() -> None:
     """Run the command line; one that is stopped while it is imported ends with 130 and says nothing."""
-    stop_once()
+    install_sigint_handler()
     # This process, and those that it starts, are Tacit's own: they may compile in the faster way.
     os.environ.setdefault("TACIT_PLAIN_NUMBA", "0")
     try:
         from tacit.cli import main as run
     except KeyboardInterrupt:
-        stopped()
+        exit_interrupted()
     run()
 
 

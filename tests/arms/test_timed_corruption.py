@@ -163,12 +163,12 @@ def test_a_schedule_begins_at_once_and_goes_on(starts, words):
 
 def test_a_written_schedule():
     written = {"starts": [0, 5], "epsilons": [1.0, 2.0]}
-    both = CorruptionSchedule.from_written(written)
+    both = CorruptionSchedule.from_spec(written)
     assert both == CorruptionSchedule.of_epsilons((1.0, 2.0), starts=(0, 5))
     kept = 1 / (1 + math.exp(-1.0))
     other = {"starts": [0], "corruptions": [{"p00": kept, "p11": kept}]}
-    assert CorruptionSchedule.from_written(other).release(2).epsilon == pytest.approx(1.0)
+    assert CorruptionSchedule.from_spec(other).release(2).epsilon == pytest.approx(1.0)
     with pytest.raises(ValueError, match="schedule: expected starts, and epsilons or corruptions"):
-        CorruptionSchedule.from_written({"epsilons": [1.0]})
+        CorruptionSchedule.from_spec({"epsilons": [1.0]})
     with pytest.raises(ValueError, match="TimedKLUCBCF: expected epsilon or schedule given, not"):
         TimedKLUCBCF(n_arms=2, epsilon=1.0, schedule=both)

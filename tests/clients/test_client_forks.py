@@ -12,7 +12,7 @@ import pytest
 
 from forked import child
 from tacit.client import AsyncClient, Client, Outbox
-from tacit.core import forks
+from tacit.core import processes
 from tacit.device import Reporter, instructions
 
 pytestmark = [
@@ -51,7 +51,7 @@ def test_a_fork_waits_for_the_end_of_a_transaction(tmp_path, monkeypatch):
     """A copied one would be rolled back in the parent's file, when the child ends."""
     outbox = owing(tmp_path / "outbox.db")
     assert forked_inside(outbox) == "False"
-    monkeypatch.setattr(forks, "_locks", weakref.WeakKeyDictionary())  # who waits for nobody
+    monkeypatch.setattr(processes, "_locks", weakref.WeakKeyDictionary())  # who waits for nobody
     assert forked_inside(outbox) == "True"
     outbox.close()
 

@@ -16,7 +16,7 @@ from tacit.contextual import CoLin, LinUCB, Recorded, relation, tag_features
 from tacit.contextual.features import principal_components
 from tacit.contextual.table import Rows, arrive, expected, matrix_of, person_at
 from tacit.core.kernels import INTERPRETED
-from tacit.core.registry import build_both
+from tacit.core.registry import build_pair
 from tacit.core.tapes import seeded_tape
 
 PAGE = Path(__file__).parents[2] / "docs" / "own-data.md"
@@ -135,7 +135,7 @@ def test_frames_files_and_study_files_say_the_same(files, tmp_path):
     others = [
         Recorded(interactions=frame, items=table),
         Recorded(interactions=str(packed), items=str(tmp_path / "tags.parquet")),
-        build_both(
+        build_pair(
             {"name": "linucb"},
             {
                 "name": "recorded-users",

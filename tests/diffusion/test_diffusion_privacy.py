@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.core.registry import build_both
+from tacit.core.registry import build_pair
 from tacit.core.tapes import CHOICE, NOISE, SIGNAL, recorded_tape, seeded_tape
 from tacit.diffusion import (
     ChangingTruth,
@@ -211,7 +211,7 @@ def test_the_published_bound_follows_the_horizon_however_it_is_asked_for(horizon
     }
     for name, kind in kinds.items():
         spec = {"name": name, "epsilon": 0.1, "variant": "published"}
-        written = build_both(spec, {"name": "changing-truth"}, horizon)[0]
+        written = build_pair(spec, {"name": "changing-truth"}, horizon)[0]
         made = kind(n_states=5, epsilon=0.1, variant="published", horizon=horizon)
         assert written.bound == made.bound == pytest.approx(math.log(horizon) / 0.1)
         with pytest.raises(ValueError, match="expected noise_bound given, or a horizon T"):

@@ -15,19 +15,19 @@ from engines import working
 from tacit.engines import (
     ARRAYS,
     JSON,
-    Here,
     Processes,
+    SerialEngine,
     Store,
     code_stamp,
     engine_named,
-    only_run,
+    lock_run,
     run_jobs,
 )
 
 every_engine = pytest.mark.parametrize(
     "engine",
     [
-        pytest.param(Here(), id="here"),
+        pytest.param(SerialEngine(), id="serial"),
         pytest.param(Processes(1), id="one", marks=pytest.mark.slow),
         pytest.param(Processes(2), id="two"),
     ],
@@ -100,12 +100,13 @@ def test_arrays_are_kept_with_their_types(tmp_path):
 
 
 def test_an_engine_has_a_name():
-    assert isinstance(engine_named("here"), Here)
-    assert isinstance(engine_named(None, workers=1), Here)
-    assert isinstance(engine_named(None, workers=3, jobs=1), Here)
+    assert isinstance(engine_named("serial"), SerialEngine)
+    assert isinstance(engine_named("here"), SerialEngine)  # its name in 0.2
+    assert isinstance(engine_named(None, workers=1), SerialEngine)
+    assert isinstance(engine_named(None, workers=3, jobs=1), SerialEngine)
     assert engine_named("processes", workers=3, jobs=9).workers == 3
     with pytest.raises(
-        ValueError, match="no engine is called 'cloud'; there are here, processes, ray"
+        ValueError, match="no engine is called 'cloud'; there are serial, processes, ray"
     ):
         engine_named("cloud")
     with pytest.raises(ValueError, match="expected workers >= 1, got 0"):
@@ -136,32 +137,32 @@ def test_the_stamp_of_a_package_follows_all_of_it(tmp_path, monkeypatch):
 
 
 def test_one_run_at_a_time_in_a_folder(tmp_path):
-    with only_run(tmp_path, "a"), only_run(tmp_path, "b"):
+    with lock_run(tmp_path, "a"), lock_run(tmp_path, "b"):
         complaint = rf"another run of a is at work here \(process {os.getpid()}\); wait"
-        with pytest.raises(ValueError, match=complaint), only_run(tmp_path, "a"):
+        with pytest.raises(ValueError, match=complaint), lock_run(tmp_path, "a"):
             pytest.fail("two at once")
     assert list(tmp_path.iterdir()) == []
-    with only_run(tmp_path, "a"):
+    with lock_run(tmp_path, "a"):
         pass
 
 
 DRIVER = """
 import sys
-from tacit.core.signals import stop_once, stopped
-from tacit.engines import JSON, Processes, Store, run_jobs, Here
+from tacit.core.processes import exit_interrupted, install_sigint_handler
+from tacit.engines import JSON, Processes, SerialEngine, Store, run_jobs
 from commands import start_python
 from engines import working
 
 if __name__ == "__main__":
-    stop_once()
+    install_sigint_handler()
     folder, engine = sys.argv[1], sys.argv[2]
     jobs = {str(i): (folder + "/pids", 0.0 if i < 2 else 60.0) for i in range(6)}
     try:
         run_jobs(working.note_process, jobs, Store(folder + "/jobs", JSON),
-                 engine=Here() if engine == "here" else Processes(2))
+                 engine=SerialEngine() if engine == "serial" else Processes(2))
     except KeyboardInterrupt:
         print("stopped", flush=True)
-        stopped()
+        exit_interrupted()
 """
 
 
@@ -217,7 +218,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="ne
 
 
 @needs_proc
-@pytest.mark.parametrize("engine", ["here", "processes"])
+@pytest.mark.parametrize("engine", ["serial", "processes"])
 @pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_ctrl_c_stops_within_two_seconds_and_keeps_what_was_finished(
     engine, times, driver, tmp_path
@@ -247,7 +248,7 @@ def test_kill_9_of_the_parent_leaves_no_worker(driver, tmp_path):
 @needs_proc
 def test_a_late_ctrl_c_ends_a_process_that_hangs(tmp_path):
     code = (
-        "import time; from tacit.core.signals import stop_once; stop_once()\n"
+        "import time; from tacit.core.processes import install_sigint_handler; install_sigint_handler()\n"
         "try:\n    print('ready', flush=True); time.sleep(60)\n"
         "except KeyboardInterrupt:\n    print('hanging', flush=True); time.sleep(60)\n"
     )

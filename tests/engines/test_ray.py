@@ -65,7 +65,7 @@ def test_a_study_has_the_same_bytes(cluster, tmp_path, policies):
         horizon=300,
         repetitions=20,
     )
-    here = run_study(study, tmp_path / "here", engine="here").path.read_bytes()
+    here = run_study(study, tmp_path / "here", engine="serial").path.read_bytes()
     there = run_study(study, tmp_path / "there", engine=cluster).path.read_bytes()
     assert here == there
 
@@ -85,25 +85,25 @@ def test_the_engine_has_a_name_and_an_address():
     assert isinstance(engine_named("ray"), Cluster)
     assert engine_named(None, address="auto").address == "auto"
     with pytest.raises(ValueError, match="expected address with the engine ray only"):
-        engine_named("here", address="auto")
+        engine_named("serial", address="auto")
 
 
 DRIVER = """
 import sys
-from tacit.core.signals import stop_once, stopped
+from tacit.core.processes import exit_interrupted, install_sigint_handler
 from tacit.engines import JSON, Cluster, Store, run_jobs
 from engines import working
 from engines.test_engines import wait_for
 
 if __name__ == "__main__":
-    stop_once()
+    install_sigint_handler()
     folder = sys.argv[1]
     jobs = {str(i): (folder + "/pids", 0.0 if i < 2 else 60.0) for i in range(6)}
     try:
         run_jobs(working.note_process, jobs, Store(folder + "/jobs", JSON), engine=Cluster(workers=2))
     except KeyboardInterrupt:
         print("stopped", flush=True)
-        stopped()
+        exit_interrupted()
 """
 
 

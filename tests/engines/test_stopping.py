@@ -56,7 +56,7 @@ def finished(folder):
 
 @needs_proc
 @pytest.mark.parametrize(
-    ("engine", "horizon"), [("processes", 200_000), ("here", 200_000), ("here", 10**12)]
+    ("engine", "horizon"), [("processes", 200_000), ("serial", 200_000), ("serial", 10**12)]
 )
 def test_a_stopped_run_says_so_keeps_its_parts_and_ends(tmp_path, engine, horizon):
     text = STUDY.format(horizon=horizon, repetitions=400)
@@ -99,7 +99,7 @@ def test_a_second_run_into_the_folder_is_refused_and_the_first_goes_on(tmp_path)
     first.send_signal(signal.SIGCONT)
     _, complaint = first.communicate(timeout=120)
     assert first.returncode == 0, complaint
-    whole = run_study(Study.from_toml(tmp_path / "long.toml"), tmp_path / "alone", engine="here")
+    whole = run_study(Study.from_toml(tmp_path / "long.toml"), tmp_path / "alone", engine="serial")
     assert whole.path.read_bytes() == (tmp_path / "results" / "long.parquet").read_bytes()
 
 
@@ -116,7 +116,7 @@ name = "diffusion"
 
 
 @needs_proc
-@pytest.mark.parametrize("engine", [pytest.param("processes", marks=pytest.mark.slow), "here"])
+@pytest.mark.parametrize("engine", [pytest.param("processes", marks=pytest.mark.slow), "serial"])
 def test_a_population_in_pieces_stops_too(tmp_path, engine):
     (tmp_path / "crowded.toml").write_text(POPULATION)
     process = start(tmp_path, "run", "crowded.toml", "--engine", engine, "--pieces", "3")

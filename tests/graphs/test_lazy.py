@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.diffusion import ChangingTruth, DiffusionLearning
-from tacit.engines import Here
+from tacit.engines import SerialEngine
 from tacit.graphs import Blocks, EdgeFile, Graph, MixingMatrix, Rmat, barabasi_albert, write_edges
 from tacit.graphs.lazy import slice_rows
 from tacit.graphs.mixing_matrix import slice_uniform
@@ -123,7 +123,11 @@ def test_a_run_in_pieces_has_the_bits_of_the_whole_network(name):
     policy = DiffusionLearning(n_states=5)
     settings = {"horizon": 6, "seed": 3, "checkpoints": 3}
     whole = simulate(policy, stored, **settings).measures
-    for place in ({}, {"pieces": 1, "engine": Here()}, {"pieces": 5, "engine": Here()}):
+    for place in (
+        {},
+        {"pieces": 1, "engine": SerialEngine()},
+        {"pieces": 5, "engine": SerialEngine()},
+    ):
         parts = simulate(policy, lazy, **settings, **place).measures
         assert all(np.array_equal(parts[name], whole[name]) for name in whole)
 
@@ -136,16 +140,16 @@ def test_a_lazy_network_asks_for_what_can_be_checked():
 
 
 def test_study_files_write_them():
-    from tacit.core.registry import build_both
+    from tacit.core.registry import build_pair
 
     written = {"name": "blocks", "nodes": 50, "blocks": 5, "within": 3, "across": 1}
-    _, environment = build_both(
+    _, environment = build_pair(
         {"name": "diffusion"},
         {"name": "changing-truth", "network": written, "connectivity": "weak"},
         10,
     )
     assert environment.network == Blocks(nodes=50, blocks=5, within=3, across=1)
-    _, environment = build_both(
+    _, environment = build_pair(
         {"name": "diffusion"},
         {"name": "changing-truth", "network": {"name": "ring", "n_nodes": 5}},
         10,

@@ -21,7 +21,7 @@ from tacit.diffusion import (
     SpyPrivateDiffusion,
 )
 from tacit.dynamics import LearningDynamics, SocialOptions
-from tacit.engines import Here, Processes
+from tacit.engines import Processes, SerialEngine
 from tacit.graphs import barabasi_albert, watts_strogatz
 from tacit.populations import bounds_of, population_of
 from tacit.populations.actors import made
@@ -115,13 +115,13 @@ def test_each_who_copies_may_be_a_piece(name):
 def assert_same_bits(policy, environment, *sizes):
     whole = play(policy, environment)
     for pieces in sizes:
-        assert play(policy, environment, pieces=pieces, engine=Here()) == whole
+        assert play(policy, environment, pieces=pieces, engine=SerialEngine()) == whole
 
 
 @pytest.mark.parametrize("name", ["moments", "moments late", "dealt"])
 def test_so_have_crowds_whose_counts_are_perturbed(name):
     policy = copier(name, 1300)
-    assert play(policy, CROWD, pieces=3, engine=Here()) == play(policy, CROWD)
+    assert play(policy, CROWD, pieces=3, engine=SerialEngine()) == play(policy, CROWD)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def stop_at(rounds):
 )
 def test_a_run_that_was_broken_off_goes_on_from_what_was_kept(policy, environment, tmp_path):
     whole = play(policy, environment)
-    settings = {"pieces": 3, "engine": Here(), "keep": tmp_path, "keep_every": 4}
+    settings = {"pieces": 3, "engine": SerialEngine(), "keep": tmp_path, "keep_every": 4}
     with pytest.raises(StoppedError):
         play(policy, environment, **settings, progress=stop_at(23))
     (folder,) = tmp_path.iterdir()
@@ -177,7 +177,7 @@ def test_a_run_that_was_broken_off_goes_on_from_what_was_kept(policy, environmen
 
 def test_another_run_does_not_go_on_from_it(tmp_path):
     environment = TRUTHS["one"]
-    settings = {"pieces": 3, "engine": Here(), "keep": tmp_path, "keep_every": 4}
+    settings = {"pieces": 3, "engine": SerialEngine(), "keep": tmp_path, "keep_every": 4}
     with pytest.raises(StoppedError):
         play(TRACKERS["spies"], environment, **settings, progress=stop_at(9))
     whole = play(TRACKERS["bandit"], environment)
@@ -268,7 +268,7 @@ def test_a_study_in_pieces_has_the_same_bytes(tmp_path):
         horizon=30,
         repetitions=3,
     )
-    whole = run_study(study, tmp_path / "whole", engine="here").path.read_bytes()
-    parts = run_study(study, tmp_path / "parts", engine="here", pieces=3).path.read_bytes()
+    whole = run_study(study, tmp_path / "whole", engine="serial").path.read_bytes()
+    parts = run_study(study, tmp_path / "parts", engine="serial", pieces=3).path.read_bytes()
     assert parts == whole
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["small.parquet"]

@@ -96,11 +96,11 @@ def test_what_is_not_kept_is_not_compiled_where_that_is_forbidden(tmp_path, monk
     monkeypatch.syspath_prepend(tmp_path)
     from unknown_kernel import new
 
-    with kernels.kept_only() as lacking, pytest.raises(RuntimeError, match="compiled before"):
+    with kernels.cached_only() as lacking, pytest.raises(RuntimeError, match="compiled before"):
         new(1)
     assert lacking == ["new"]
     assert new(1) == 1
-    with kernels.kept_only() as lacking:
+    with kernels.cached_only() as lacking:
         assert new(2) == 2
     assert lacking == []
 

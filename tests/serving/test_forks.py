@@ -17,7 +17,7 @@ import tacit
 from commands import start_python
 from forked import child
 from tacit.arms import DPSE, KLUCBCF
-from tacit.core import forks
+from tacit.core import processes
 from tacit.serving.storage import NotOwnedError, SQLiteStore
 
 pytestmark = [
@@ -50,7 +50,7 @@ def test_a_fork_waits_for_the_end_of_a_transaction(tmp_path, monkeypatch):
     """A copied one would be rolled back in the parent's file, when the child ends."""
     store = SQLiteStore(tmp_path / "x.db")
     assert held_while_forking(store, 30) == "False"
-    monkeypatch.setattr(forks, "_locks", weakref.WeakKeyDictionary())  # who waits for nobody
+    monkeypatch.setattr(processes, "_locks", weakref.WeakKeyDictionary())  # who waits for nobody
     assert held_while_forking(store, 30) == "True"
     store.close()
 
@@ -61,7 +61,7 @@ def test_locks_that_are_taken_in_another_order_do_not_keep_a_fork():
 
     owners, first, second = [Owner(), Owner()], threading.RLock(), threading.RLock()
     for owner, lock in zip(owners, (first, second), strict=True):
-        forks.wait_for(owner, lock)
+        processes.wait_for(owner, lock)
     started, done = threading.Event(), threading.Event()
 
     def nested():

@@ -9,7 +9,7 @@ from tacit.arms.environments.recorded import Recorded
 from tacit.arms.environments.stationary import Bernoulli, Beta, Gaussian, TruncatedNormal
 from tacit.arms.lower_bounds import asymptotic_regret
 from tacit.arms.neighbours import edit_rewards
-from tacit.arms.plain_python import PythonPolicy, RewardFunction, adopted, from_river
+from tacit.arms.plain_python import PythonPolicy, RewardFunction, from_river, wrap_plain_python
 from tacit.arms.policies.aae import AAE
 from tacit.arms.policies.adap_klucb import AdaPKLUCB
 from tacit.arms.policies.alpha_sample import AlphaSample
@@ -84,8 +84,8 @@ __all__ = [
     "TopTwoCF",
     "TruncatedNormal",
     "Uniform",
-    "adopted",
     "asymptotic_regret",
     "edit_rewards",
     "from_river",
+    "wrap_plain_python",
 ]

@@ -55,7 +55,7 @@ class Corruption:
         require(self, "values", "two that differ, a row", differ, self.values)
 
     @classmethod
-    def from_written(cls, value: Any) -> Corruption:
+    def from_spec(cls, value: Any) -> Corruption:
         """Return the corruption written as ``{p00 = 0.8, p11 = 0.9}`` or ``{values = [0.9, 0.2]}``."""
         if not isinstance(value, Mapping):
             raise ValueError(f"corruption: expected values, or p00 and p11, got {value!r}")

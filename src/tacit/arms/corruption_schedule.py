@@ -57,7 +57,7 @@ class CorruptionSchedule:
         return cls(corruptions=corruptions, starts=tuple(starts))
 
     @classmethod
-    def from_written(cls, value: Any) -> CorruptionSchedule:
+    def from_spec(cls, value: Any) -> CorruptionSchedule:
         """Return the schedule written as ``{starts = [0, 1000], epsilons = [2.0, 0.5]}``.
 
         Instead of ``epsilons`` it may have ``corruptions``, each as for a single one.
@@ -69,7 +69,7 @@ class CorruptionSchedule:
             )
         if "epsilons" in value:
             return cls.of_epsilons(value["epsilons"], starts=value["starts"])
-        corruptions = tuple(Corruption.from_written(each) for each in value["corruptions"])
+        corruptions = tuple(Corruption.from_spec(each) for each in value["corruptions"])
         return cls(corruptions=corruptions, starts=value["starts"])
 
     def ends(self, n_arms: int) -> NDArray[np.float64]:

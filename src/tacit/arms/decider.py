@@ -16,7 +16,7 @@ from tacit.arms.corruption_schedule import CorruptionSchedule
 from tacit.arms.policy import ArmsPolicy
 from tacit.core.constraints import require
 from tacit.core.decider import Choice, Decider, Estimate, mean_of_bits
-from tacit.core.kernels import for_types
+from tacit.core.kernels import specialise
 from tacit.core.tapes import FLOOR, Tape, secure_tape, uniform
 from tacit.device.channel import Channel
 from tacit.device.instructions import asymmetric_response, identity, randomized_response
@@ -59,20 +59,20 @@ class ArmsDecider(Decider):
         common = (self._rule, self._state, tape, 0)
         kernels = policy.kernels
         without_tape = (self._rule, self._state, 0)
-        self._select = for_types(kernels.select, *common, self._all)
-        self._learn = for_types(kernels.learn, *common, 0, 0.0)
+        self._select = specialise(kernels.select, *common, self._all)
+        self._learn = specialise(kernels.learn, *common, 0, 0.0)
         self._learn_from_report = self._serve = self._probabilities = self._posterior = None
         if ends is not None and kernels.learn_from_report is not None:
-            self._learn_from_report = for_types(kernels.learn_from_report, *without_tape, 0, 0.0)
+            self._learn_from_report = specialise(kernels.learn_from_report, *without_tape, 0, 0.0)
         if kernels.serve is not None:
-            self._serve = for_types(kernels.serve, *without_tape, 0)
+            self._serve = specialise(kernels.serve, *without_tape, 0)
         if kernels.probabilities is not None:
             out = np.zeros(policy.n_arms)
-            self._probabilities = for_types(kernels.probabilities, *without_tape, self._all, out)
+            self._probabilities = specialise(kernels.probabilities, *without_tape, self._all, out)
         if kernels.posterior is not None:
             two = np.empty((2, policy.n_arms))
-            self._posterior = for_types(kernels.posterior, *without_tape, self._all, two)
-        self._uniform: Any = for_types(uniform, tape, 0, 0, FLOOR) if explore else None
+            self._posterior = specialise(kernels.posterior, *without_tape, self._all, two)
+        self._uniform: Any = specialise(uniform, tape, 0, 0, FLOOR) if explore else None
         self._shown: dict[int, tuple[int, ...]] = {}
         self._default: dict[tuple[int, int, float | None], tuple[dict[str, Any], Channel]] = {}
 

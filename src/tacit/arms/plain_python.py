@@ -328,7 +328,7 @@ def _remade(function: Any, n_arms: int) -> RewardFunction:
     return _function_environment(function)(n_arms=n_arms, function=function)
 
 
-def adopted(what: str, thing: Any) -> type[Any] | None:
+def wrap_plain_python(what: str, thing: Any) -> type[Any] | None:
     """Return the policy or environment class of a plain Python class or function, if it is one."""
     if what == "policy" and isinstance(thing, type):
         if callable(getattr(thing, "select", None)) and callable(getattr(thing, "update", None)):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.arms.decider import ArmsDecider
 from tacit.arms.policies.shuffled_klucb_cf import learn_from_report
 from tacit.core.decider import Choice
-from tacit.core.kernels import for_types
+from tacit.core.kernels import specialise
 from tacit.core.tapes import Tape
 from tacit.device.instructions import randomized_response
 
@@ -38,7 +38,7 @@ class ShufflingDecider(ArmsDecider):
         self.trust = "shuffler"
         self._sizes = self._rule.sizes.tolist()
         self._local = policy.shuffler.bits
-        self._learn_from_report: Any = for_types(
+        self._learn_from_report: Any = specialise(
             learn_from_report, self._rule, self._state, 0, 0, 0.0, 0
         )
         self._instructions: dict[tuple[int, float | None], dict[str, Any]] = {}

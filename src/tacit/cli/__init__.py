@@ -26,7 +26,7 @@ import tacit
 from tacit.cli import evaluations, ledger, listing, privacy, runs, service
 from tacit.cli.arguments import Address, EngineName, Json, Out, Workers
 from tacit.cli.output import progress_bar, show
-from tacit.core.signals import stop_once, stopped
+from tacit.core.processes import exit_interrupted, install_sigint_handler
 
 __all__ = [
     "Address",
@@ -98,7 +98,7 @@ for group in (listing, runs, evaluations, privacy, ledger, service):
 
 def main() -> None:
     """Run the command line: 2 and one line for a mistake, 130 if it was stopped."""
-    stop_once()
+    install_sigint_handler()
     if sys.stdout is None:
         _exit("standard output is closed")
     try:
@@ -119,7 +119,7 @@ def main() -> None:
         if sys.stderr is not None:
             print("tacit: stopped; what was finished is kept", file=sys.stderr, flush=True)
         _quiet_output()
-        stopped()
+        exit_interrupted()
     raise SystemExit(code)
 
 

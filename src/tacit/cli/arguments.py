@@ -19,7 +19,7 @@ EngineName = Annotated[
     str | None,
     typer.Option(
         "--engine",
-        help="Where jobs run: here, processes, ray; by default processes if there are cores.",
+        help="Where jobs run: serial, processes, ray; by default processes if there are cores.",
     ),
 ]
 Address = Annotated[
@@ -62,14 +62,14 @@ Repetitions = Annotated[
 
 def parsed(text: str) -> dict[str, Any]:
     """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``."""
-    from tacit.core.specs import written
+    from tacit.core.specs import parse_spec
 
-    return written(text)
+    return parse_spec(text)
 
 
 def policy_and_environment(policy: str, environment: str | None, horizon: int) -> tuple[Any, Any]:
     """Return the policy that was asked for and the environment it plays in, its example if none."""
-    from tacit.core.registry import build_both, policy_named
+    from tacit.core.registry import build_pair, policy_named
 
     written = parsed(policy)
     place = (
@@ -77,7 +77,7 @@ def policy_and_environment(policy: str, environment: str | None, horizon: int) -
         if environment is not None
         else policy_named(written["name"]).example_environment
     )
-    return build_both(written, parsed(place), horizon)
+    return build_pair(written, parsed(place), horizon)
 
 
 def require_picture(path: Path | None) -> None:

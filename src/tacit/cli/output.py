@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tacit.core.compile_notice import on_compiling
 from tacit.core.json_codec import dumps
 
 MINUTE = 60.0
@@ -65,9 +66,7 @@ def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
 
     Compilation that takes more than a second is announced on either.
     """
-    from tacit.core.kernels import when_compiling
-
-    when_compiling(_announce)
+    on_compiling(_announce)
     if not sys.stderr.isatty():
         yield _line_a_minute(name)
         return

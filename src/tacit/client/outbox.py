@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from tacit.core.forks import wait_for
+from tacit.core.processes import wait_for
 from tacit.device import Budget, Reporter
 
 T = TypeVar("T")

@@ -36,35 +36,30 @@ _here = threading.local()
 _log = logging.getLogger("tacit")
 
 
-def install(make: Callable[..., Any], trying: Callable[[Fast], Any]) -> Fast | None:
-    """Replace numba's methods, and return the faster way to compile if it passes its test.
+def install(make: Callable[..., Any], ways: list[Any]) -> None:
+    """Replace numba's methods and add the faster way to compile to `ways`, if it passes its test.
+
+    Where the test fails, numba is as it was, and a line in the log says why.
 
     Parameters
     ----------
     make : callable
         ``make(function, options)`` returns a kernel that is not kept on disk.
-    trying : callable
-        Returns a context in which kernels are compiled by the way it is given.
-
-    Returns
-    -------
-    Fast or None
-        None where the test fails: numba is as it was, and a line in the log says why.
+    ways : list
+        Kernels are compiled by the last one.
     """
     before = [(owner, name, getattr(owner, name)) for owner, name, _ in _REPLACED]
+    ways.append(Fast())
     try:
         for owner, name, method in _REPLACED:
             setattr(owner, name, method)
-        fast = Fast()
-        with trying(fast):
-            check(make)
+        check(make)
     except Exception as error:
         for owner, name, method in before:
             setattr(owner, name, method)
         _found.clear()
+        ways.pop()
         _log.warning("kernels are compiled by plain numba, because a self-test failed: %r", error)
-        return None
-    return fast
 
 
 class Fast:
@@ -78,9 +73,9 @@ class Fast:
             kernel.part = kernel.make_part()
         return kernel.part
 
-    def keep(self, impl: Any) -> Any:
+    def wrap_files(self, impl: Any) -> Any:
         """Return how twins are written to disk, given how numba writes kernels."""
-        return _PartsKept(impl)
+        return _PartFiles(impl)
 
     @contextmanager
     def compiling(self, kernel: Any) -> Iterator[None]:
@@ -175,7 +170,7 @@ def _new_part(target: Any) -> Any:
     return cast(Any, _Part)(target.codegen(), "part")
 
 
-class _PartsKept:
+class _PartFiles:
     """Keeps parts as what LLVM reads, since they have no machine code."""
 
     def __init__(self, impl: Any) -> None:
@@ -306,7 +301,7 @@ def check(make: Callable[..., Any]) -> None:
         _require(False, "that parts raise")
     _require(not value.overloads and len(value.part.overloads) == 1, "parts")
     (made,) = value.part.overloads.values()
-    kept = _PartsKept(None)
+    kept = _PartFiles(None)
     written = cast(Any, serialize.dumps)(kept.reduce(made))
     again.part = again.make_part()
     read_back = kept.rebuild(again.targetctx, pickle.loads(written))

@@ -44,6 +44,8 @@ from numba.core import caching, config, serialize, sigutils
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from tacit.core.compile_notice import notice
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: True when numba is switched off (``NUMBA_DISABLE_JIT=1``) and kernels run as plain Python.
@@ -82,7 +84,6 @@ def kernel(
 
     Examples
     --------
-    >>> from tacit.core.kernels import kernel
     >>> @kernel
     ... def double(x):
     ...     return 2 * x
@@ -96,14 +97,13 @@ def kernel(
     >>> twice(double)(21)
     84
     """
+    options = {"_nrt": True} if allocates else {"_nrt": False, "forceinline": inlined}
     if function is None:
-        if allocates:
-            return lambda later: _compile(later, nogil=True, _nrt=True)
-        return lambda later: _compile(later, nogil=True, _nrt=False, forceinline=inlined)
-    return _compile(function, nogil=True, _nrt=False, forceinline=inlined)
+        return lambda later: _compile(later, nogil=True, **options)
+    return _compile(function, nogil=True, **options)
 
 
-def for_types(function: F, *examples: Any) -> F:
+def specialise(function: F, *examples: Any) -> F:
     """Return the machine code of a kernel for arguments of the types of `examples`.
 
     It skips the look-up of types, which costs more than a step of a policy; the caller must never
@@ -138,7 +138,6 @@ def call(address: Any, arguments: tuple[Any, ...]) -> None:
     Examples
     --------
     >>> import numpy as np
-    >>> from tacit.core.kernels import address_of, call, kernel
     >>> @kernel
     ... def add(x, total):
     ...     total[0] += x
@@ -173,7 +172,6 @@ def interpreted(
 
     Examples
     --------
-    >>> from tacit.core.kernels import interpreted, kernel
     >>> @kernel
     ... def half(x):
     ...     return x / 2
@@ -194,7 +192,7 @@ def interpreted(
         if id(old) not in twins:
             plain = getattr(old, "py_func", old)
             names = dict(plain.__globals__)
-            given = [types.CellType(value) for value in _given(plain)]
+            given = [types.CellType(value) for value in _closure(plain)]
             twins[id(old)] = made = types.FunctionType(
                 plain.__code__, names, plain.__name__, plain.__defaults__, tuple(given)
             )
@@ -219,14 +217,6 @@ def _names(code: types.CodeType) -> frozenset[str]:
     return frozenset(code.co_names).union(*map(_names, inner))
 
 
-def _type_call(context: Any) -> Any:
-    return lambda address, arguments: kinds.none
-
-
-def _type_evaluate(context: Any) -> Any:
-    return lambda address, arguments: kinds.float64
-
-
 def _lower_call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
     convention, given = context.call_conv, tuple(signature.args[1])
     returned = signature.return_type
@@ -240,8 +230,9 @@ def _lower_call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
 
 
 _numba: Any = extending
-for _function, _typed in ((call, _type_call), (evaluate, _type_evaluate)):
-    _numba.type_callable(_function)(_typed)
+_numba.type_callable(call)(lambda context: lambda address, arguments: kinds.none)
+_numba.type_callable(evaluate)(lambda context: lambda address, arguments: kinds.float64)
+for _function in (call, evaluate):
     _numba.lower_builtin(_function, kinds.Integer, kinds.BaseTuple)(_lower_call)
 
 
@@ -255,20 +246,15 @@ def _code(function: Callable[..., Any], examples: tuple[Any, ...]) -> Any:
 def _compile(function: F, **options: bool) -> F:
     if INTERPRETED:
         return function
-    if parts := [_name(part) for part in _given(function) if isinstance(part, _Kernel)]:
+    if parts := [_name(part) for part in _closure(function) if isinstance(part, _Kernel)]:
         # It is kept, and linked, by the names of what it was made of.
         function.__qualname__ = "_of_".join([function.__name__, *parts])
     return cast(F, _new_kernel(function, options))
 
 
 def _new_kernel(function: Any, options: dict[str, bool], *, within: bool = False) -> Any:
-    targets = {
-        "nopython": True,
-        "no_cfunc_wrapper": True,
-        "no_cpython_wrapper": within,
-        **options,
-    }
-    made = _Kernel(py_func=function, targetoptions=targets)
+    targets = {"nopython": True, "no_cfunc_wrapper": True, "no_cpython_wrapper": within}
+    made = _Kernel(py_func=function, targetoptions=targets | options)
     made.within, made.options = within, options
     return made
 
@@ -280,7 +266,7 @@ class _Plain:
         """Return what other kernels call."""
         return kernel
 
-    def keep(self, impl: Any) -> Any:
+    def wrap_files(self, impl: Any) -> Any:
         """Return how kernels are written to disk, given how numba does."""
         return impl
 
@@ -293,39 +279,27 @@ class _Plain:
         """Do what is left to do for a kernel that was compiled."""
 
 
+_ways: list[Any] = []
+"""How this process compiles; the last one counts."""
 _here = threading.local()
 
 
 def _way() -> Any:
-    """Return how this process compiles: found out before it compiles for the first time."""
-    if (tried := getattr(_here, "tried", None)) is not None:
-        return tried
-    with _one_compiler:  # numba's: who compiles for somebody else has it already
-        return _choose()
+    """Return how this process compiles: chosen before it compiles for the first time."""
+    with _one_compiler:  # which a thread that compiles for a caller has already
+        if not _ways:
+            _ways.append(_Plain())
+            if os.environ.get("TACIT_PLAIN_NUMBA") == "0":
+                from tacit.core._numba_speedups import install
+
+                install(_new_uncached, _ways)
+        return _ways[-1]
 
 
-@cache
-def _choose() -> Any:
-    if os.environ.get("TACIT_PLAIN_NUMBA") != "0":
-        return _Plain()
-    from tacit.core._numba_speedups import install
-
-    return install(_unkept, _trying) or _Plain()
-
-
-def _unkept(function: Any, options: dict[str, bool]) -> Any:
+def _new_uncached(function: Any, options: dict[str, bool]) -> Any:
     made = _new_kernel(function, options)
     made._ready = True
     return made
-
-
-@contextmanager
-def _trying(way: Any) -> Iterator[None]:
-    _here.tried = way
-    try:
-        yield
-    finally:
-        _here.tried = None
 
 
 _one_compiler: Any = global_compiler_lock
@@ -364,21 +338,21 @@ class _Kernel(CPUDispatcher):
     def compile(self: Any, sig: Any) -> Any:
         """Compile, unless another process does so already: then wait for it and load what it made."""
         args, _ = _signature(sig)
-        self._keep()
-        if tuple(args) in self.overloads or self._is_kept(sig):
+        self._attach_cache()
+        if tuple(args) in self.overloads or self._is_cached(sig):
             return _Base.compile(self, sig)
         lacking: list[str] | None = getattr(_here, "lacking", None)
         if lacking is not None:
             lacking.append(self.py_func.__qualname__)
             raise RuntimeError(f"{lacking[-1]}: expected a kernel that was compiled before")
-        with _telling:
+        with notice:
             way = _way()
             with self._alone(tuple(args)), way.compiling(self):
                 code = _Base.compile(self, sig)
         way.finish(self, self.overloads[tuple(args)])
         return code
 
-    def _keep(self: Any) -> None:
+    def _attach_cache(self: Any) -> None:
         """Keep what is compiled on disk, but for a function typed at a prompt: it has no file."""
         if self._ready:
             return
@@ -387,16 +361,16 @@ class _Kernel(CPUDispatcher):
         if not Path(inspect.getsourcefile(function) or "").is_file():
             return
         try:
-            kept: Any = cast(Any, _Kept)(function)
+            kept: Any = cast(Any, _Cache)(function)
         except RuntimeError:  # not even a place for temporary files
             return
         if self.within:
-            kept._impl = _way().keep(kept._impl)
+            kept._impl = _way().wrap_files(kept._impl)
         name = kept._impl.filename_base + (".part" if self.within else "")
         kept._cache_file = _Index(kept._cache_path, name, function)
         self._cache = kept
 
-    def _is_kept(self: Any, sig: Any) -> bool:
+    def _is_cached(self: Any, sig: Any) -> bool:
         if not isinstance(self._cache, caching.FunctionCache):
             return False
         kept: Any = self._cache
@@ -443,48 +417,7 @@ def _own_folder(purpose: str) -> Path:
     return Path(tempfile.mkdtemp(prefix=f"tacit-{purpose}-"))
 
 
-class _Telling:
-    """Tells whoever asked, once, when compilation takes more than a second."""
-
-    def __init__(self) -> None:
-        self.ask: Callable[[], None] | None = None
-        self._depth = 0
-        self._timer: threading.Timer | None = None
-
-    def __enter__(self) -> None:
-        self._depth += 1
-        if self.ask is not None and self._timer is None:
-            self._timer = threading.Timer(1.0, self.tell)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-
-    def tell(self) -> None:
-        """Tell, if nobody has told yet."""
-        ask, self.ask = self.ask, None
-        if ask is not None:
-            ask()
-
-
-_telling = _Telling()
-
-
-def when_compiling(tell: Callable[[], None] | None) -> None:
-    """Call `tell` once, as soon as a compilation has taken a second; None takes that back."""
-    _telling.ask = tell
-
-
-def tell_compiling() -> None:
-    """Say that a process started by this one compiles: who asked `when_compiling` is told, once."""
-    _telling.tell()
-
-
-def find_place(otherwise: Path) -> Path | None:
+def ensure_cache_folder(otherwise: Path) -> Path | None:
     """Make a folder for compiled kernels, for this process and those it starts, if numba finds none.
 
     Numba keeps them beside the package, in the user's home or in ``NUMBA_CACHE_DIR``. A service of a user
@@ -500,7 +433,7 @@ def find_place(otherwise: Path) -> Path | None:
     path or None
         The folder if it was needed.
     """
-    if INTERPRETED or _has_place():
+    if INTERPRETED or _has_cache_folder():
         return None
     otherwise = otherwise.absolute()
     try:
@@ -511,21 +444,21 @@ def find_place(otherwise: Path) -> Path | None:
             "set NUMBA_CACHE_DIR to a folder that can be written"
         ) from None
     os.environ["NUMBA_CACHE_DIR"] = vars(config)["CACHE_DIR"] = str(otherwise)
-    if not _has_place():
+    if not _has_cache_folder():
         raise ValueError(f"{otherwise}: expected a folder that can be written, got one that cannot")
     return otherwise
 
 
-def _has_place() -> bool:
+def _has_cache_folder() -> bool:
     try:
-        cast(Any, caching.CompileResultCacheImpl)(find_place)
+        cast(Any, caching.CompileResultCacheImpl)(ensure_cache_folder)
     except RuntimeError:
         return False
     return True
 
 
 @contextmanager
-def kept_only() -> Iterator[list[str]]:
+def cached_only() -> Iterator[list[str]]:
     """Compile nothing in this thread: a kernel that is neither loaded nor on disk raises ``RuntimeError``.
 
     Returns
@@ -540,7 +473,7 @@ def kept_only() -> Iterator[list[str]]:
         _here.lacking = before
 
 
-class _Elsewhere(caching._CacheLocator):
+class _TemporaryPlace(caching._CacheLocator):
     """The last place for a cache: among temporary files, where only this user can write."""
 
     def __init__(self, function: Any, file: str) -> None:
@@ -561,7 +494,7 @@ class _Elsewhere(caching._CacheLocator):
         return str(self._line)
 
     @classmethod
-    def from_function(cls, function: Any, file: str) -> _Elsewhere | None:
+    def from_function(cls, function: Any, file: str) -> _TemporaryPlace | None:
         """Return the place of a function, None where it cannot be written."""
         try:
             place = cls(function, file)
@@ -571,23 +504,20 @@ class _Elsewhere(caching._CacheLocator):
         return place
 
 
-class _KeptAnywhere(caching.CompileResultCacheImpl):
-    _locator_classes: Any = (*caching.CompileResultCacheImpl._locator_classes, _Elsewhere)
+class _CacheFiles(caching.CompileResultCacheImpl):
+    _locator_classes: Any = (*caching.CompileResultCacheImpl._locator_classes, _TemporaryPlace)
 
 
-class _Kept(caching.FunctionCache):
-    _impl_class = _KeptAnywhere
+class _Cache(caching.FunctionCache):
+    _impl_class = _CacheFiles
 
     def _index_key(self, sig: Any, generator: Any) -> Any:
         """Return what a signature is found by; kernels that a kernel was given count by their names."""
         function: Any = cast(Any, self)._py_func
-        given = [
-            _name(value) if isinstance(value, _Kernel) else value for value in _given(function)
-        ]
-        hashes = (
-            hashlib.sha256(part).hexdigest() for part in (function.__code__.co_code, _dumps(given))
-        )
-        return sig, generator.magic_tuple(), tuple(hashes)
+        given = [_name(each) if isinstance(each, _Kernel) else each for each in _closure(function)]
+        parts = (function.__code__.co_code, _dumps(given))
+        hashes = tuple(hashlib.sha256(part).hexdigest() for part in parts)
+        return sig, generator.magic_tuple(), hashes
 
 
 #: The files that say how kernels are compiled, whichever way: both have one cache.
@@ -628,7 +558,7 @@ def _files_of(function: Callable[..., Any]) -> set[str]:
         each = left.pop()
         files.add(inspect.getsourcefile(each) or "")
         named = [each.__globals__.get(name) for name in each.__code__.co_names]
-        for value in named + _given(each):
+        for value in named + _closure(each):
             if isinstance(value, _Kernel) and value.py_func not in seen:
                 seen.add(value.py_func)
                 left.append(value.py_func)
@@ -637,7 +567,7 @@ def _files_of(function: Callable[..., Any]) -> set[str]:
     return {file for file in files if Path(file).is_file()}
 
 
-def _given(function: Callable[..., Any]) -> list[Any]:
+def _closure(function: Callable[..., Any]) -> list[Any]:
     """Return what a function was given by the function that made it."""
     return [cell.cell_contents for cell in cast(Any, function).__closure__ or ()]
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from tacit.core.policy import AnyEnvironment, AnyPolicy, Environment, Policy
-from tacit.core.specs import converter, described, written
+from tacit.core.specs import build_dataclass, converter, parse_spec
 
 GROUP = "tacit.settings"
 D = TypeVar("D", bound=AnyPolicy | AnyEnvironment)
@@ -152,7 +152,7 @@ def _adopted(what: str, thing: Any) -> Any:
     if thing is None or _what(thing) is not None:
         return None
     for point in entry_points(group=GROUP):
-        adopt = getattr(point.load(), "adopted", None)
+        adopt = getattr(point.load(), "wrap_plain_python", None)
         made = None if adopt is None else adopt(what, thing)
         if made is not None:
             return made
@@ -171,7 +171,7 @@ def build_named(
     >>> build_named("bernoulli:means=[0.3,0.7]", environment_named)
     Bernoulli(means=(0.3, 0.7))
     """
-    spec = written(given) if isinstance(given, str) else dict(given)
+    spec = parse_spec(given) if isinstance(given, str) else dict(given)
     return build(named(spec.pop("name", None)), public or {}, spec)
 
 
@@ -184,10 +184,10 @@ def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any
     >>> build(UCB1, {"n_arms": 3, "horizon": 10}, {"exploration": 1.0})
     UCB1(n_arms=3, exploration=1.0)
     """
-    return described(kind, getattr(kind, "name", kind.__name__), parameters, public)
+    return build_dataclass(kind, getattr(kind, "name", kind.__name__), parameters, public)
 
 
-def build_both(
+def build_pair(
     policy: str | Mapping[str, Any],
     environment: str | Mapping[str, Any] | AnyEnvironment,
     horizon: int,
@@ -214,14 +214,14 @@ def build_both(
     >>> tacit.build({"name": "klucb-cf", "epsilon": 1.0}, environment, horizon=10)[0].epsilon
     1.0
     """
-    chosen = written(policy) if isinstance(policy, str) else dict(policy)
+    chosen = parse_spec(policy) if isinstance(policy, str) else dict(policy)
     kind = policy_named(chosen.pop("name", None))
     place: dict[str, Any] = {}
     where: type[AnyEnvironment] | AnyEnvironment
     if isinstance(environment, Environment):
         where = environment
     else:
-        place = written(environment) if isinstance(environment, str) else dict(environment)
+        place = parse_spec(environment) if isinstance(environment, str) else dict(environment)
         where = environment_named(place.pop("name", None))
     if kind.setting != where.setting:
         raise ValueError(

@@ -6,11 +6,11 @@ help, the study file's complaints and the JSON schema all read the same annotati
 
 How a written value becomes an object is the type's own business:
 
-- a class with a classmethod ``from_written(value)`` makes itself from a word or a mapping (a graph from the
+- a class with a classmethod ``from_spec(value)`` makes itself from a word or a mapping (a graph from the
   name of a file);
 - a base class whose subclasses have names is given a function with `converter` (an environment from
   ``{name = "bernoulli", means = [0.3, 0.7]}``);
-- a dataclass with a ``kind: ClassVar[str]`` is written ``{kind = "per-reward", epsilon = 1.0}``, alone or$
+- a dataclass with a ``kind: ClassVar[str]`` is written ``{kind = "per-reward", epsilon = 1.0}``, alone or
   as one of a union of them; the word alone is enough where every parameter has a default;
 - ``"none"`` is None where None is allowed and no other word is.
 """
@@ -58,7 +58,7 @@ def converter(base: type[Any], schema: Mapping[str, Any]) -> Callable[[Converter
     return register
 
 
-def described(
+def build_dataclass(
     kind: type[D], name: str, parameters: Mapping[str, Any], public: Mapping[str, Any] | None = None
 ) -> D:
     """Return the frozen dataclass `kind` with `parameters`, and with `public` where it has none.
@@ -80,7 +80,7 @@ def described(
     Examples
     --------
     >>> from tacit.arms import UCB1
-    >>> described(UCB1, "ucb1", {"exploration": "wide"}, {"n_arms": 3})
+    >>> build_dataclass(UCB1, "ucb1", {"exploration": "wide"}, {"n_arms": 3})
     Traceback (most recent call last):
     ValueError: UCB1: expected exploration to be a number, got 'wide'
     """
@@ -108,16 +108,16 @@ def _example(kind: Any, name: str, parameter: str) -> str:
     return f"{name}:{parameter}=..."
 
 
-def written(text: str) -> dict[str, Any]:
+def parse_spec(text: str) -> dict[str, Any]:
     """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``.
 
     Values are TOML, else plain words.
 
     Examples
     --------
-    >>> written("klucb-cf:epsilon=1")
+    >>> parse_spec("klucb-cf:epsilon=1")
     {'name': 'klucb-cf', 'epsilon': 1}
-    >>> written("my_module:MyPolicy:window=log")
+    >>> parse_spec("my_module:MyPolicy:window=log")
     {'name': 'my_module:MyPolicy', 'window': 'log'}
     """
     name, _, rest = text.partition(":")
@@ -266,15 +266,15 @@ def _converted_member(
 def _made(value: Any, hint: type[Any], parameter: str, public: Mapping[str, Any]) -> Any:
     if not isinstance(value, str | Mapping):
         return value
-    if hasattr(hint, "from_written"):
-        return _called(parameter, hint.from_written, value)
+    if hasattr(hint, "from_spec"):
+        return _called(parameter, hint.from_spec, value)
     for base, (function, _) in _converters.items():
         if issubclass(hint, base):
             return _called(parameter, function, value, hint)
     if _has_kind(hint):
         return _made_of_kind(value, {hint.kind: hint}, parameter, public)
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        return described(hint, parameter, value, public)
+        return build_dataclass(hint, parameter, value, public)
     return value
 
 
@@ -286,7 +286,7 @@ def _made_of_kind(
     if kind not in kinds:
         known = ", ".join(kinds)
         raise ValueError(f"{parameter}: expected kind one of {known}, got {kind!r}")
-    return described(kinds[kind], f"{parameter} {kind}", rest, public)
+    return build_dataclass(kinds[kind], f"{parameter} {kind}", rest, public)
 
 
 def _called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
@@ -383,8 +383,8 @@ def _schema(hint: Any) -> dict[str, Any]:
         return {"type": "string"}
     if not isinstance(hint, type):
         return {}
-    if hasattr(hint, "written_schema"):
-        return dict(hint.written_schema)
+    if hasattr(hint, "spec_schema"):
+        return dict(hint.spec_schema)
     for base, (_, schema) in _converters.items():
         if issubclass(hint, base):
             return dict(schema)
@@ -396,8 +396,8 @@ def _bare(hint: Any) -> Any:
 
 
 def _has_kind(hint: Any) -> bool:
-    described = isinstance(hint, type) and dataclasses.is_dataclass(hint)
-    return described and isinstance(getattr(hint, "kind", None), str)
+    is_description = isinstance(hint, type) and dataclasses.is_dataclass(hint)
+    return is_description and isinstance(getattr(hint, "kind", None), str)
 
 
 @cache

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.core.forks import in_child
 from tacit.core.generator import chacha20, key_of, philox, to_open_unit, to_unit
 from tacit.core.kernels import kernel
+from tacit.core.processes import in_child
 
 # What a draw is for. A number here is never given a second meaning: seeded runs depend on it.
 # They are typed, so that a kernel is not compiled anew for each.

@@ -4,11 +4,11 @@ A job is a function of its arguments and nothing else. `run_jobs` does those who
 `Store`, one file each, so that a run that is stopped loses what was under way and nothing more.
 """
 
-from tacit.engines.base import Engine, Here
+from tacit.engines.base import Engine, SerialEngine
 from tacit.engines.cluster import Cluster
 from tacit.engines.jobs import engine_named, run_jobs
 from tacit.engines.processes import Processes
-from tacit.engines.store import ARRAYS, JSON, Codec, Store, code_stamp, only_run
+from tacit.engines.store import ARRAYS, JSON, Codec, Store, code_stamp, lock_run
 
 __all__ = [
     "ARRAYS",
@@ -16,11 +16,11 @@ __all__ = [
     "Cluster",
     "Codec",
     "Engine",
-    "Here",
     "Processes",
+    "SerialEngine",
     "Store",
     "code_stamp",
     "engine_named",
-    "only_run",
+    "lock_run",
     "run_jobs",
 ]

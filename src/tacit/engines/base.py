@@ -41,7 +41,7 @@ class Engine(ABC):
         """
 
 
-class Here(Engine):
+class SerialEngine(Engine):
     """The process that asks, one job after the other."""
 
     def run(

@@ -23,7 +23,7 @@ from typing import Any
 
 from tacit.core.constraints import require
 from tacit.core.errors import first_line
-from tacit.core.signals import deaf
+from tacit.core.processes import block_sigint
 from tacit.engines.base import Engine, Finished
 
 #: What Ray ends in order: these two know of the others.
@@ -114,7 +114,7 @@ class Cluster(Engine):
                 i = under_way.pop(done)
                 finished(i, _outcome(ray, done))
         except BaseException:
-            with deaf():
+            with block_sigint():
                 for each in under_way:
                     # Forced, one that ends in this moment would have Ray abort this very process.
                     ray.cancel(each)
@@ -157,7 +157,7 @@ class Stay:
         """Leave the cluster; one that was started here ends."""
         if not self._mine:
             return
-        with deaf():
+        with block_sigint():
             # Ray would ask one after the other to end, and wait a second for some that never listen.
             for each in self._helpers:
                 with suppress(ProcessLookupError):
@@ -175,8 +175,8 @@ def _look_for(address: str | None) -> None:
 
 
 def _sweeper_of(folder: str) -> subprocess.Popen[bytes]:
-    program = str(Path(__file__).with_name("sweeper.py"))
-    with deaf():
+    program = str(Path(__file__).with_name("reaper.py"))
+    with block_sigint():
         return subprocess.Popen(
             [sys.executable, "-I", "-S", program, folder],
             stdin=subprocess.PIPE,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.core.constraints import require
-from tacit.engines.base import Engine, Here
+from tacit.engines.base import Engine, SerialEngine
 from tacit.engines.cluster import Cluster
 from tacit.engines.processes import Processes
 from tacit.engines.store import Codec, Store
@@ -59,13 +59,13 @@ def run_jobs(
         done += 1
         tell(done, len(jobs))
 
-    (engine or Here()).run(_Encoded(function, store.codec), list(left.values()), finished)
+    (engine or SerialEngine()).run(_Encoded(function, store.codec), list(left.values()), finished)
 
 
 def engine_named(
     name: str | None, *, workers: int | None = None, jobs: int = 2, address: str | None = None
 ) -> Engine:
-    """Return the engine called `name`: ``here``, ``processes``, ``ray``, or by default what suits.
+    """Return the engine called `name`: ``serial``, ``processes``, ``ray``, or by default what suits.
 
     Parameters
     ----------
@@ -82,11 +82,11 @@ def engine_named(
         return Cluster(address, workers)
     require("engine_named", "address", "with the engine ray only", address is None, address)
     count = min(workers or os.cpu_count() or 1, jobs)
-    if name == "here" or (name is None and count <= 1):
-        return Here()
+    if name in ("serial", "here") or (name is None and count <= 1):
+        return SerialEngine()
     if name in (None, "processes"):
         return Processes(max(1, count))
-    raise ValueError(f"no engine is called {name!r}; there are here, processes, ray")
+    raise ValueError(f"no engine is called {name!r}; there are serial, processes, ray")
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,9 @@ from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from tacit.core.compile_notice import announce_compiling, on_compiling
 from tacit.core.constraints import require
-from tacit.core.signals import deaf
+from tacit.core.processes import block_sigint
 from tacit.engines.base import Engine, Finished
 
 _BLAS = "OPENBLAS_NUM_THREADS"
@@ -103,13 +104,13 @@ def start_workers(count: int, calls: bytes) -> Iterator[list[Worker]]:
             for _ in range(count):
                 ours, theirs = context.Pipe()
                 process = context.Process(target=_work, args=(theirs, calls), daemon=True)
-                with deaf():
+                with block_sigint():
                     process.start()
                 theirs.close()
                 workers.append(Worker(process, ours))
         yield workers
     finally:
-        with deaf():
+        with block_sigint():
             for worker in workers:
                 worker.connection.close()
                 if worker.job is not None:
@@ -124,9 +125,7 @@ def start_workers(count: int, calls: bytes) -> Iterator[list[Worker]]:
 def _work(connection: Connection, calls: bytes) -> None:
     """Do jobs until the line is closed."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    from tacit.core.kernels import when_compiling
-
-    when_compiling(lambda: connection.send(("compiling", None)))
+    on_compiling(lambda: connection.send(("compiling", None)))
     function = None
     while True:
         try:
@@ -160,13 +159,6 @@ def _portable(error: Exception) -> Exception:
         error = RuntimeError(f"{type(error).__name__}: {error}")
     error.add_note(where)
     return error
-
-
-def announce_compiling() -> None:
-    """Say that a worker compiles."""
-    from tacit.core.kernels import tell_compiling
-
-    tell_compiling()
 
 
 @contextmanager

@@ -139,7 +139,7 @@ def _sources(modules: Iterable[str]) -> Iterator[Path]:
 
 
 @contextmanager
-def only_run(folder: str | Path, name: str) -> Iterator[None]:
+def lock_run(folder: str | Path, name: str) -> Iterator[None]:
     """Let one run at a time write `name` into `folder`; another one is refused in one sentence."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -87,7 +87,7 @@ class Graph:
             object.__setattr__(self, name, None if array is None else _read_only(array))
         object.__setattr__(self, "labels", None if labels is None else _read_only(labels))
 
-    written_schema: ClassVar[Mapping[str, Any]] = {
+    spec_schema: ClassVar[Mapping[str, Any]] = {
         "anyOf": [
             {"type": "string", "description": "a file of edges"},
             {
@@ -100,7 +100,7 @@ class Graph:
     }
 
     @classmethod
-    def from_written(cls, value: Any) -> Graph:
+    def from_spec(cls, value: Any) -> Graph:
         """Return the graph of a file's name, or of ``{name = "ring", n_nodes = 10}``."""
         from tacit.graphs.named import parse_graph
 

@@ -54,7 +54,7 @@ class LazyGraph(ABC):
     Undirected, without weights. A study file writes ``{name = "blocks", nodes = 10_000_000, ...}``.
     """
 
-    written_schema: ClassVar[Mapping[str, Any]] = {
+    spec_schema: ClassVar[Mapping[str, Any]] = {
         "type": "object",
         "properties": {"name": {"enum": ["rmat", "blocks", "edges"]}},
         "required": ["name"],
@@ -62,7 +62,7 @@ class LazyGraph(ABC):
     }
 
     @staticmethod
-    def from_written(value: Any) -> Any:
+    def from_spec(value: Any) -> Any:
         """Return the lazy graph that is written, or `value` itself if it is none."""
         kinds: dict[Any, Any] = {"rmat": Rmat, "blocks": Blocks, "edges": EdgeFile}
         if not isinstance(value, Mapping) or value.get("name") not in kinds:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from tacit.core.errors import first_line
-from tacit.core.signals import deaf
+from tacit.core.processes import block_sigint
 from tacit.engines.cluster import Stay, load_ray, module_paths
 from tacit.populations.actors import Crew, LostError, made
 from tacit.populations.partitions import Maker, Piece
@@ -85,7 +85,7 @@ class ActorCrew(Crew):
     def close(self) -> None:
         """End the actors."""
         self._mail = []
-        with deaf():
+        with block_sigint():
             self._end()
             self._stay.end()
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.policy import AnyEnvironment
-from tacit.engines import Cluster, Engine, Here, Processes
+from tacit.engines import Cluster, Engine, Processes, SerialEngine
 from tacit.populations.actors import Crew, CrewHere
 from tacit.populations.partitions import Maker, Population
 
@@ -45,7 +45,7 @@ def population_of(
 
 def crew_on(engine: Engine, makers: Sequence[Maker]) -> Crew:
     """Return one actor for each piece of a population, where `engine` runs jobs."""
-    if isinstance(engine, Here):
+    if isinstance(engine, SerialEngine):
         return CrewHere(makers)
     if isinstance(engine, Processes):
         from tacit.populations.processes import ProcessCrew
@@ -60,4 +60,4 @@ def crew_on(engine: Engine, makers: Sequence[Maker]) -> Crew:
         except BaseException:
             stay.end()
             raise
-    raise ValueError(f"expected pieces on here, processes or ray, got {type(engine).__name__}")
+    raise ValueError(f"expected pieces on serial, processes or ray, got {type(engine).__name__}")

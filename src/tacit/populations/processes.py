@@ -9,7 +9,8 @@ from itertools import pairwise
 from multiprocessing.connection import wait
 from typing import Any
 
-from tacit.engines.processes import Worker, announce_compiling, start_workers
+from tacit.core.compile_notice import announce_compiling
+from tacit.engines.processes import Worker, start_workers
 from tacit.populations.actors import Crew, Host, LostError
 from tacit.populations.partitions import Maker
 

@@ -24,7 +24,7 @@ from typing import Any, Self
 
 from tacit.core.csv_escape import plain
 from tacit.core.files import write_atomically
-from tacit.core.forks import Owner, wait_for
+from tacit.core.processes import Owner, wait_for
 from tacit.privacy import budgets
 from tacit.privacy.budgets import Amount, Cap, Number, Outcome, Period, decide, left_of
 from tacit.privacy.ledger_storage import Book, Connection, LedgerError, open_book

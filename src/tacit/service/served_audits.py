@@ -276,7 +276,7 @@ class Game:
         require("audit_served", "policy", rule, kind.setting in ("arms", "users"), kind.name)
         graph = given.get("graph")
         if graph is not None and not isinstance(graph, Graph):
-            graph = Graph.from_written(graph)
+            graph = Graph.from_spec(graph)
         n = int(given.get("n_arms") or (3 if graph is None else graph.n_nodes))
         rule = f"at most {len(_NAMES)}, so that a game is small"
         require("audit_served", "n_arms", rule, n <= len(_NAMES), n)

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from tacit.core.constraints import require
 from tacit.core.files import write_atomically
-from tacit.core.kernels import find_place
+from tacit.core.kernels import ensure_cache_folder
 from tacit.service.app import make_app
 from tacit.service.connections import Door, Patience, bind, make_room, protocol
 from tacit.service.experiments import Host
@@ -107,7 +107,7 @@ def open_service(
 
 def _keep_kernels(beside: Path) -> None:
     """Find a place for compiled kernels, since numba may find none: beside the store."""
-    made = find_place(Path(f"{beside}.kernels"))
+    made = ensure_cache_folder(Path(f"{beside}.kernels"))
     if made is not None:
         write_log("kernels", detail=f"numba finds no place for compiled kernels; kept in {made}")
 

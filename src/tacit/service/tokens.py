@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tacit.core import forks
+from tacit.core import processes
 from tacit.core.constraints import require
 from tacit.core.files import write_atomically
 from tacit.serving.storage import StoreError
@@ -226,7 +226,7 @@ class SharedTokens(Tokens):
                 self._connection = psycopg.connect(
                     self._address, autocommit=True, connect_timeout=5
                 )
-                forks.leave_to_parent(self._connection)
+                processes.leave_to_parent(self._connection)
             yield self._connection
         except psycopg.Error as error:
             if self._connection is not None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from tacit.core.kernels import kept_only
+from tacit.core.kernels import cached_only
 from tacit.core.tapes import secure_tape
 from tacit.device import Reporter
 from tacit.service.description import checked, description_of
@@ -123,7 +123,7 @@ def _small(request: ExperimentRequest) -> ExperimentRequest:
 
 
 def _loaded(request: ExperimentRequest) -> bool:
-    with kept_only() as lacking:
+    with cached_only() as lacking:
         _tried(request)
     return not lacking
 

@@ -12,7 +12,7 @@ from typing import Any
 from tacit.core.constraints import require
 from tacit.core.policy import AnyEnvironment, AnyPolicy, Environment, Policy
 from tacit.core.registry import build, build_named, environment_named, policy_named
-from tacit.core.specs import written
+from tacit.core.specs import parse_spec
 from tacit.simulation.result import Result, cell_of
 from tacit.simulation.result_tables import CellResult, Tabular
 from tacit.simulation.run import require_match, simulate
@@ -130,7 +130,7 @@ def compare(
 def _environment(given: Any, first: Any) -> AnyEnvironment:
     if given is None:
         if isinstance(first, str):
-            first = policy_named(written(first)["name"])
+            first = policy_named(parse_spec(first)["name"])
         if not hasattr(first, "example_environment"):
             raise ValueError("compare: expected an environment, got none")
         given = first.example_environment
@@ -157,7 +157,7 @@ def _policy(given: Any, environment: AnyEnvironment, horizon: int) -> AnyPolicy:
 
 def _label(given: Any, policy: AnyPolicy) -> str:
     if isinstance(given, str):
-        spec = written(given)
+        spec = parse_spec(given)
         spec.pop("name")
         return " ".join([policy.name, *(f"{key}={value}" for key, value in spec.items())])
     epsilon = getattr(policy, "epsilon", None)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.core.files import require_writable
-from tacit.engines import ARRAYS, Engine, Here, Store, engine_named, only_run, run_jobs
+from tacit.engines import ARRAYS, Engine, SerialEngine, Store, engine_named, lock_run, run_jobs
 from tacit.engines.jobs import Progress
 from tacit.simulation.files import StudyResult, read, write
 from tacit.simulation.result_tables import require_arrow
@@ -44,7 +44,7 @@ def run_study(
         Number of processes, by default as many as cores; 1 runs everything in this one. The result
         is the same for any number.
     engine : str or Engine, optional
-        Where jobs run: ``"here"``, ``"processes"``, ``"ray"``; by default what suits `workers`.
+        Where jobs run: ``"serial"``, ``"processes"``, ``"ray"``; by default what suits `workers`.
     address : str, optional
         Of a running Ray cluster.
     pieces : int, optional
@@ -66,7 +66,7 @@ def run_study(
         require_match(cell.policy, cell.environment, cell.horizon)
     made = not folder.exists()
     try:
-        with only_run(folder, study.name):
+        with lock_run(folder, study.name):
             store = Store(folder / f".{study.name}-{study.fingerprint}", ARRAYS)
             if target.is_file():
                 finished = read(target)
@@ -84,7 +84,7 @@ def run_study(
                 if pieces is not None:
                     kept = (store.folder / "pieces").absolute()
                     job = partial(_job, pieces=pieces, engine=where, keep=kept)
-                    where = Here()
+                    where = SerialEngine()
                 run_jobs(job, _in_turn(jobs), store, engine=where, progress=progress)
                 write(target, study, cells, jobs, store)
             except ValueError:
@@ -108,7 +108,7 @@ def _engine(
     if isinstance(engine, Engine):
         return engine
     if engine is None and address is None and not all(map(_elsewhere, cells)):
-        return Here()
+        return SerialEngine()
     return engine_named(engine, workers=workers, jobs=jobs, address=address)
 
 

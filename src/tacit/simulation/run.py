@@ -94,7 +94,7 @@ def simulate(
         Play a population of agents (diffusion, dynamics) in so many pieces, one repetition after the
         other; the result is the same to the bit.
     engine : str or Engine, optional
-        Where the pieces are: ``"here"``, ``"processes"`` or ``"ray"``; by default processes.
+        Where the pieces are: ``"serial"``, ``"processes"`` or ``"ray"``; by default processes.
     keep : path, optional
         A folder, which every machine of a cluster can reach, that receives the pieces now and then:
         a run that was broken off goes on from there.

@@ -38,7 +38,7 @@ from typing import Any
 
 from tacit.core.constraints import require
 from tacit.core.policy import AnyEnvironment, AnyPolicy
-from tacit.core.registry import build_both, policy_named
+from tacit.core.registry import build_pair, policy_named
 from tacit.engines.store import code_stamp, file_stamp
 
 _NAME = re.compile(r"[\w-][\w.-]*")
@@ -219,7 +219,7 @@ class Study:
                 horizon = value
             else:
                 _put(environment if key.startswith("environment.") else parameters, path, value)
-        policy, built = build_both(parameters, environment, horizon)
+        policy, built = build_pair(parameters, environment, horizon)
         shown = [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
         return Cell(
             label=" ".join([label, *shown]),

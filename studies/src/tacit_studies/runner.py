@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import tacit
-from tacit.engines import JSON, Store, code_stamp, engine_named, only_run, run_jobs
+from tacit.engines import JSON, Store, code_stamp, engine_named, lock_run, run_jobs
 from tacit_studies.reproduction import UNDECIDED, Findings, Job, Reproduction, number_of
 
 Progress = Callable[[int, int], None]
@@ -84,7 +84,7 @@ def reproduce(
     turns = itertools.zip_longest(*jobs.values())
     todo = {pair[1]: (pair[0],) for turn in turns for pair in turn if pair is not None}
     where = engine_named(engine, workers=workers, jobs=len(todo), address=address)
-    with only_run(folder, "reproduce"):
+    with lock_run(folder, "reproduce"):
         run_jobs(_work, todo, store, engine=where, progress=progress)
     finished = []
     for reproduction in chosen:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.core.constraints import require
-from tacit.core.specs import described
+from tacit.core.specs import build_dataclass
 from tacit.privacy import mechanisms
 from tacit.privacy.auditing.search import SearchResult, search
 
@@ -37,7 +37,7 @@ def mechanism_named(name: str, parameters: Mapping[str, Any]) -> Any:
     kinds = mechanism_kinds()
     if name not in kinds:
         raise ValueError(f"no mechanism is called {name!r}; there are {', '.join(kinds)}")
-    return described(kinds[name], name, parameters)
+    return build_dataclass(kinds[name], name, parameters)
 
 
 def mechanism_rows() -> list[dict[str, Any]]:

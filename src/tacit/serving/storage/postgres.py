@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from tacit.core import forks
+from tacit.core import processes
 from tacit.serving.core import Event
 from tacit.serving.storage.sql import MIGRATIONS, TYPES, SQLStore
 from tacit.serving.storage.store import NotOwnedError, StoreError
@@ -152,7 +152,7 @@ class PostgresStore(SQLStore):
             raise StoreError(f"{self.place}: cannot be reached")
         try:
             connection = psycopg.connect(self._dsn, autocommit=True)
-            forks.leave_to_parent(connection)
+            processes.leave_to_parent(connection)
             self._connection = connection
             self._begin_session(connection)
             self._prepare(connection)
@@ -384,7 +384,7 @@ class _Beats(threading.Thread):
     def run(self) -> None:
         while not self._end.is_set():
             with contextlib.suppress(psycopg.Error), psycopg.connect(self._dsn) as connection:
-                forks.leave_to_parent(connection)
+                processes.leave_to_parent(connection)
                 connection.autocommit = True
                 while not self._end.wait(_BEAT):
                     connection.execute(

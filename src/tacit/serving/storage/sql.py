@@ -19,7 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from tacit.core.forks import wait_for
+from tacit.core.processes import wait_for
 from tacit.serving.core import Event
 from tacit.serving.storage.high_water_mark import Mark, Marks
 from tacit.serving.storage.store import (
