@@ -49,7 +49,7 @@ def clean():
 
 
 def test_settings_are_entry_points():
-    assert {point.name for point in entry_points(group="tacit.settings")} >= {"arms", "users"}
+    assert {point.name for point in entry_points(group="tacit.settings")} >= {"arms", "contextual"}
 
 
 def test_a_registered_class_is_known_by_name(clean):
