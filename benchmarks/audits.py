@@ -26,19 +26,19 @@ from tacit.core.policy import Environment, Policy
 from tacit.core.tapes import secure_tape, seeded_tape
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion
 from tacit.dynamics import LearningDynamics, SocialOptions
-from tacit.privacy import audit
-from tacit.privacy.mechanisms import (
+from tacit.privacy import (
     BoundedNoise,
     ClampedLaplace,
     Gaussian,
     L2Ball,
     L2CalibratedLaplace,
     Laplace,
-    Mechanism,
     Piecewise,
     RandomizedResponse,
     UnaryEncoding,
+    audit,
 )
+from tacit.privacy.mechanisms import Mechanism
 from tacit.simulation.audits import PolicyRun
 
 MILLION = 1_000_000

@@ -64,16 +64,17 @@ PUBLIC = {
     """,
     "tacit.privacy": """
         Amount ApproximateRelease AsymmetricResponse AuditResult BallRelease BinaryTree
-        BoundedNoise BoundedNoiseRelease BudgetExceededError Cap Charge Claim ClampedLaplace
-        ContinualSum DeclaredResult DiscreteGaussianRelease DiscreteLaplaceRelease Entry Gaussian
-        GaussianRelease Guarantee KAryResponse KAryResponseRelease L2Ball L2CalibratedLaplace
-        L2CalibratedLaplaceRelease Laplace LaplaceRelease LeastPrivateRelease Ledger LedgerError
-        LocalSum Mechanism NOT_PROTECTED NeighbouringPair OneRunResult Outcome Period Piecewise
-        PiecewiseRelease
-        PureRelease RandomizedResponse RandomizedResponseRelease Release SearchResult
-        ShuffledBits ShuffledBitsRelease
-        SquareRootToeplitz UnaryEncoding UnaryRelease audit audit_one_run brief check_declared
-        compose composed_delta composed_epsilon gaussian_scale keep_probability least_private
+        BoundedNoise BoundedNoiseRelease BudgetExceededError Cap Charge Claim
+        ClampedLaplace ContinualSum DeclaredResult DiscreteGaussianRelease
+        DiscreteLaplaceRelease Entry Gaussian GaussianMoments GaussianRelease Guarantee
+        KAryResponse KAryResponseRelease L2Ball L2CalibratedLaplace
+        L2CalibratedLaplaceRelease Laplace LaplaceRelease LeastPrivateRelease Ledger
+        LedgerError LocalSum Mechanism NOT_PROTECTED NeighbouringPair OneRunResult
+        Outcome Period Piecewise PiecewiseRelease PureRelease RandomizedResponse
+        RandomizedResponseRelease Release SearchResult ShuffledBits ShuffledBitsRelease
+        SquareRootToeplitz Staircase StaircaseRelease SubsetRelease SubsetSelection
+        UnaryEncoding UnaryRelease audit audit_one_run brief check_declared compose
+        composed_delta composed_epsilon gaussian_scale keep_probability least_private
         loss_distribution numerics_of search strength
     """,
     "tacit.simulation.plots": """

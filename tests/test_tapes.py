@@ -31,7 +31,7 @@ from tacit.core.tapes import (
     uniform,
 )
 from tacit.privacy.exact import below
-from tacit.privacy.mechanisms import release_laplace
+from tacit.privacy.mechanisms.laplace import release_laplace
 
 POSITIONS = [(t, j, p) for t in (0, 1, 5, 10**9) for j in (0, 1, 7) for p in (CHOICE, ROUNDING)]
 

@@ -26,7 +26,7 @@ from tacit.arms.table import reward
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import CHOICE, NOISE, recorded_tape, seeded_tape, uniform
 from tacit.graphs import Graph, complete, erdos_renyi, path, star
-from tacit.privacy.mechanisms import standard_laplace
+from tacit.privacy.mechanisms.laplace import standard_laplace
 
 K = 5
 ROUNDS = 9_000 if INTERPRETED else 40_000

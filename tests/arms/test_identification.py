@@ -16,7 +16,7 @@ from oracles import identification as oracle
 from tacit.arms import UCB1, Bernoulli, DPTopTwo, Recorded, TopTwoCF
 from tacit.arms.identification import Seen, noise_reach, released_error
 from tacit.core.tapes import NOISE, seeded_tape
-from tacit.privacy.mechanisms import standard_laplace
+from tacit.privacy.mechanisms.laplace import standard_laplace
 
 K, ROUNDS = 4, 700
 MEANS = np.array([0.6, 0.55, 0.4, 0.2])

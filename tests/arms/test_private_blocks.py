@@ -36,7 +36,7 @@ from tacit.core.samplers import beta, chooser_of
 from tacit.core.tapes import CHOICE, NOISE, recorded_tape, secure_tape, seeded_tape
 from tacit.graphs import Graph, complete, erdos_renyi, path, star
 from tacit.privacy import audit
-from tacit.privacy.mechanisms import standard_laplace
+from tacit.privacy.mechanisms.laplace import standard_laplace
 from tacit.simulation.audits import PolicyRun
 from tacit_studies.lu2022.settings import graph_settings
 

@@ -10,7 +10,7 @@ from tacit.arms import DPIMED, DPKLUCB, GAP, GAPU
 from tacit.arms.elimination import PHASE
 from tacit.core.tapes import NOISE, seeded_tape
 from tacit.graphs import Graph
-from tacit.privacy.mechanisms import standard_laplace
+from tacit.privacy.mechanisms.laplace import standard_laplace
 
 ALONE, HUB, K = 0, 6, 7
 STAR = Graph.from_edges([(HUB, leaf) for leaf in range(1, 6)], n_nodes=K)  # and an isolated arm

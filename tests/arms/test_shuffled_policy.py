@@ -15,7 +15,7 @@ from tacit.arms import KLUCBCF, Bernoulli, Recorded, ShuffledKLUCBCF, edit_rewar
 from tacit.arms.table import reward
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import CHOICE, NOISE, ROUNDING, recorded_tape, seeded_tape, uniform
-from tacit.privacy.mechanisms import flipped_bit
+from tacit.privacy.mechanisms.shuffled_bits import flipped_bit
 from tacit.serving import StoreError
 
 

@@ -18,7 +18,7 @@ from tacit.contextual import FedUCB, NoisySums, PrivateContexts, Published
 from tacit.contextual import table as users
 from tacit.core.files import load, save
 from tacit.core.tapes import NOISE, seeded_tape
-from tacit.privacy.mechanisms import flipped_bit
+from tacit.privacy.mechanisms.shuffled_bits import flipped_bit
 
 CASES = [case for case in cases() if hasattr(case.kind, "kernels")]
 LOCAL = [

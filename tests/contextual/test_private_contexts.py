@@ -12,7 +12,8 @@ from tacit.contextual import Fitted, PrivateContexts, recorded_table
 from tacit.contextual.neighbours import edit_visit
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import NOISE, secure_tape, seeded_tape
-from tacit.privacy.mechanisms import GaussianMoments, gaussian_delta, standard_normal
+from tacit.privacy import GaussianMoments
+from tacit.privacy.mechanisms.gaussian import gaussian_delta, standard_normal
 from tacit.privacy.mechanisms.gaussian_moments import add_moments, matrix_of_moments
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")

@@ -29,7 +29,7 @@ from tacit.privacy import (
     least_private,
     loss_distribution,
 )
-from tacit.privacy.mechanisms import gaussian_delta
+from tacit.privacy.mechanisms.gaussian import gaussian_delta
 
 DELTA = 1e-6
 

@@ -22,11 +22,11 @@ from audited import (
     silent_or_not,
 )
 
+from tacit.privacy import LaplaceRelease, RandomizedResponseRelease
 from tacit.privacy.auditing import NeighbouringPair, audit, audit_one_run, check_declared, search
 from tacit.privacy.auditing import core as audit_core
 from tacit.privacy.auditing.events import candidates
 from tacit.privacy.auditing.scores import scores_for
-from tacit.privacy.mechanisms import LaplaceRelease, RandomizedResponseRelease
 from tiers import tiered
 
 E1 = np.eye(5)[0]

@@ -30,6 +30,7 @@ from tacit.privacy import (
     PureRelease,
     RandomizedResponse,
     RandomizedResponseRelease,
+    Staircase,
     UnaryEncoding,
     composed_epsilon,
     keep_probability,
@@ -38,13 +39,12 @@ from tacit.privacy import (
 from tacit.privacy.mechanisms import (
     HIGHEST_EPSILON,
     LOWEST_EPSILON,
-    Staircase,
     debiased,
     open_channel,
     privatised,
     registry,
-    release_from_dict,
 )
+from tacit.privacy.releases import release_from_dict
 
 FALSE_ALARM = 1e-6
 LEAST: dict[str, Any] = {

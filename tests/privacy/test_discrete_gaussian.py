@@ -10,8 +10,14 @@ from scipy import stats
 
 from oracles.privacy import discrete_gaussian_delta
 from tacit.core.kernels import INTERPRETED
-from tacit.privacy import DiscreteGaussianRelease, Gaussian, Laplace, SquareRootToeplitz
-from tacit.privacy.mechanisms import GaussianMoments, gaussian_delta, gaussian_steps
+from tacit.privacy import (
+    DiscreteGaussianRelease,
+    Gaussian,
+    GaussianMoments,
+    Laplace,
+    SquareRootToeplitz,
+)
+from tacit.privacy.mechanisms.gaussian import gaussian_delta, gaussian_steps
 
 EPSILONS = (0.0, 0.2, 0.7, 1.5)
 

@@ -28,13 +28,13 @@ from tacit.privacy import (
     PiecewiseRelease,
     PureRelease,
     RandomizedResponseRelease,
+    Release,
     UnaryRelease,
     compose,
     composed_epsilon,
     strength,
 )
 from tacit.privacy.accounting import _Losses
-from tacit.privacy.mechanisms import Release
 from tacit.simulation.guarantees import person, spans
 
 CLAIM = Claim(epsilon=0.1, unit="reward", trust="local", span="run", holds=False, why="an atom")

@@ -301,7 +301,7 @@ def test_secure_gaussian_never_costs_more(epsilon: float, delta: float, sensitiv
 
 def test_secure_values_lie_on_their_grid() -> None:
     """The low bits of a value must not survive; the floating-point twin keeps them."""
-    from tacit.privacy.mechanisms import laplace_steps
+    from tacit.privacy.mechanisms.laplace import laplace_steps
 
     grid = laplace_steps(1.0, 0.5, 1)[0]
     for value in (0.1, math.pi / 4):
@@ -464,7 +464,7 @@ def test_tree_releases_meet_their_epsilon() -> None:
 
 
 def test_every_release_is_described_and_read_back() -> None:
-    from tacit.privacy.mechanisms import release_from_dict
+    from tacit.privacy.releases import release_from_dict
 
     for mechanism, _ in MECHANISMS:
         release: Release = mechanism.release

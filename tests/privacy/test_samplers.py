@@ -32,18 +32,12 @@ from tacit.privacy.exact import (
     laplace_integers,
     whole,
 )
-from tacit.privacy.mechanisms import (
-    ball_noise,
-    release_ball,
-    release_bit,
-    release_clamped,
-    release_gaussian,
-    release_laplace,
-    release_option,
-    round_to_bit,
-    standard_laplace,
-    standard_normal,
-)
+from tacit.privacy.mechanisms.clamped_laplace import release_clamped
+from tacit.privacy.mechanisms.gaussian import release_gaussian, standard_normal
+from tacit.privacy.mechanisms.k_ary_response import release_option
+from tacit.privacy.mechanisms.l2_ball import ball_noise, release_ball
+from tacit.privacy.mechanisms.laplace import release_laplace, standard_laplace
+from tacit.privacy.mechanisms.randomized_response import release_bit, round_to_bit
 
 KEY = tuple(np.arange(1, 5, dtype=np.uint64))
 FALSE_ALARM = 1e-6

@@ -9,8 +9,14 @@ import pytest
 
 from oracles import shuffled as oracle
 from tacit.core.kernels import INTERPRETED
-from tacit.privacy import Guarantee, ShuffledBits, ShuffledBitsRelease, audit, composed_epsilon
-from tacit.privacy.mechanisms import keep_probability
+from tacit.privacy import (
+    Guarantee,
+    ShuffledBits,
+    ShuffledBitsRelease,
+    audit,
+    composed_epsilon,
+    keep_probability,
+)
 from tacit.privacy.mechanisms.shuffled_bits import _raise_to, worst_delta
 from tacit.privacy.shuffler import Shuffler
 

@@ -14,8 +14,7 @@ from battery.small_games import private_cases, small_game
 from tacit.arms import KLUCBCF, Bernoulli
 from tacit.core.kernels import INTERPRETED
 from tacit.core.registry import policies
-from tacit.privacy import audit
-from tacit.privacy.mechanisms import Gaussian, Laplace, Piecewise, RandomizedResponse, UnaryEncoding
+from tacit.privacy import Gaussian, Laplace, Piecewise, RandomizedResponse, UnaryEncoding, audit
 from tacit.simulation.audits import audit_policy
 
 pytestmark = pytest.mark.skipif(

@@ -21,7 +21,7 @@ from tacit.core.constraints import require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, ROUNDING, uniform
 from tacit.privacy import RandomizedResponseRelease, Release, keep_probability, least_private
-from tacit.privacy.mechanisms import release_bit
+from tacit.privacy.mechanisms.randomized_response import release_bit
 
 
 @dataclass(frozen=True, kw_only=True)

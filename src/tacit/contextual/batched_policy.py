@@ -19,8 +19,8 @@ from tacit.core.constraints import Count, NonNegative, Positive, Share, check, r
 from tacit.core.kernels import kernel
 from tacit.core.policy import Policy, Program, require_secure
 from tacit.core.tapes import SECURE, Tape
-from tacit.privacy import Mechanism
-from tacit.privacy.mechanisms import Epsilon, GaussianMoments
+from tacit.privacy import GaussianMoments, Mechanism
+from tacit.privacy.mechanisms import Epsilon
 
 
 class _Learned(Protocol):

@@ -40,7 +40,10 @@ from tacit.contextual.privacy import PARAMETER, USER, Channel
 from tacit.core.kernels import kernel
 from tacit.core.linalg import SMALL, dot
 from tacit.core.tapes import NOISE
-from tacit.privacy.mechanisms import NO_NOISE, next_sum, privatised, release_option
+from tacit.privacy.mechanisms import privatised
+from tacit.privacy.mechanisms.continual_sums import NO_NOISE
+from tacit.privacy.mechanisms.k_ary_response import release_option
+from tacit.privacy.mechanisms.streams import next_sum
 
 VALUE, BIN, NEAR = 0, 1, 2
 """Kinds of a question."""

@@ -52,7 +52,8 @@ from tacit.core.policy import Policy, Program, require_secure
 from tacit.core.tapes import SECURE, Tape
 from tacit.device import Channel as Reporting
 from tacit.privacy import Guarantee, Mechanism
-from tacit.privacy.mechanisms import NO_NOISE, Epsilon, debiased, open_channel
+from tacit.privacy.mechanisms import Epsilon, debiased, open_channel
+from tacit.privacy.mechanisms.continual_sums import NO_NOISE
 
 if TYPE_CHECKING:
     from tacit.core.decider import Decider

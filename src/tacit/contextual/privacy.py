@@ -36,8 +36,8 @@ from tacit.privacy import (
     least_private,
 )
 from tacit.privacy.mechanisms import Channel as Report
-from tacit.privacy.mechanisms import Epsilon, Stream, open_channel
-from tacit.privacy.mechanisms.continual_sums import LAPLACE
+from tacit.privacy.mechanisms import Epsilon, open_channel
+from tacit.privacy.mechanisms.continual_sums import LAPLACE, Stream
 
 PARAMETER, USER = 0, 1
 """A stream releases the paper's b, or a user's sum of x r."""

@@ -39,7 +39,8 @@ from tacit.diffusion.table import deviation_at, loss_at, signal_at, truth_at
 from tacit.diffusion.trace import record_choices
 from tacit.privacy import ClampedLaplace, Mechanism, RandomizedResponse
 from tacit.privacy.exact import happens
-from tacit.privacy.mechanisms import release_clamped, release_option
+from tacit.privacy.mechanisms.clamped_laplace import release_clamped
+from tacit.privacy.mechanisms.k_ary_response import release_option
 
 OPEN, RESPONSE, LAPLACE = 0, 1, 2
 OPEN_SIGNAL = 0.0

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from tacit.core.kernels import kernel
-from tacit.privacy.mechanisms import release_bounded
+from tacit.privacy.mechanisms.bounded_noise import release_bounded
 
 # Beliefs stay above e^-700 over M, so that none is ever zero.
 _SMALLEST = -700.0

@@ -22,7 +22,8 @@ from tacit.dynamics.engines.crowd import perturb_counts, remember
 from tacit.dynamics.engines.tokens import level_of
 from tacit.dynamics.table import piece_at, replace_adoptions, signal
 from tacit.dynamics.trace import record, record_popularity
-from tacit.privacy.mechanisms import release_bit, release_subset
+from tacit.privacy.mechanisms.randomized_response import release_bit
+from tacit.privacy.mechanisms.subset_selection import release_subset
 
 _SPOKEN = np.uint64(1 << 63)
 _U1 = np.uint64(1)

@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tacit.core.constraints import require
-from tacit.privacy import Mechanism, UnaryEncoding
-from tacit.privacy.mechanisms import SubsetSelection
+from tacit.privacy import Mechanism, SubsetSelection, UnaryEncoding
 
 ENCODINGS = ("plain", "optimised", "subset", "least")
 _STRENGTH, _STRONGEST = 0.82, 0.95

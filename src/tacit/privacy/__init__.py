@@ -21,44 +21,40 @@ from tacit.privacy.ledger import (
     Ledger,
 )
 from tacit.privacy.ledger_storage import LedgerError
-from tacit.privacy.mechanisms import (
-    ApproximateRelease,
-    AsymmetricResponse,
-    BallRelease,
-    BinaryTree,
-    BoundedNoise,
-    BoundedNoiseRelease,
-    ClampedLaplace,
-    ContinualSum,
+from tacit.privacy.mechanisms import Mechanism, numerics_of
+from tacit.privacy.mechanisms.binary_tree import BinaryTree
+from tacit.privacy.mechanisms.bounded_noise import BoundedNoise, BoundedNoiseRelease
+from tacit.privacy.mechanisms.clamped_laplace import ClampedLaplace
+from tacit.privacy.mechanisms.continual_sums import ContinualSum, LocalSum
+from tacit.privacy.mechanisms.device_weights import keep_probability
+from tacit.privacy.mechanisms.gaussian import (
     DiscreteGaussianRelease,
-    DiscreteLaplaceRelease,
     Gaussian,
     GaussianRelease,
-    KAryResponse,
-    KAryResponseRelease,
-    L2Ball,
-    L2CalibratedLaplace,
-    L2CalibratedLaplaceRelease,
-    Laplace,
-    LaplaceRelease,
-    LeastPrivateRelease,
-    LocalSum,
-    Mechanism,
-    Piecewise,
-    PiecewiseRelease,
-    PureRelease,
+    gaussian_scale,
+)
+from tacit.privacy.mechanisms.gaussian_moments import GaussianMoments
+from tacit.privacy.mechanisms.k_ary_response import KAryResponse, KAryResponseRelease
+from tacit.privacy.mechanisms.l2_ball import BallRelease, L2Ball
+from tacit.privacy.mechanisms.l2_laplace import L2CalibratedLaplace, L2CalibratedLaplaceRelease
+from tacit.privacy.mechanisms.laplace import DiscreteLaplaceRelease, Laplace, LaplaceRelease
+from tacit.privacy.mechanisms.piecewise import Piecewise, PiecewiseRelease
+from tacit.privacy.mechanisms.randomized_response import (
+    AsymmetricResponse,
     RandomizedResponse,
     RandomizedResponseRelease,
+)
+from tacit.privacy.mechanisms.shuffled_bits import ShuffledBits, ShuffledBitsRelease
+from tacit.privacy.mechanisms.staircase import Staircase, StaircaseRelease
+from tacit.privacy.mechanisms.subset_selection import SubsetRelease, SubsetSelection
+from tacit.privacy.mechanisms.toeplitz import SquareRootToeplitz
+from tacit.privacy.mechanisms.unary_encoding import UnaryEncoding, UnaryRelease
+from tacit.privacy.releases import (
+    ApproximateRelease,
+    LeastPrivateRelease,
+    PureRelease,
     Release,
-    ShuffledBits,
-    ShuffledBitsRelease,
-    SquareRootToeplitz,
-    UnaryEncoding,
-    UnaryRelease,
-    gaussian_scale,
-    keep_probability,
     least_private,
-    numerics_of,
 )
 
 __all__ = [
@@ -82,6 +78,7 @@ __all__ = [
     "DiscreteLaplaceRelease",
     "Entry",
     "Gaussian",
+    "GaussianMoments",
     "GaussianRelease",
     "Guarantee",
     "KAryResponse",
@@ -110,6 +107,10 @@ __all__ = [
     "ShuffledBits",
     "ShuffledBitsRelease",
     "SquareRootToeplitz",
+    "Staircase",
+    "StaircaseRelease",
+    "SubsetRelease",
+    "SubsetSelection",
     "UnaryEncoding",
     "UnaryRelease",
     "audit",

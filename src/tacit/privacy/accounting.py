@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.constraints import require
-from tacit.privacy.mechanisms import DiscreteGaussianRelease, GaussianRelease, Release
-from tacit.privacy.mechanisms.release import connected_dots
+from tacit.privacy.mechanisms.gaussian import DiscreteGaussianRelease, GaussianRelease
+from tacit.privacy.releases import Release, connected_dots
 
 Array = NDArray[np.float64]
 Parts = Sequence[tuple[Release, int]]
@@ -89,8 +89,7 @@ def certain_loss(releases: Parts) -> float:
     """Return the delta that no epsilon avoids: the probability of what betrays the record."""
     kept = 0.0
     for release, count in _merged(releases):
-        least = max(float(side[0]) for side in release._hockey_stick(np.array([1e9])))
-        kept += count * math.log1p(-least) if least < 1 else -math.inf
+        kept += count * math.log1p(-release.certain) if release.certain < 1 else -math.inf
     return -math.expm1(kept)
 
 
@@ -129,7 +128,7 @@ class _Losses:
     def of(release: Release, step: float) -> _Losses:
         top = 1 + math.ceil(release._largest_loss() / step)
         epsilon = step * np.arange(top + 1, dtype=np.float64)
-        masses, certain = connected_dots(np.maximum(*release._hockey_stick(epsilon)), step)
+        masses, certain = connected_dots(release._hockey_stick(epsilon), step)
         gaussian = isinstance(release, GaussianRelease | DiscreteGaussianRelease)
         return _Losses(step, masses, certain, release.spread**2 if gaussian else None)
 

@@ -25,7 +25,8 @@ from tacit.core.constraints import Positive, check, one_of
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE
 from tacit.privacy.guarantees import Claim, Guarantee, compose
-from tacit.privacy.mechanisms import Laplace, Mechanism, release_laplace
+from tacit.privacy.mechanisms import Mechanism
+from tacit.privacy.mechanisms.laplace import Laplace, release_laplace
 
 _STEPS = 2.0**20
 

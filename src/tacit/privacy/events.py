@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from tacit.privacy.mechanisms import (
-    DiscreteGaussianRelease,
-    DiscreteLaplaceRelease,
-    GaussianRelease,
-    LaplaceRelease,
-    Release,
-)
-from tacit.privacy.mechanisms.release import dp_accounting_for
+from tacit.privacy.mechanisms.gaussian import DiscreteGaussianRelease, GaussianRelease
+from tacit.privacy.mechanisms.laplace import DiscreteLaplaceRelease, LaplaceRelease
+from tacit.privacy.releases import Release, dp_accounting_for
 
 if TYPE_CHECKING:
     from tacit.privacy.guarantees import Guarantee
@@ -60,8 +55,7 @@ def _event(release: Release) -> Any:
         return dp.dp_event.ZCDpEvent(rho=release.spread**2 / 2)
     if math.isfinite(release.epsilon):
         return _answer(release.epsilon)
-    certain = max(float(side[0]) for side in release._hockey_stick(_far()))
-    return dp.NonPrivateDpEvent() if certain > 0 else dp.UnsupportedDpEvent()
+    return dp.NonPrivateDpEvent() if release.certain > 0 else dp.UnsupportedDpEvent()
 
 
 def _answer(epsilon: float) -> Any:
@@ -70,9 +64,3 @@ def _answer(epsilon: float) -> Any:
     # The loss of a whole number shifted by 1 is epsilon or -epsilon, as that of a flipped bit: the
     # worst that a pure epsilon allows. The event of a flipped bit itself is not counted right.
     return dp.dp_event.DiscreteLaplaceDpEvent(epsilon, 1)
-
-
-def _far() -> Any:
-    import numpy as np
-
-    return np.array([1e9])

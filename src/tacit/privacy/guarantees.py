@@ -17,7 +17,7 @@ from typing import Any
 from tacit.core.constraints import require
 from tacit.core.json_codec import dumps, number
 from tacit.privacy.accounting import certain_loss, composed_delta, composed_epsilon
-from tacit.privacy.mechanisms import Release, release_from_dict
+from tacit.privacy.releases import Release, release_from_dict
 
 _UNITS = {
     "reward": "one reward",

@@ -18,8 +18,8 @@ from typing import ClassVar
 from tacit.core.constraints import Count, Share, require
 from tacit.privacy.block_sums import BlockSums
 from tacit.privacy.guarantees import Claim, Guarantee
-from tacit.privacy.mechanisms import least_private
 from tacit.privacy.mechanisms.shuffled_bits import ShuffledBits
+from tacit.privacy.releases import least_private
 
 
 @dataclass(frozen=True, kw_only=True)

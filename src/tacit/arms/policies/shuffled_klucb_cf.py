@@ -33,7 +33,8 @@ from tacit.core.constraints import Count, Share, check
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, ROUNDING, released, uniform
 from tacit.privacy import Guarantee, Mechanism
-from tacit.privacy.mechanisms import Epsilon, flipped_bit
+from tacit.privacy.mechanisms import Epsilon
+from tacit.privacy.mechanisms.shuffled_bits import flipped_bit
 from tacit.privacy.shuffler import Shuffler
 
 if TYPE_CHECKING:

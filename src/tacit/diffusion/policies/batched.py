@@ -37,7 +37,8 @@ from tacit.diffusion.steps import draw
 from tacit.diffusion.table import Table, loss_at, truth_at
 from tacit.diffusion.trace import Trace, record_choices
 from tacit.privacy import Guarantee, Laplace, LaplaceRelease, Mechanism, compose
-from tacit.privacy.mechanisms import Epsilon, release_laplace
+from tacit.privacy.mechanisms import Epsilon
+from tacit.privacy.mechanisms.laplace import release_laplace
 
 _STEPS = 100
 _CLOSE = 1e-13

@@ -33,12 +33,12 @@ from tacit.privacy import (
     BoundedNoiseRelease,
     Claim,
     Guarantee,
+    KAryResponse,
     Mechanism,
     PureRelease,
     Release,
     compose,
 )
-from tacit.privacy.mechanisms import KAryResponse
 
 
 @dataclass(frozen=True, kw_only=True)

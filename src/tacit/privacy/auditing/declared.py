@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tacit.core.constraints import require
 from tacit.privacy.accounting import composed_delta, composed_epsilon
-from tacit.privacy.mechanisms import Release
+from tacit.privacy.releases import Release
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.core.constraints import Constraint, Count, check, require
 from tacit.core.kernels import address_of, evaluate, kernel
 from tacit.core.tapes import NOISE, ROUNDING, SECURE, Tape, secure_tape, seeded_tape, uniform
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.releases import Array, Release
 
 LOWEST_EPSILON, HIGHEST_EPSILON = 1e-9, 30.0
 

@@ -29,7 +29,6 @@ from tacit.privacy.mechanisms.continual_sums import (
     Stream,
 )
 from tacit.privacy.mechanisms.gaussian import Gaussian, standard_normal
-from tacit.privacy.mechanisms.generic_releases import PureRelease
 from tacit.privacy.mechanisms.l2_ball import BallRelease, L2Ball, ball_noise
 from tacit.privacy.mechanisms.l2_laplace import L2CalibratedLaplace, L2CalibratedLaplaceRelease
 from tacit.privacy.mechanisms.laplace import (
@@ -38,7 +37,7 @@ from tacit.privacy.mechanisms.laplace import (
     laplace_steps,
     standard_laplace,
 )
-from tacit.privacy.mechanisms.release import Release
+from tacit.privacy.releases import PureRelease, Release
 
 _NORMS = {"laplace": "l1", "gaussian": "l2", "ball": "l2", "l2_laplace": "l2"}
 _CODES = {"laplace": LAPLACE, "gaussian": GAUSSIAN, "ball": BALL, "l2_laplace": LAPLACE}

@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Positive, require
+from tacit.core.constraints import Positive
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, released
 from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of
 from tacit.privacy.mechanisms.laplace import laplace_cdf, laplace_noise, on_grid
-from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.privacy.releases import L1, Array, NoiseRelease, Scale
 
 
 @dataclass(frozen=True, kw_only=True)
-class BoundedNoiseRelease(Release):
+class BoundedNoiseRelease(NoiseRelease):
     """Laplace noise of which draws outside [-bound, bound] become the constant bound / 2.
 
     This is the mechanism of Odeyomi, not a sound one: the ends of the two supports do not overlap
@@ -38,15 +37,8 @@ class BoundedNoiseRelease(Release):
     """
 
     mechanism: ClassVar[str] = "bounded noise"
-    sensitivity: float = 1.0
-    scale: float
-    bound: float
-    norm: str = "l1"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'l1'", self.norm == "l1", self.norm)
-        require(self, "bound", "> 0", self.bound > 0, self.bound)
-        require_noise(self, self.sensitivity, self.scale)
+    bound: Scale
+    norm: L1 = "l1"
 
     @property
     def epsilon(self) -> float:
@@ -61,7 +53,7 @@ class BoundedNoiseRelease(Release):
     def _largest_loss(self) -> float:
         return self.spread
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+    def _hockey_stick(self, epsilon: Array) -> Array:
         s, b = self.sensitivity / self.scale, self.bound / self.scale
         # The overlap is [s - b, b]; there the loss exceeds epsilon left of (s - epsilon) / 2.
         low = np.full_like(epsilon, s - b)
@@ -70,12 +62,8 @@ class BoundedNoiseRelease(Release):
         there = laplace_cdf(high - s) - laplace_cdf(low - s)
         end = laplace_cdf(np.minimum(low, b)) - laplace_cdf(np.full_like(epsilon, -b))
         delta = math.exp(-b) + end + here - np.exp(np.minimum(epsilon, s)) * there
-        delta = np.clip(delta, 0.0, 1.0)
-        return delta, delta
-
-    def grouped(self, records: int) -> BoundedNoiseRelease:
-        """Return the release with the sensitivity of `records` records."""
-        return dataclasses.replace(self, sensitivity=records * self.sensitivity)
+        clipped: Array = np.clip(delta, 0.0, 1.0)
+        return clipped
 
 
 @dataclass(frozen=True, kw_only=True)

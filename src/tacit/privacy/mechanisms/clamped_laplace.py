@@ -18,7 +18,7 @@ from tacit.privacy.mechanisms.laplace import (
     noisy_number,
     on_grid,
 )
-from tacit.privacy.mechanisms.release import Array
+from tacit.privacy.releases import Array
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -28,7 +28,7 @@ from tacit.core.constraints import Count, require
 from tacit.core.tapes import Tape
 from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair, Sensitivity
 from tacit.privacy.mechanisms.gaussian import DiscreteGaussianRelease, whole_sigma
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.releases import Array, Release
 
 NO_NOISE, LAPLACE, GAUSSIAN, BALL = range(4)
 """What a stream adds to a node of a tree, or to a step."""

@@ -9,21 +9,22 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Constraint, Count, Share, require
+from tacit.core.constraints import Constraint, Count, NonNegative, Share, require
 from tacit.core.generator import inverse_normal
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.privacy.exact import secure_gaussian
 from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of
-from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.privacy.releases import L2, Array, NoiseRelease, Release
 
+OnlyL2 = Annotated[str, Constraint("== 'l2' (Gaussian noise needs it)", lambda v: v == "l2")]
 _LEAST = 2.0**-54
 _ROUNDING = 4.0
 """Variance that discrete noise has beyond the Gaussian noise it is post-processing of."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianRelease(Release):
+class GaussianRelease(NoiseRelease):
     """Independent Gaussian noise on every coordinate, calibrated to an L2 sensitivity.
 
     Parameters
@@ -41,13 +42,7 @@ class GaussianRelease(Release):
     """
 
     mechanism: ClassVar[str] = "Gaussian"
-    sensitivity: float = 1.0
-    scale: float
-    norm: str = "l2"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'l2' (Gaussian noise needs it)", self.norm == "l2", self.norm)
-        require_noise(self, self.sensitivity, self.scale)
+    norm: OnlyL2 = "l2"
 
     @property
     def epsilon(self) -> float:
@@ -59,17 +54,12 @@ class GaussianRelease(Release):
         """The sensitivity in units of the standard deviation."""
         return self.sensitivity / self.scale
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
-        delta = np.array([gaussian_delta(self.spread, float(e)) for e in epsilon])
-        return delta, delta
+    def _hockey_stick(self, epsilon: Array) -> Array:
+        return np.array([gaussian_delta(self.spread, float(e)) for e in epsilon])
 
     def _largest_loss(self) -> float:
         # Beyond 9 standard deviations lies a mass below 1e-18, which is counted as a certain loss.
         return self.spread**2 / 2 + 9 * self.spread
-
-    def grouped(self, records: int) -> GaussianRelease:
-        """Return the release with the sensitivity of `records` records."""
-        return dataclasses.replace(self, sensitivity=records * self.sensitivity)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,14 +90,9 @@ class DiscreteGaussianRelease(Release):
     """
 
     mechanism: ClassVar[str] = "discrete Gaussian"
-    steps: float
-    sigma: int
-    norm: str = "l2"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'l2'", self.norm == "l2", self.norm)
-        require(self, "steps", ">= 0 and finite", 0 <= self.steps < math.inf, self.steps)
-        require(self, "sigma", ">= 3 and finite", 3 <= self.sigma < math.inf, self.sigma)
+    steps: NonNegative
+    sigma: Annotated[int, Constraint(">= 3 and finite", lambda v: 3 <= v < float("inf"))]
+    norm: L2 = "l2"
 
     @property
     def epsilon(self) -> float:
@@ -122,9 +107,8 @@ class DiscreteGaussianRelease(Release):
     def _largest_loss(self) -> float:
         return self.spread**2 / 2 + 9 * self.spread
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
-        delta = np.array([gaussian_delta(self.spread, float(e)) for e in epsilon])
-        return delta, delta
+    def _hockey_stick(self, epsilon: Array) -> Array:
+        return np.array([gaussian_delta(self.spread, float(e)) for e in epsilon])
 
     def grouped(self, records: int) -> DiscreteGaussianRelease:
         """Return the release with the sensitivity of `records` records."""
@@ -150,9 +134,7 @@ class Gaussian(VectorNoise):
     length: ClassVar[float] = 2.0
 
     delta: Share
-    norm: Annotated[str, Constraint("== 'l2' (Gaussian noise needs it)", lambda v: v == "l2")] = (
-        "l2"
-    )
+    norm: OnlyL2 = "l2"
     dimension: Count = 1
 
     @property

@@ -14,7 +14,7 @@ from tacit.core.tapes import NOISE, Tape, secure_tape, seeded_tape
 from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair, Sensitivity
 from tacit.privacy.mechanisms.continual_sums import A_LITTLE
 from tacit.privacy.mechanisms.gaussian import Gaussian, gaussian_steps, release_gaussian
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.releases import Array, Release
 
 
 @dataclass(frozen=True, kw_only=True)

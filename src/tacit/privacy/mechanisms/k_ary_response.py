@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Constraint, require
+from tacit.core.constraints import Constraint, Probability, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.privacy.exact import happens, secure_below
@@ -19,8 +19,7 @@ from tacit.privacy.mechanisms.base import (
     round_to_level,
 )
 from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
-from tacit.privacy.mechanisms.randomized_response import discrete_delta, largest_log_ratio
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.releases import Array, FewAnswers, Replace
 
 Options = Annotated[
     int,
@@ -30,7 +29,7 @@ Options = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True)
-class KAryResponseRelease(Release):
+class KAryResponseRelease(FewAnswers):
     """One of several options: itself with probability `keep`, any other with equal ones.
 
     Parameters
@@ -44,32 +43,14 @@ class KAryResponseRelease(Release):
     """
 
     mechanism: ClassVar[str] = "k-ary response"
-    options: int
-    keep: float
-    norm: str = "replace"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'replace'", self.norm == "replace", self.norm)
-        require(self, "options", ">= 2", self.options >= 2, self.options)
-        require(self, "keep", "in [0, 1]", 0 <= self.keep <= 1, self.keep)
+    options: Annotated[int, Constraint(">= 2", lambda value: value >= 2)]
+    keep: Probability
+    norm: Replace = "replace"
 
     def _pair(self) -> tuple[list[float], list[float]]:
+        # Two options differ in the probabilities of these two answers alone.
         other = (1 - self.keep) / (self.options - 1)
         return [self.keep, other], [other, self.keep]
-
-    @property
-    def epsilon(self) -> float:
-        """The largest log ratio of the probabilities of an answer."""
-        return largest_log_ratio(*self._pair())
-
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
-        # Two options differ in the probabilities of these two answers alone.
-        delta = discrete_delta(*self._pair(), epsilon)
-        return delta, delta
-
-    def grouped(self, records: int) -> Release:
-        """Return this release: an answer is for one record."""
-        return self
 
 
 @dataclass(frozen=True, kw_only=True)

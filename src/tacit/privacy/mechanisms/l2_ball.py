@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import require
+from tacit.core.constraints import Count
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, RADIUS, SECURE, Tape, noise_uniform, released_vector
 from tacit.privacy.mechanisms.base import VectorNoise
 from tacit.privacy.mechanisms.gaussian import standard_normal
 from tacit.privacy.mechanisms.laplace import laplace_delta
-from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.privacy.releases import L2, Array, NoiseRelease
 
 _LEAST = 2.0**-54
 
 
 @dataclass(frozen=True, kw_only=True)
-class BallRelease(Release):
+class BallRelease(NoiseRelease):
     """Noise in R^d of density proportional to exp(-|z| / scale), calibrated to an L2 sensitivity.
 
     Its radius is Gamma(d, scale) and its direction uniform.
@@ -46,36 +45,18 @@ class BallRelease(Release):
     """
 
     mechanism: ClassVar[str] = "L2 ball"
-    sensitivity: float = 1.0
-    scale: float
-    dimension: int
-    norm: str = "l2"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'l2' (ball noise needs it)", self.norm == "l2", self.norm)
-        require(self, "dimension", ">= 1", self.dimension >= 1, self.dimension)
-        require_noise(self, self.sensitivity, self.scale)
-
-    @property
-    def epsilon(self) -> float:
-        """The sensitivity in units of the scale."""
-        return self.sensitivity / self.scale
+    dimension: Count
+    norm: L2 = "l2"
 
     @property
     def spread(self) -> float:
         """The standard deviation of the loss, about epsilon / sqrt(dimension)."""
         return self.epsilon / math.sqrt(self.dimension)
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+    def _hockey_stick(self, epsilon: Array) -> Array:
         if self.dimension == 1:
-            delta = laplace_delta(self.epsilon, epsilon)
-        else:
-            delta = _ball_delta(self.epsilon, self.dimension, epsilon)
-        return delta, delta
-
-    def grouped(self, records: int) -> BallRelease:
-        """Return the release with the sensitivity of `records` records."""
-        return dataclasses.replace(self, sensitivity=records * self.sensitivity)
+            return laplace_delta(self.epsilon, epsilon)
+        return _ball_delta(self.epsilon, self.dimension, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)

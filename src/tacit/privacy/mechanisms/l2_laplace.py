@@ -35,17 +35,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tacit.core.constraints import require
+from tacit.core.constraints import Count, require
 from tacit.core.tapes import Tape
 from tacit.privacy.mechanisms.base import VectorNoise
 from tacit.privacy.mechanisms.gaussian import GaussianRelease, gaussian_delta
-from tacit.privacy.mechanisms.generic_releases import PureRelease, pure_delta
 from tacit.privacy.mechanisms.laplace import LaplaceRelease, laplace_delta, repeat_laplace
-from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.privacy.releases import L2, Array, NoiseRelease, PureRelease, Release, pure_delta
 
 _C2 = math.pi / 2
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 800)
@@ -53,7 +52,7 @@ _THRESHOLDS = np.geomspace(0.02, 1.0, 32)
 
 
 @dataclass(frozen=True, kw_only=True)
-class L2CalibratedLaplaceRelease(Release):
+class L2CalibratedLaplaceRelease(NoiseRelease):
     """Independent Laplace noise in R^d whose scale was set from an L2 sensitivity.
 
     This is what Wang et al. publish for linear bandits. Its true pure epsilon is up to the square
@@ -94,19 +93,14 @@ class L2CalibratedLaplaceRelease(Release):
     """
 
     mechanism: ClassVar[str] = "Laplace with an L2 sensitivity"
-    sensitivity: float = 1.0
-    scale: float
-    dimension: int
+    dimension: Count
     shift: tuple[float, ...] = ()
-    nodes: int = 1
+    nodes: Count = 1
     alike: bool = True
-    norm: str = "l2"
+    norm: L2 = "l2"
 
     def __post_init__(self) -> None:
-        require(self, "norm", "== 'l2'", self.norm == "l2", self.norm)
-        require(self, "dimension", ">= 1", self.dimension >= 1, self.dimension)
-        require(self, "nodes", ">= 1", self.nodes >= 1, self.nodes)
-        require_noise(self, self.sensitivity, self.scale)
+        super().__post_init__()
         length = math.sqrt(math.fsum(x * x for x in self.shift))
         rule = f"of L2 length at most the sensitivity {self.sensitivity:g}"
         require(self, "shift", rule, length <= self.sensitivity * (1 + 1e-9), self.shift)
@@ -169,14 +163,13 @@ class L2CalibratedLaplaceRelease(Release):
             total = once if total is None else total.compose(once)
         return total
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+    def _hockey_stick(self, epsilon: Array) -> Array:
         at = (
             _distribution_of(self).get_delta_for_epsilon
             if self._change
             else _upper_delta(self._length, self.dimension, self.nodes, self.alike)
         )
-        delta = np.array([float(at(float(e))) for e in epsilon])
-        return delta, delta
+        return np.array([float(at(float(e))) for e in epsilon])
 
     def attained_delta(self, epsilon: float) -> float:
         """Return a delta that some change of the declared length, or `shift`, needs at `epsilon`.
@@ -201,7 +194,7 @@ class L2CalibratedLaplaceRelease(Release):
         sizes = {2**i for i in range(self.dimension.bit_length())} | {self.dimension}
         return [{self._length / math.sqrt(m): self.nodes * m} for m in sorted(sizes, reverse=True)]
 
-    def grouped(self, records: int) -> L2CalibratedLaplaceRelease:
+    def grouped(self, records: int) -> Self:
         """Return the release with the sensitivity of `records` records."""
         return dataclasses.replace(
             self,

@@ -10,23 +10,24 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.core.constraints import Constraint, Count, require
+from tacit.core.constraints import Constraint, Count, Whole
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.device.instructions import noise_scale
 from tacit.privacy.exact import secure_laplace
 from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of, round_to_level
 from tacit.privacy.mechanisms.device_weights import written_instructions
-from tacit.privacy.mechanisms.release import Array, Release, require_noise
+from tacit.privacy.releases import Array, NoiseRelease, Release
 
 _LEAST = 2.0**-54
 LEVELS = 2**16
 """Steps of a channel's range on a secure tape and on devices."""
 _FARTHEST = 2.0**52
+OnlyL1 = Annotated[str, Constraint("== 'l1' (Laplace noise needs it)", lambda v: v == "l1")]
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaplaceRelease(Release):
+class LaplaceRelease(NoiseRelease):
     """Independent Laplace noise on every coordinate, calibrated to an L1 sensitivity.
 
     Parameters
@@ -49,26 +50,10 @@ class LaplaceRelease(Release):
     """
 
     mechanism: ClassVar[str] = "Laplace"
-    sensitivity: float = 1.0
-    scale: float
-    norm: str = "l1"
+    norm: OnlyL1 = "l1"
 
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'l1' (Laplace noise needs it)", self.norm == "l1", self.norm)
-        require_noise(self, self.sensitivity, self.scale)
-
-    @property
-    def epsilon(self) -> float:
-        """The sensitivity in units of the scale."""
-        return self.sensitivity / self.scale
-
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
-        delta = laplace_delta(self.epsilon, epsilon)
-        return delta, delta
-
-    def grouped(self, records: int) -> LaplaceRelease:
-        """Return the release with the sensitivity of `records` records."""
-        return dataclasses.replace(self, sensitivity=records * self.sensitivity)
+    def _hockey_stick(self, epsilon: Array) -> Array:
+        return laplace_delta(self.epsilon, epsilon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,27 +71,22 @@ class DiscreteLaplaceRelease(Release):
     """
 
     mechanism: ClassVar[str] = "discrete Laplace"
-    steps: int
-    scale: int
-    norm: str = "l1"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'l1' (Laplace noise needs it)", self.norm == "l1", self.norm)
-        require(self, "steps", ">= 0", self.steps >= 0, self.steps)
-        require(self, "scale", "> 0", self.scale > 0, self.scale)
+    steps: Whole
+    scale: Annotated[int, Constraint("> 0", lambda value: value > 0)]
+    norm: OnlyL1 = "l1"
 
     @property
     def epsilon(self) -> float:
         """The sensitivity in units of the scale."""
         return self.steps / self.scale
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+    def _hockey_stick(self, epsilon: Array) -> Array:
         # The loss of x exceeds epsilon below (steps - epsilon scale) / 2.
         last = np.ceil((self.steps - np.minimum(epsilon, self.epsilon) * self.scale) / 2) - 1
         here, there = self._cdf(last), self._cdf(last - self.steps)
         grown = np.exp(np.minimum(epsilon, self.epsilon)) * there
-        delta = np.where(epsilon < self.epsilon, np.maximum(0.0, here - grown), 0.0)
-        return delta, delta
+        delta: Array = np.where(epsilon < self.epsilon, np.maximum(0.0, here - grown), 0.0)
+        return delta
 
     def _cdf(self, x: Array) -> Array:
         tail = np.exp(-(np.abs(x) + np.where(x < 0, 0.0, 1.0)) / self.scale)
@@ -138,7 +118,7 @@ class Laplace(VectorNoise):
     summary: ClassVar[str] = "Laplace noise on numbers of a known L1 sensitivity"
     length: ClassVar[float] = 1.0
 
-    norm: Annotated[str, Constraint("== 'l1' (Laplace noise needs it)", lambda v: v == "l1")] = "l1"
+    norm: OnlyL1 = "l1"
     dimension: Count = 1
 
     @property

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tacit.core.constraints import require
+from tacit.core.constraints import Share, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import Tape, released
 from tacit.device.instructions import window_width
@@ -28,13 +28,13 @@ from tacit.privacy.mechanisms.base import (
     round_to_level,
 )
 from tacit.privacy.mechanisms.device_weights import weights_of, written_instructions
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.releases import AnswersOnce, Array, Replace, Scale
 
 CELLS = 1024
 
 
 @dataclass(frozen=True, kw_only=True)
-class PiecewiseRelease(Release):
+class PiecewiseRelease(AnswersOnce):
     """A number told by a likely window that moves with it, and an unlikely rest.
 
     Parameters
@@ -48,28 +48,21 @@ class PiecewiseRelease(Release):
     """
 
     mechanism: ClassVar[str] = "piecewise"
-    level: float
-    likely: float
-    norm: str = "replace"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'replace'", self.norm == "replace", self.norm)
-        require(self, "level", "> 0", self.level > 0, self.level)
-        require(self, "likely", "in (0, 1)", 0 < self.likely < 1, self.likely)
+    level: Scale
+    likely: Share
+    norm: Replace = "replace"
 
     @property
     def epsilon(self) -> float:
         """The level."""
         return self.level
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+    def _hockey_stick(self, epsilon: Array) -> Array:
         # The windows of the two ends do not meet; elsewhere the ends agree.
-        delta = self.likely * np.maximum(0.0, -np.expm1(np.minimum(epsilon - self.level, 0.0)))
-        return delta, delta
-
-    def grouped(self, records: int) -> Release:
-        """Return this release: a value answers for one record."""
-        return self
+        delta: Array = self.likely * np.maximum(
+            0.0, -np.expm1(np.minimum(epsilon - self.level, 0.0))
+        )
+        return delta
 
 
 class _Window(NamedTuple):

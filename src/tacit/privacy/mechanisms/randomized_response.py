@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
-import numpy as np
-
-from tacit.core.constraints import Share, require
+from tacit.core.constraints import Probability, Share, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, released, uniform
 from tacit.privacy.exact import happens
@@ -25,38 +23,11 @@ from tacit.privacy.mechanisms.base import (
     round_to_level,
 )
 from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
-from tacit.privacy.mechanisms.release import Array, Release
-
-
-class AnswersOnce:
-    """A release of one of finitely many answers about one record, told by their probabilities."""
-
-    def _pair(self) -> tuple[list[float], list[float]]:
-        """Return the probabilities of all answers for the two worst inputs."""
-        raise NotImplementedError
-
-    @property
-    def spread(self) -> float:
-        """The largest finite loss."""
-        return largest_finite_log_ratio(*self._pair())
-
-    def _largest_loss(self) -> float:
-        return self.spread
-
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
-        # Repeated answers may change in either direction, so the curve must hold for both.
-        one, other = self._pair()
-        forth, back = discrete_delta(one, other, epsilon), discrete_delta(other, one, epsilon)
-        delta = np.maximum(forth, back)
-        return delta, delta
-
-    def grouped(self, records: int) -> Self:
-        """Return this release: one answer is about one record."""
-        return self
+from tacit.privacy.releases import Array, FewAnswers, Replace, largest_log_ratio
 
 
 @dataclass(frozen=True, kw_only=True)
-class RandomizedResponseRelease(AnswersOnce, Release):
+class RandomizedResponseRelease(FewAnswers):
     """A bit that is told truly with probability ``keep_one`` or ``keep_zero`` and else flipped.
 
     Parameters
@@ -70,15 +41,9 @@ class RandomizedResponseRelease(AnswersOnce, Release):
     """
 
     mechanism: ClassVar[str] = "randomized response"
-    keep_one: float
-    keep_zero: float
-    norm: str = "replace"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'replace'", self.norm == "replace", self.norm)
-        for name in ("keep_one", "keep_zero"):
-            value = getattr(self, name)
-            require(self, name, "in [0, 1]", 0 <= value <= 1, value)
+    keep_one: Probability
+    keep_zero: Probability
+    norm: Replace = "replace"
 
     @classmethod
     def symmetric(cls, epsilon: float) -> RandomizedResponseRelease:
@@ -88,11 +53,6 @@ class RandomizedResponseRelease(AnswersOnce, Release):
 
     def _pair(self) -> tuple[list[float], list[float]]:
         return [self.keep_one, 1 - self.keep_one], [1 - self.keep_zero, self.keep_zero]
-
-    @property
-    def epsilon(self) -> float:
-        """The largest log ratio of the probabilities of an answer."""
-        return largest_log_ratio(*self._pair())
 
 
 class _Response(Mechanism):
@@ -216,28 +176,6 @@ class AsymmetricResponse(_Response):
     @property
     def _keeps(self) -> tuple[float, float]:
         return self.keep_one, self.keep_zero
-
-
-def discrete_delta(left: list[float], right: list[float], epsilon: Array) -> Array:
-    """Return the delta of two distributions over the same few answers, at each epsilon."""
-    grown = np.exp(np.minimum(epsilon, 700.0))[:, None] * np.array(right)
-    delta: Array = np.maximum(0.0, np.array(left) - grown).sum(axis=1)
-    return delta
-
-
-def largest_log_ratio(left: list[float], right: list[float]) -> float:
-    """Return the pure epsilon of two such distributions; infinite if only one allows an answer."""
-    if any((a == 0) != (b == 0) for a, b in zip(left, right, strict=True)):
-        return math.inf
-    return largest_finite_log_ratio(left, right)
-
-
-def largest_finite_log_ratio(left: list[float], right: list[float]) -> float:
-    """Return the largest loss of an answer that both allow; 1 if there is none."""
-    pairs = [(a, b) for a, b in zip(left, right, strict=True) if a > 0 and b > 0]
-    if not pairs:
-        return 1.0
-    return max(math.log1p(abs(a - b) / min(a, b)) for a, b in pairs)
 
 
 @kernel

@@ -22,17 +22,17 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Count, require
+from tacit.core.constraints import Constraint, Count, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, released
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms.base import HIGHEST_EPSILON, Mechanism, NeighbouringPair
 from tacit.privacy.mechanisms.device_weights import keep_probability
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.releases import Array, Release, Replace
 
 _EXACT, _CORNERS = 1024, 256
 _TAIL = 60.0  # of each binomial, e^-60 on either side is left out
@@ -58,16 +58,10 @@ class ShuffledBitsRelease(Release):
     """
 
     mechanism: ClassVar[str] = "shuffled bits"
-    reports: int
-    keep: float
-    records: int = 1
-    norm: str = "replace"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'replace'", self.norm == "replace", self.norm)
-        require(self, "reports", ">= 1", self.reports >= 1, self.reports)
-        require(self, "records", ">= 1", self.records >= 1, self.records)
-        require(self, "keep", "in [0.5, 1)", 0.5 <= self.keep < 1, self.keep)
+    reports: Count
+    keep: Annotated[float, Constraint("in [0.5, 1)", lambda value: 0.5 <= value < 1)]
+    records: Count = 1
+    norm: Replace = "replace"
 
     @property
     def epsilon(self) -> float:
@@ -84,7 +78,7 @@ class ShuffledBitsRelease(Release):
         # What lies beyond is counted as a certain loss.
         return min(self.epsilon, self.spread**2 / 2 + 9 * self.spread)
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+    def _hockey_stick(self, epsilon: Array) -> Array:
         m = self.records
         delta = np.empty(epsilon.size)
         worst_delta(self.reports, self.keep, np.ascontiguousarray(epsilon / m), delta, 1.0)
@@ -96,7 +90,7 @@ class ShuffledBitsRelease(Release):
                 delta = np.exp(np.minimum(0.0, np.log(delta) + growth))
         delta[epsilon >= self.epsilon] = 0.0
         # Zeros and ones changed for each other turn one direction into the other.
-        return delta, delta
+        return delta
 
     def grouped(self, records: int) -> ShuffledBitsRelease:
         """Return the release as seen by so many records of one person, wherever they are counted."""

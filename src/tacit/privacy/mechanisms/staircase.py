@@ -12,17 +12,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import require
+from tacit.core.constraints import Constraint
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, drawn, noise_uniform, released, secure_place
 from tacit.privacy.exact import below, bernoulli_exp
 from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of, round_to_level
 from tacit.privacy.mechanisms.device_weights import keep_probability
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.releases import L1, Array, PureRelease, Release, Scale
 
 STEPS = 1024
 _LEAST = 2.0**-54
@@ -46,28 +46,23 @@ class StaircaseRelease(Release):
     """
 
     mechanism: ClassVar[str] = "staircase"
-    level: float
-    telling: float
-    norm: str = "l1"
-
-    def __post_init__(self) -> None:
-        require(self, "norm", "== 'l1'", self.norm == "l1", self.norm)
-        require(self, "level", "> 0", self.level > 0, self.level)
-        require(self, "telling", "in (0, 1]", 0 < self.telling <= 1, self.telling)
+    level: Scale
+    telling: Annotated[float, Constraint("in (0, 1]", lambda value: 0 < value <= 1)]
+    norm: L1 = "l1"
 
     @property
     def epsilon(self) -> float:
         """The level."""
         return self.level
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
-        delta = self.telling * np.maximum(0.0, -np.expm1(np.minimum(epsilon - self.level, 0.0)))
-        return delta, delta
+    def _hockey_stick(self, epsilon: Array) -> Array:
+        delta: Array = self.telling * np.maximum(
+            0.0, -np.expm1(np.minimum(epsilon - self.level, 0.0))
+        )
+        return delta
 
     def grouped(self, records: int) -> Release:
         """Return what is left for several records: a pure level as many times as large."""
-        from tacit.privacy.mechanisms.generic_releases import PureRelease
-
         return self if records == 1 else PureRelease(level=records * self.level, what="staircase")
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Constraint, Count, check, require
+from tacit.core.constraints import Constraint, Count, Share, require
 from tacit.core.generator import _mulhilo
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, noise_word, released
@@ -23,7 +23,7 @@ from tacit.device.instructions import subset_size
 from tacit.privacy.exact import happens
 from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair
 from tacit.privacy.mechanisms.device_weights import BITS, weights_of
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.releases import AnswersOnce, Array
 
 _Options = Annotated[
     int, Constraint("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})
@@ -33,7 +33,7 @@ _MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubsetRelease(Release):
+class SubsetRelease(AnswersOnce):
     """A subset of a fixed size that holds the true symbol with probability `keep`.
 
     Parameters
@@ -49,12 +49,11 @@ class SubsetRelease(Release):
     mechanism: ClassVar[str] = "subset selection"
     options: Count
     size: Count
-    keep: float
+    keep: Share
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         require(self, "size", f"below {self.options} options", self.size < self.options, self.size)
-        require(self, "keep", "in (0, 1)", 0 < self.keep < 1, self.keep)
 
     @property
     def _masses(self) -> tuple[float, float]:
@@ -68,14 +67,10 @@ class SubsetRelease(Release):
         mine, other = self._masses
         return abs(math.log(mine) - math.log(other))
 
-    def _hockey_stick(self, epsilon: Array) -> tuple[Array, Array]:
+    def _hockey_stick(self, epsilon: Array) -> Array:
         mine, other = max(self._masses), min(self._masses)
         delta: Array = np.maximum(0.0, mine - np.exp(np.minimum(epsilon, 700.0)) * other)
-        return delta, delta
-
-    def grouped(self, records: int) -> Release:
-        """Return this release: a subset answers for one record."""
-        return self
+        return delta
 
 
 @dataclass(frozen=True, kw_only=True)

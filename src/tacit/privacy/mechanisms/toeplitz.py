@@ -45,7 +45,7 @@ from tacit.privacy.mechanisms.gaussian import (
     gaussian_scale,
     standard_normal,
 )
-from tacit.privacy.mechanisms.release import Array
+from tacit.privacy.releases import Array
 
 _SUMMED = 2**20
 """Of so many coefficients the sums are calculated; of more they are bounded."""

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.core.constraints import Count, require
+from tacit.core.constraints import Count, Probability, one_of, require
 from tacit.core.tapes import Tape
 from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair
 from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
-from tacit.privacy.mechanisms.randomized_response import (
-    AnswersOnce,
-    largest_log_ratio,
-    repeat_bits,
-)
-from tacit.privacy.mechanisms.release import Array, Release
+from tacit.privacy.mechanisms.randomized_response import repeat_bits
+from tacit.privacy.releases import Array, FewAnswers, largest_log_ratio
 
 
 @dataclass(frozen=True, kw_only=True)
-class UnaryRelease(AnswersOnce, Release):
+class UnaryRelease(FewAnswers):
     """A one-hot vector (or zeros) whose bits pass through randomized response independently.
 
     Parameters
@@ -36,16 +32,9 @@ class UnaryRelease(AnswersOnce, Release):
     """
 
     mechanism: ClassVar[str] = "unary encoding"
-    keep_one: float
-    keep_zero: float
-    norm: str = "replace"
-
-    def __post_init__(self) -> None:
-        rule = "in ('replace', 'presence')"
-        require(self, "norm", rule, self.norm in ("replace", "presence"), self.norm)
-        for name in ("keep_one", "keep_zero"):
-            value = getattr(self, name)
-            require(self, name, "in [0, 1]", 0 <= value <= 1, value)
+    keep_one: Probability
+    keep_zero: Probability
+    norm: Annotated[str, one_of("replace", "presence")] = "replace"
 
     @classmethod
     def symmetric(cls, epsilon: float) -> UnaryRelease:
