@@ -14,7 +14,7 @@ PUBLIC = {
         Comparison Identified Learner Result __version__ build compare identify register simulate
     """,
     "tacit.aggregation": """
-        Prio3 Report Verification best_chunk
+        EdgeLearner EdgePlan Model Prio3 Report Verification best_chunk
     """,
     "tacit.arms": """
         AAE AdaPKLUCB Adversarial AlphaSample BOCPDKLUCBCF Bernoulli Beta Corruption
