@@ -14,7 +14,7 @@ from tacit.aggregation import Prio3, Report, best_chunk, proofs
 from tacit.aggregation.field import LARGE, SMALL, Field, add, multiply, subtract
 
 OFFICIAL = Path(__file__).parents[3] / "shared" / "vdaf"
-OWN = Path(__file__).parents[2] / "vectors" / "prio3.json"
+OWN = Path(__file__).parents[2] / "vectors" / "aggregation" / "prio3.json"
 NAMES = sorted(each.stem for each in OFFICIAL.glob("Prio3[CH]*.json"))
 KEY, CONTEXT = bytes(range(32)), b"a test"
 
