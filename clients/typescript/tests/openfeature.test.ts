@@ -27,10 +27,11 @@ test("a flag is a decision, reading it shows it, tracking it is the reward", asy
   assert.equal(client.getStringDetails("other", "none").errorCode, "FLAG_NOT_FOUND");
   assert.equal(client.getStringValue("other", "none"), "none");
 
-  await new Promise((resolve) => setTimeout(resolve, 100));
-  assert.equal(service.sent("/reports").length, 0);
-  await new Promise((resolve) => setTimeout(resolve, 500));
-  const [report] = service.reports(details.flagMetadata.id as string);
+  const id = details.flagMetadata.id as string;
+  while (!service.reports(id).length) await new Promise((resolve) => setTimeout(resolve, 10));
+  const [report] = service.reports(id);
+  const [decided] = service.sent("/decisions");
+  assert.ok(report!.at >= decided!.at + 300, "a report left before its time");
   assert.equal(JSON.parse(report!.body).value, 1);
   await OpenFeature.close();
 });
