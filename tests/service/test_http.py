@@ -207,9 +207,9 @@ def test_what_is_past_its_retention_is_gone_from_the_store(service):
     time.sleep(1.2)  # by then the clock has closed them
     store = service.opened.host.store
     count = "SELECT count(*) FROM events WHERE decision IS NOT NULL"
-    before = store._connection.execute(count).fetchone()[0]
+    before = store.database.connection.execute(count).fetchone()[0]
     assert asyncio.run(service.opened.host.prune())
-    assert store._connection.execute(count).fetchone()[0] == 2 < before
+    assert store.database.connection.execute(count).fetchone()[0] == 2 < before
     numbers = service.call("GET", "/v1/experiments/trusted/statistics").json()
     assert sum(row["decided"] for row in numbers["options"]) == 5
 

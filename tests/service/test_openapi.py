@@ -33,7 +33,7 @@ CONFIG = schemathesis.Config.from_dict(
 def opened(tmp_path_factory):
     made = open_service(tmp_path_factory.mktemp("openapi") / "store.db")
     # The disk is not what is tried here.
-    made.host.store._connection.execute("PRAGMA synchronous = OFF")
+    made.host.store.database.connection.execute("PRAGMA synchronous = OFF")
     for wanted in (LOCAL, PEOPLE):
         made.host.create(msgspec.convert(wanted, ExperimentRequest))
     # The tool tries wrong tokens far more often than one address may.

@@ -513,9 +513,9 @@ def test_a_full_disk_is_not_ready(tmp_path):
     service.http.post("/login", data={"token": service.admin})
     store, state = service.opened.host.store, service.opened.app.state
     # What is written next must be new pages of the log.
-    store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert service.call("GET", "/readyz", token=None).status_code == 200
-    store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     try:

@@ -23,7 +23,7 @@ def disorder(folder, seed, n):
     """Send n bodies to a service of its own; return how many got which status."""
     opened = open_service(folder / "s.db")
     # The disk is not what is tried here.
-    opened.host.store._connection.execute("PRAGMA synchronous = OFF")
+    opened.host.store.database.connection.execute("PRAGMA synchronous = OFF")
     sender = Disorder(opened.app, opened.first_token, seed)
 
     async def run():

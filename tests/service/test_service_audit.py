@@ -68,7 +68,7 @@ def running(tmp_path_factory):
     clock, patch = Time(), pytest.MonkeyPatch()
     patch.setattr(experiments, "clock", lambda: round(1000 * clock()))
     opened = open_service(tmp_path_factory.mktemp("audit") / "s.db")
-    opened.host.store._connection.execute("PRAGMA synchronous = OFF")
+    opened.host.store.database.connection.execute("PRAGMA synchronous = OFF")
     for epsilon in (1.0, 2.0):
         wanted = {
             "name": f"eps{epsilon:g}",

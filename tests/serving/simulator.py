@@ -6,7 +6,6 @@ A model beside it knows only what was acknowledged. After every step the invaria
 
 from __future__ import annotations
 
-import copy
 import random
 from typing import Any
 
@@ -49,11 +48,31 @@ class Faulty:
             raise CrashError
 
 
-class FaultyMemory(Faulty, MemoryStore):
-    """In memory, where nothing that is committed may share parts with what is not."""
+class RecordingMemory(MemoryStore):
+    """In memory, where events come back with their charges, so that these can be counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.charged: dict[Any, Any] = {}
 
     def append(self, experiment: str, seq: int, events: Any) -> None:
-        super().append(experiment, seq, copy.deepcopy(list(events)))
+        super().append(experiment, seq, events)
+        self.charged |= {(event.kind, event.id, event.at): event.charges for event in events}
+
+    def events(self, experiment: str, after: int, until: int | None = None) -> Any:
+        for event in super().events(experiment, after, until):
+            yield event._replace(charges=self.charged[event.kind, event.id, event.at])
+
+
+class FaultyMemory(Faulty, RecordingMemory):
+    """In memory, and failing."""
+
+    def copy(self) -> FaultyMemory:
+        """Return a store with the same rows."""
+        made = FaultyMemory()
+        self.database.connection.backup(made.database.connection)
+        made.charged = dict(self.charged)
+        return made
 
 
 class MemoryDisk:
@@ -66,8 +85,7 @@ class MemoryDisk:
         pass
 
     def copy(self) -> None:
-        self.copied = copy.deepcopy(self.store)
-        self.copied.fate = ""
+        self.copied = self.store.copy()
 
     def put_back(self) -> tuple[int, int] | None:
         if self.copied is None:
@@ -75,7 +93,7 @@ class MemoryDisk:
         now, then = self.store.load("x"), self.copied.load("x")
         if now.seq == then.seq:
             return None
-        self.store = copy.deepcopy(self.copied)
+        self.store = self.copied.copy()
         return now.charged - then.charged, then.at
 
 

@@ -33,14 +33,14 @@ def held_while_forking(store, patience):
     inside, over = threading.Event(), threading.Event()
 
     def write():
-        with store._writing():
+        with store.database.transaction():
             inside.set()
             over.wait(0.3)
 
     writer = threading.Thread(target=write)
     writer.start()
     inside.wait(10)
-    found = child(lambda: store._connection.in_transaction, patience)
+    found = child(lambda: store.database.connection.in_transaction, patience)
     over.set()
     writer.join()
     return found
@@ -96,7 +96,7 @@ def test_children_that_end_disturb_nobody(how, tmp_path):
     def end():
         if how == "closed":
             learner.close()
-        learner._owned._connection.close()  # as a collected object does
+        learner._owned.database.connection.close()  # as a collected object does
         return "ended"
 
     workers = [threading.Thread(target=work) for _ in range(2)]
@@ -208,7 +208,7 @@ def test_what_a_child_says_to_a_database_is_not_its_parents_word(database):
     with database.learner(POLICY) as learner:
         store = learner._experiment._store
         session = database.run("SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
-        assert child(store._connection.close) == "None"  # with a farewell
+        assert child(store.database.connection.close) == "None"  # with a farewell
         made = learner.decide()
         assert learner.learn(made.device.report(1.0)).status == "learned"
         assert database.run("SELECT pid FROM pg_locks WHERE locktype = 'advisory'") == session

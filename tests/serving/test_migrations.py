@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tacit.serving import Event, StoreError
-from tacit.serving.storage import Snapshot, sql
+from tacit.serving.storage import Snapshot, experiments, postgres
 
-LATEST = len(sql.MIGRATIONS)
+LATEST = len(experiments.SCHEMA.sqlite)
 
 
 @pytest.mark.parametrize("version", range(1, LATEST))
@@ -49,12 +51,16 @@ def test_every_earlier_version_is_taken_over(place, version):
     place.open().close()
 
 
+def test_every_kind_of_database_takes_the_same_number_of_steps():
+    assert len(experiments.SCHEMA.postgres) == LATEST
+
+
 def test_a_failed_upgrade_leaves_everything_as_it_was(place, monkeypatch):
     place.make(1)
-    module = __import__(place.kind.__module__, fromlist=["x"])
-    name = "_MIGRATIONS" if hasattr(module, "_MIGRATIONS") else "MIGRATIONS"
-    steps = getattr(module, name)
-    monkeypatch.setattr(module, name, (*steps, "CREATE TABLE half (x INTEGER); SELECT nothing;"))
+    schema, step = experiments.SCHEMA, "CREATE TABLE half (x INTEGER);\nSELECT nothing;"
+    schema = replace(schema, sqlite=(*schema.sqlite, step), postgres=(*schema.postgres, step))
+    for module in (experiments, postgres):
+        monkeypatch.setattr(module, "SCHEMA", schema)
     with pytest.raises(StoreError):
         place.open(restored=True)
     assert place.version == 1

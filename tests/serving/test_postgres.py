@@ -18,7 +18,7 @@ def test_a_silent_owner_is_ended_and_wakes_up_powerless(database):
         sleeper._experiment._store.announce("nowhere")
         with pytest.raises(NotOwnedError), database.learner(POLICY):
             pass
-        sleeper._experiment._store._beats.stop()
+        sleeper._experiment._store._heartbeat.stop()
         database.run("UPDATE servers SET seen = seen - interval '1 hour'")
         with database.learner(POLICY) as heir:
             some(heir, 2)
@@ -90,7 +90,7 @@ def test_a_copy_in_another_database_is_refused(database, postgres, tmp_path):
 def test_what_is_not_durable_is_refused_or_mended(database, postgres):
     lax = database.address.replace("options=", "options=-csynchronous_commit%3Doff%20")
     store = PostgresStore(lax, beside=database.beside)
-    assert store._query("SHOW synchronous_commit") == [("on",)]
+    assert store.database.query("SHOW synchronous_commit") == [("on",)]
     store.close()
     with postgres.connect() as db:
         try:

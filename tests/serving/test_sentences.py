@@ -146,7 +146,7 @@ def test_while_a_store_cannot_be_read_nothing_is_answered(tmp_path, monkeypatch)
                 raise StoreError("no disk")
 
             broken.setattr(type(learner._owned), "append", fails)
-            broken.setattr(type(learner._owned), "own", fails)
+            broken.setattr(type(learner._owned), "acquire", fails)
             for _ in range(3):
                 with pytest.raises(StoreError, match="no disk"):
                     learner.learn(report)

@@ -53,12 +53,12 @@ def test_a_full_disk_answers_nothing_and_goes_on_afterwards(tmp_path):
     with tacit.Learner(POLICY, store=tmp_path / "x.db") as learner:
         some(learner, 3)
         store = learner._experiment._store
-        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
-        store._connection.execute(f"PRAGMA max_page_count = {pages}")
+        pages = store.database.connection.execute("PRAGMA page_count").fetchone()[0]
+        store.database.connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StoreError, match="full"):
             some(learner, 300)
         before = learner._core.decided
-        store._connection.execute("PRAGMA max_page_count = 1073741823")
+        store.database.connection.execute("PRAGMA max_page_count = 1073741823")
         some(learner, 3)
         assert learner._core.decided == before + 3
         learner._experiment.verify()

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from tacit.core.constraints import require
 from tacit.core.files import write_atomically
+from tacit.core.sqlite import connect_to_read, lock_file
 from tacit.service.experiments import clock
 from tacit.serving.core import Core
 from tacit.serving.storage import is_database
-from tacit.serving.storage.sqlite import lock_of
 
 _GONE = (
     "made after the copy, and gone with all that was decided, learned and spent in it; its devices' reports "
@@ -39,7 +39,7 @@ def back_up(store: str | os.PathLike[str], file: str | os.PathLike[str]) -> None
 
     def write(place: Path) -> None:
         place.chmod(0o600)
-        reader = sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)
+        reader = connect_to_read(source)
         with contextlib.closing(reader), contextlib.closing(sqlite3.connect(place)) as target:
             try:
                 reader.backup(target)
@@ -97,7 +97,7 @@ def _put_in_place(file: Path, store: Path) -> list[str]:
     except sqlite3.DatabaseError as error:
         raise ValueError(f"{file}: not a copy of a store ({error})") from None
     # Whoever uses the store keeps it: then this is refused.
-    lock = lock_of(store)
+    lock = lock_file(store)
     try:
         gone = list[str]()
         # A store that is missing, or damaged, says nothing.
@@ -112,7 +112,7 @@ def _put_in_place(file: Path, store: Path) -> list[str]:
 
 
 def _names(store: Path) -> list[str]:
-    reader = sqlite3.connect(f"{store.resolve().as_uri()}?mode=ro", uri=True)
+    reader = connect_to_read(store)
     with contextlib.closing(reader):
         return [name for (name,) in reader.execute("SELECT name FROM experiments ORDER BY id")]
 

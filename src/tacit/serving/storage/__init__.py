@@ -1,14 +1,14 @@
 """Where experiments are stored: events, snapshots and what was spent, in a SQLite file or in PostgreSQL."""
 
-from tacit.serving.storage.opening import is_database, open_store
-from tacit.serving.storage.sqlite import SQLiteReader, SQLiteStore
-from tacit.serving.storage.store import (
+from tacit.core.database import NotOwnedError, StoreError, is_database
+from tacit.serving.storage.experiments import (
     MemoryStore,
-    NotOwnedError,
     Snapshot,
+    SQLiteReader,
+    SQLiteStore,
     Store,
     StoredExperiment,
-    StoreError,
+    open_store,
 )
 
 __all__ = [

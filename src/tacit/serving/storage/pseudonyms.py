@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.core.constraints import require
-from tacit.serving.storage.store import Store, StoreError
+from tacit.core.database import StoreError
+from tacit.serving.storage.experiments import Store
 
 
 class Pseudonyms:
