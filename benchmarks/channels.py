@@ -15,7 +15,7 @@ import numpy as np
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, seeded_tape
 from tacit.privacy import Laplace, Piecewise, RandomizedResponse
-from tacit.privacy.mechanisms import open_channel, privatised
+from tacit.privacy.mechanisms import open_channel, privatise
 from tacit.privacy.mechanisms.randomized_response import send_bit
 
 CALLS = 2_000_000
@@ -35,7 +35,7 @@ def by_channel(channel: Any, tape: Any, calls: Any) -> Any:
     """Send a number by any channel."""
     total = 0.0
     for t in range(calls):
-        total += privatised(channel, tape, t, 0, NOISE, 0.3)
+        total += privatise(channel, tape, t, 0, NOISE, 0.3)
     return total
 
 

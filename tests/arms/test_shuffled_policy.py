@@ -15,7 +15,7 @@ from tacit.arms import KLUCBCF, Bernoulli, Recorded, ShuffledKLUCBCF, edit_rewar
 from tacit.arms.table import reward
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import CHOICE, NOISE, ROUNDING, recorded_tape, seeded_tape, uniform
-from tacit.privacy.mechanisms.shuffled_bits import flipped_bit
+from tacit.privacy.mechanisms.shuffled_bits import flip_bit
 from tacit.serving import StoreError
 
 
@@ -43,7 +43,7 @@ def test_it_is_its_definition(seed, exploration):
         total += sizes[-1]
     keeps = [policy.shuffler.bits(size).keep for size in sizes]
     decisions, told = oracle.klucb_on_blocks(
-        rewards, lambda t, a, r, keep: flipped_bit(tape, t, a, NOISE, r, keep), sizes, keeps, f
+        rewards, lambda t, a, r, keep: flip_bit(tape, t, a, NOISE, r, keep), sizes, keeps, f
     )
     assert trace.decisions.tolist() == decisions
     assert state.ones.tolist() == [sum(ones for ones, _, _ in blocks) for blocks in told]

@@ -18,7 +18,7 @@ from tacit.contextual import FedUCB, NoisySums, PrivateContexts, Published
 from tacit.contextual import table as users
 from tacit.core.files import load, save
 from tacit.core.tapes import NOISE, seeded_tape
-from tacit.privacy.mechanisms.shuffled_bits import flipped_bit
+from tacit.privacy.mechanisms.shuffled_bits import flip_bit
 
 CASES = [case for case in cases() if hasattr(case.kind, "kernels")]
 LOCAL = [
@@ -93,7 +93,7 @@ def test_a_learner_equals_play(case):
             arm, params = whole.trace.decisions[t], policy.params
             block = learner._core.decider.state.blocks[arm]
             keep = params.keeps[min(block, len(params.keeps) - 1)]
-            value = flipped_bit(whole.tape, t, arm, NOISE, value, keep)
+            value = flip_bit(whole.tape, t, arm, NOISE, value, keep)
         learner.learn({"v": 1, "id": decision.id, "value": value})
         draws = learner.counts["releases"]
     if learner.trust == "local":

@@ -31,7 +31,7 @@ from tacit.privacy import (
     composed_epsilon,
     keep_probability,
 )
-from tacit.privacy.mechanisms import privatised
+from tacit.privacy.mechanisms import privatise
 
 SIZES = {"n_users": 4, "dimension": 9}
 LONG = {"horizon": 1000, "visits": 250}
@@ -57,7 +57,7 @@ def test_a_privatised_reward_is_unbiased_and_no_noisier_than_said(mechanism, rew
     n, epsilon, tape = 20_000, 1.5, seeded_tape(3)
     hidden = PerReward(epsilon=epsilon, mechanism=mechanism)
     report = CoLin(**SIZES, privacy=hidden, reward_range=(-1.0, 1.0)).params.channel.report
-    told = np.array([privatised(report, tape, t, 0, NOISE, reward) for t in range(n)])
+    told = np.array([privatise(report, tape, t, 0, NOISE, reward) for t in range(n)])
     error = told.std() / math.sqrt(n)
     assert abs(told.mean() - reward) < 5 * error
     assert abs(told.mean() - reward - 0.1) > 5 * error

@@ -23,7 +23,7 @@ from tacit.contextual.collaborative import BIN, NEAR, answer, level
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import NOISE, recorded_tape, seeded_tape
 from tacit.device import Channel, Reporter
-from tacit.device.probabilities import estimator, probabilities
+from oracles.device import estimator, probabilities
 from tacit.simulation.audits import audit_policy, neighbours_of
 from tiers import tiered
 

@@ -12,7 +12,7 @@ import pytest
 from device.exactness import CHANNELS, FINITE, halved, hashable, seeded, words
 from tacit.device import Channel
 from tacit.device.channel import _discrete_laplace, _happens_exp
-from tacit.device.probabilities import bit_probabilities, estimator, probabilities
+from oracles.device import bit_probabilities, estimator, probabilities
 
 SMALL = {"v": 1, "trust": "local", "default": 0}
 QUARTERS = {"low": 0, "high": 1, "levels": 2}

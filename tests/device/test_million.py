@@ -8,7 +8,7 @@ from math import sqrt
 import pytest
 
 from tacit.device import Channel, instructions
-from tacit.device.probabilities import probabilities
+from oracles.device import probabilities
 from tiers import tiered
 
 N = 1_000_000

@@ -26,7 +26,7 @@ from tacit.privacy import LaplaceRelease, RandomizedResponseRelease
 from tacit.privacy.auditing import NeighbouringPair, audit, audit_one_run, check_declared, search
 from tacit.privacy.auditing import core as audit_core
 from tacit.privacy.auditing.events import candidates
-from tacit.privacy.auditing.scores import scores_for
+from tacit.privacy.auditing.scores import make_scores
 from tiers import tiered
 
 E1 = np.eye(5)[0]
@@ -186,7 +186,7 @@ def test_two_entries_that_only_tell_together():
 
 def test_whole_rows_are_found_and_shown():
     rows = np.tile([[0.0, 1.0, 2.0], [2.0, -0.0, 1.0]], (50, 1))
-    scores = scores_for(rows, rows, low_bits=True)
+    scores = make_scores(rows, rows, low_bits=True)
     label = next(
         score for score in scores if not score.ordered and score.words == "the whole output"
     )
@@ -202,7 +202,7 @@ def test_the_lowest_bit_against_fractions():
     values = np.concatenate(
         [np.random.default_rng(1).laplace(size=200), [1.0, -0.75, 3.5, 2.0**-1060, 5e-324, -12.0]]
     )[:, None]
-    score = next(s for s in scores_for(values, values, low_bits=True) if "lowest" in s.words)
+    score = next(s for s in make_scores(values, values, low_bits=True) if "lowest" in s.words)
     for value, place in zip(values[:, 0], score(values), strict=True):
         exact = Fraction(float(value)) / Fraction(2) ** int(place)
         assert exact.denominator == 1

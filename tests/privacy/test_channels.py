@@ -20,7 +20,7 @@ from tacit.core.tapes import NOISE, secure_tape, seeded_tape
 from tacit.device import MAX_EPSILON
 from tacit.device import Channel as Device
 from tacit.device.instructions import MIN_EPSILON
-from tacit.device.probabilities import bit_probabilities, estimator, probabilities
+from oracles.device import bit_probabilities, estimator, probabilities
 from tacit.privacy import (
     AsymmetricResponse,
     KAryResponse,
@@ -39,9 +39,9 @@ from tacit.privacy import (
 from tacit.privacy.mechanisms import (
     HIGHEST_EPSILON,
     LOWEST_EPSILON,
-    debiased,
+    debias,
     open_channel,
-    privatised,
+    privatise,
     registry,
 )
 from tacit.privacy.releases import release_from_dict
@@ -77,7 +77,7 @@ SUMS = {"binary-tree", "square-root-toeplitz"}
 NO_DEVICE |= {"gaussian-moments", "shuffled-bits", "subset-selection", *SUMS}
 
 
-def channel_of(mechanism: Mechanism, low: float = 0.0, high: float = 1.0) -> Any:
+def make_channel(mechanism: Mechanism, low: float = 0.0, high: float = 1.0) -> Any:
     try:
         return mechanism.channel(low, high)
     except ValueError:
@@ -96,7 +96,7 @@ def test_every_file_is_found() -> None:
 def test_a_channel_is_unbiased_and_no_noisier_than_said(kind: type[Mechanism]) -> None:
     """5 standard errors on either tape; a shift of a tenth of the range is found."""
     mechanism = built(kind)
-    channel = channel_of(mechanism, -1.0, 3.0)
+    channel = make_channel(mechanism, -1.0, 3.0)
     if channel is None or kind.name in BIASED:
         return
     n = 200 if INTERPRETED else 30_000
@@ -121,7 +121,7 @@ def spread_over(channel: Any, tape: Any, value: float, n: int) -> np.ndarray:
 @kernel
 def _repeat(channel, tape, value, first, out):  # type: ignore[no-untyped-def]
     for i in range(out.size):
-        out[i] = privatised(channel, tape, first + i, 3, NOISE, value)
+        out[i] = privatise(channel, tape, first + i, 3, NOISE, value)
 
 
 @every_kind
@@ -142,10 +142,10 @@ def test_the_stated_range_of_epsilon_and_nothing_else(kind: type[Mechanism]) -> 
             assert np.isfinite(mechanism.run(value, 3)).all()
             if kind.name not in GAUSSIAN:
                 assert mechanism.secure_release.epsilon <= epsilon * (1 + 1e-12)
-        channel = channel_of(mechanism)
+        channel = make_channel(mechanism)
         if channel is not None:
             tapes = [seeded_tape(0), *([secure_tape()] if mechanism.secure else [])]
-            assert all(math.isfinite(privatised(channel, t, 0, 0, NOISE, 0.4)) for t in tapes)
+            assert all(math.isfinite(privatise(channel, t, 0, 0, NOISE, 0.4)) for t in tapes)
     for epsilon in (0.0, 9e-10, 30.5, math.inf, math.nan, -1.0):
         if kind is AsymmetricResponse:
             continue
@@ -201,7 +201,7 @@ def test_a_device_sends_what_the_channel_sends(make: Any, epsilon: float, value:
     told = spread_over(channel, secure_tape(), value, n)
     symbols = np.rint((told - channel.numbers[0]) / channel.numbers[1]).astype(int)
     sent, places = np.unique(symbols, return_inverse=True)
-    values = np.array([debiased(channel, float(s)) for s in sent])
+    values = np.array([debias(channel, float(s)) for s in sent])
     np.testing.assert_array_equal(told, values[places])
     assert p_value(symbols, law) > FALSE_ALARM
     if epsilon >= 1 and not INTERPRETED:
@@ -255,18 +255,18 @@ def test_what_devices_cannot_do_is_refused_in_a_sentence(kind: type[Mechanism]) 
 
 def test_a_channel_is_found_again_in_another_process() -> None:
     channel = Laplace(epsilon=1.0).channel(0.0, 2.0)
-    wanted = privatised(channel, seeded_tape(4), 1, 2, NOISE, 1.5)
+    wanted = privatise(channel, seeded_tape(4), 1, 2, NOISE, 1.5)
     code = (
-        "import pickle, sys; from tacit.privacy.mechanisms import privatised;"
+        "import pickle, sys; from tacit.privacy.mechanisms import privatise;"
         "from tacit.core.tapes import NOISE, seeded_tape;"
         "channel = pickle.loads(sys.stdin.buffer.read());"
-        "print(repr(float(privatised(channel, seeded_tape(4), 1, 2, NOISE, 1.5))))"
+        "print(repr(float(privatise(channel, seeded_tape(4), 1, 2, NOISE, 1.5))))"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], input=pickle.dumps(channel), capture_output=True, check=True
     )
     assert float(done.stdout) == wanted
-    assert privatised(open_channel(), seeded_tape(0), 0, 0, NOISE, 0.25) == 0.25
+    assert privatise(open_channel(), seeded_tape(0), 0, 0, NOISE, 0.25) == 0.25
 
 
 def test_noise_without_a_seed_is_fresh() -> None:
@@ -345,7 +345,7 @@ def test_the_least_private_of_several_is_so_at_every_delta() -> None:
     assert cost >= max(mixed) * (1 - 1e-3)
     assert least_private([first]) is first
     assert release_from_dict(either.to_dict()) == either
-    assert either.grouped(2) == either
+    assert either.group(2) == either
     assert least_private([PureRelease(level=1.0), PureRelease(level=2.0)]).epsilon == 2.0
 
 

@@ -185,8 +185,8 @@ def test_in_company_the_dominating_gaussian_counts() -> None:
 
 def test_changes_that_may_answer_to_earlier_nodes_get_the_weaker_bound() -> None:
     release = L2CalibratedLaplaceRelease(scale=7.0, dimension=2500, nodes=14)
-    assert release.grouped(1) == release
-    group = release.grouped(3)
+    assert release.group(1) == release
+    group = release.group(3)
     assert not group.alike
     assert group.sensitivity == 3.0
     assert group.epsilon == pytest.approx(3 * release.epsilon)

@@ -105,7 +105,7 @@ def test_more_reports_and_smaller_epsilons_hide_more():
 @pytest.mark.parametrize("n", [1, 20, 300])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0])
 def test_the_calibrated_bits_are_the_largest(n, epsilon):
-    bits = ShuffledBits.calibrated(epsilon=epsilon, delta=1e-6, reports=n)
+    bits = ShuffledBits.calibrate(epsilon=epsilon, delta=1e-6, reports=n)
     assert bits.epsilon >= epsilon
     assert bits.release.delta(epsilon) <= 1e-6
     assert bits.central_epsilon(1e-6) <= epsilon * (1 + 1e-9)
@@ -124,7 +124,7 @@ def together(n, p, k, changed):
 def test_several_records_of_a_person_wherever_they_are_counted(counted):
     """Three records in one block, in two or in three: never more than the stated group."""
     n, p = 9, keep_probability(1.5)
-    release = ShuffledBitsRelease(reports=n, keep=p).grouped(3)
+    release = ShuffledBitsRelease(reports=n, keep=p).group(3)
     for k in (0, 3, 6):
         left, right = np.ones(1), np.ones(1)
         for changed in counted:
@@ -176,7 +176,7 @@ def test_a_persons_rewards_add_up():
         (lambda: ShuffledBitsRelease(reports=3, keep=0.4), "expected keep in"),
         (lambda: ShuffledBits(epsilon=1.0, reports=3).run(4.0), "expected value a count 0 to 3"),
         (
-            lambda: ShuffledBits.calibrated(epsilon=1.0, delta=1.0, reports=3),
+            lambda: ShuffledBits.calibrate(epsilon=1.0, delta=1.0, reports=3),
             "expected delta in",
         ),
     ],
@@ -190,7 +190,7 @@ def test_what_cannot_be_is_refused(make, message):
 def test_counts_have_their_law_and_half_the_noise_is_refuted():
     """The audit refutes a true claim once in a million."""
     n, delta = 20, 0.01
-    bits = ShuffledBits.calibrated(epsilon=0.5, delta=delta, reports=n)
+    bits = ShuffledBits.calibrate(epsilon=0.5, delta=delta, reports=n)
     law = np.array(oracle.sums([(7, bits.keep), (n - 7, 1 - bits.keep)]))
     counts = np.bincount(bits.run(7.0, 50_000, seed=3)[:, 0].astype(int), minlength=n + 1) / 50_000
     error = np.sqrt(law * (1 - law) / 50_000)

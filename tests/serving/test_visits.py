@@ -119,7 +119,7 @@ def test_neighbours_stay_as_far_apart_as_declared(times):
     release = mechanism.secure_release
     assert apart["seeded"] > mechanism.sensitivity
     assert apart["secure"] / mechanism.step <= release.steps
-    assert release.delta(1.0) <= 1e-6 < release.grouped(2).delta(1.0)
+    assert release.delta(1.0) <= 1e-6 < release.group(2).delta(1.0)
 
 
 def test_the_edge_takes_no_longer_context_than_the_noise_hides():

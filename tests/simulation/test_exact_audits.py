@@ -25,9 +25,9 @@ from tacit.privacy.auditing.enumeration import (
     ContinuousDrawError,
     Draws,
     exact_audit,
-    outputs_of,
+    enumerate_outputs,
 )
-from tacit.privacy.auditing.mechanisms import mechanism_kinds, mechanism_named
+from tacit.privacy.auditing.mechanisms import mechanism_kinds, build_mechanism
 from tacit.simulation.audits import neighbours_of, releasing_horizon
 from tacit.simulation.exact_audits import audit_exactly, audit_mechanism_exactly
 from tiers import tiered
@@ -108,7 +108,7 @@ def test_every_mechanism_is_known_to_be_finite_or_not():
 
 @pytest.mark.parametrize("name", FINITE)
 def test_a_finite_mechanism_costs_what_its_release_says(name):
-    mechanism = mechanism_named(name, FINITE[name])
+    mechanism = build_mechanism(name, FINITE[name])
     found = audit_mechanism_exactly(mechanism)
     assert not found.refuted, found.sentence()
     assert found.found == pytest.approx(mechanism.release.epsilon, rel=1e-9)
@@ -121,20 +121,20 @@ def test_a_finite_mechanism_costs_what_its_release_says(name):
 def test_the_ends_of_the_range_of_epsilon_hold_too(epsilon):
     for name in ("randomized-response", "unary-encoding", "subset-selection", "k-ary-response"):
         options = {} if name == "randomized-response" else {"options": 3}
-        found = audit_mechanism_exactly(mechanism_named(name, {"epsilon": epsilon, **options}))
+        found = audit_mechanism_exactly(build_mechanism(name, {"epsilon": epsilon, **options}))
         assert found.found <= epsilon * (1 + 1e-9), (name, found.found)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_any_other_mechanism_is_refused_and_not_guessed(name):
     with pytest.raises(ContinuousDrawError, match="audit by sampling"):
-        audit_mechanism_exactly(mechanism_named(name, OTHERS[name]))
+        audit_mechanism_exactly(build_mechanism(name, OTHERS[name]))
 
 
 @pytest.mark.parametrize("name", NOISY)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 9.0])
 def test_laplace_noise_costs_what_its_grid_says(name, epsilon):
-    mechanism = mechanism_named(name, NOISY[name] | {"epsilon": epsilon})
+    mechanism = build_mechanism(name, NOISY[name] | {"epsilon": epsilon})
     found = audit_mechanism_exactly(mechanism)
     assert found.noisy
     assert found.found == found.most
@@ -226,7 +226,7 @@ def test_noise_in_a_bound_of_its_own_is_one_output():
     found = exact_audit(clamped, [NeighbouringPair(0, 1, "0 against 1")], epsilon=0.25)
     assert found.found == found.most == 0.25
     with pytest.raises(ContinuousDrawError, match="compared before it is released"):
-        outputs_of(lambda draws: draws.noise(4) < 1, noises={})
+        enumerate_outputs(lambda draws: draws.noise(4) < 1, noises={})
 
 
 def test_probabilities_are_those_of_the_binomial_written_out():
@@ -235,7 +235,7 @@ def test_probabilities_are_those_of_the_binomial_written_out():
     def hits(draws: Draws) -> int:
         return draws.happens(0.25) + draws.happens(Fraction(1, 4))
 
-    ninth = outputs_of(hits)
+    ninth = enumerate_outputs(hits)
     assert ninth == {2: Fraction(1, 16), 1: Fraction(6, 16), 0: Fraction(9, 16)}
 
 
@@ -246,7 +246,7 @@ def test_a_draw_can_be_scaled_compared_and_rounded_down():
             return int((u - 0.25) * 8 + 2)
         return 10 + (1.0 - u) // 0.25
 
-    assert outputs_of(number) == {
+    assert enumerate_outputs(number) == {
         **{n: Fraction(1, 8) for n in range(4)},
         10: Fraction(1, 4),
         11: Fraction(1, 4),
@@ -256,9 +256,9 @@ def test_a_draw_can_be_scaled_compared_and_rounded_down():
 def test_what_cannot_be_followed_is_refused():
     for use in (float, math.log, lambda u: u * u, np.log, lambda u: int(u * 10**6)):
         with pytest.raises(ContinuousDrawError):
-            outputs_of(lambda draws, use=use: use(draws.uniform()))
+            enumerate_outputs(lambda draws, use=use: use(draws.uniform()))
     with pytest.raises(ValueError, match="at most 1,000 paths"):
-        outputs_of(lambda draws: tuple(draws.happens(0.5) for _ in range(16)), limit=1000)
+        enumerate_outputs(lambda draws: tuple(draws.happens(0.5) for _ in range(16)), limit=1000)
 
 
 def test_what_only_one_input_can_show_has_no_epsilon():

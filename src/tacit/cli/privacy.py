@@ -113,11 +113,11 @@ class _Sent:
 
 
 def _mechanism(target: str, environment: str | None) -> Any:
-    from tacit.privacy.auditing.mechanisms import mechanism_named
+    from tacit.privacy.auditing.mechanisms import build_mechanism
 
     spec = parsed(target)
     _require_no_environment(spec["name"], environment)
-    return _Sent(mechanism_named(spec.pop("name"), spec))
+    return _Sent(build_mechanism(spec.pop("name"), spec))
 
 
 @app.command()
@@ -252,7 +252,7 @@ def _enumerated(
     epsilon: float | None,
     delta: float | None,
 ) -> Any:
-    from tacit.privacy.auditing.mechanisms import mechanism_kinds, mechanism_named
+    from tacit.privacy.auditing.mechanisms import build_mechanism, mechanism_kinds
     from tacit.simulation.exact_audits import audit_exactly, audit_mechanism_exactly
 
     sampled = ("runs", "pairs", "alpha", "seed", "secure", "served", "picture")
@@ -261,7 +261,7 @@ def _enumerated(
     name = parameters.pop("name")
     if name in mechanism_kinds():
         _require_no_environment(name, environment)
-        mechanism = mechanism_named(name, parameters)
+        mechanism = build_mechanism(name, parameters)
         return audit_mechanism_exactly(mechanism, epsilon=epsilon, delta=delta)
     rounds = 3 if horizon is None else horizon
     policy, place = policy_and_environment(target, environment, rounds)

@@ -40,7 +40,7 @@ from tacit.contextual.privacy import PARAMETER, USER, Channel
 from tacit.core.kernels import kernel
 from tacit.core.linalg import SMALL, dot
 from tacit.core.tapes import NOISE
-from tacit.privacy.mechanisms import privatised
+from tacit.privacy.mechanisms import privatise
 from tacit.privacy.mechanisms.continual_sums import NO_NOISE
 from tacit.privacy.mechanisms.k_ary_response import release_option
 from tacit.privacy.mechanisms.streams import next_sum
@@ -503,7 +503,7 @@ def answer(params: Any, tape: Any, t: Any, question: Any, reward: Any) -> Any:
     channel = params.channel
     if question.kind == VALUE:
         clipped = min(channel.high, max(channel.low, reward))
-        return privatised(channel.report, tape, t, 0, NOISE, clipped)
+        return privatise(channel.report, tape, t, 0, NOISE, clipped)
     if question.kind == NEAR:
         low, high = question.mean - question.scale, question.mean + question.scale
         near = 1 if low < reward and not high < reward else 0

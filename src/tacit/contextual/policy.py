@@ -52,7 +52,7 @@ from tacit.core.policy import Policy, Program, require_secure
 from tacit.core.tapes import SECURE, Tape
 from tacit.device import Channel as Reporting
 from tacit.privacy import Guarantee, Mechanism
-from tacit.privacy.mechanisms import Epsilon, debiased, open_channel
+from tacit.privacy.mechanisms import Epsilon, debias, open_channel
 from tacit.privacy.mechanisms.continual_sums import NO_NOISE
 
 if TYPE_CHECKING:
@@ -437,7 +437,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         require(self, "report", "one that the device can send", possible, report)
         reported = float(report)
         if question.kind == VALUE:
-            reported = float(debiased(self.params.channel.report, reported))
+            reported = float(debias(self.params.channel.report, reported))
         take(self.params, state, user, x, question, reported)
 
     def state_of(self, statistics: Statistics, *, weights: Any = None, graph: Any = None) -> State:

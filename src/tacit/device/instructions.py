@@ -2,8 +2,7 @@
 
 Every function returns a plain dict for JSON. What is rounded is rounded against the spender: the
 epsilon that a device computes from the integers is at most the one asked for, which must lie
-between 1e-9 and 30. What the integers do exactly, so that a server can debias what it receives,
-is in `tacit.device.probabilities`.
+between 1e-9 and 30. How a server debiases what it receives, the mechanisms of `tacit.privacy` know.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def randomized_response(
     0.731058579
     """
     answer = _window("randomized_response", epsilon, 2, 1)
-    return made_for("randomized_response", levels_of(low, high, 2), answer, default)
+    return make_instructions("randomized_response", levels_of(low, high, 2), answer, default)
 
 
 def asymmetric_response(
@@ -70,7 +69,7 @@ def asymmetric_response(
     total = 2**52
     zero, one = rounded(keep_zero * total), rounded(keep_one * total)
     answer = {"kind": "table", "rows": [[zero, total - zero], [total - one, one]]}
-    return made_for("asymmetric_response", levels_of(low, high, 2), answer, default)
+    return make_instructions("asymmetric_response", levels_of(low, high, 2), answer, default)
 
 
 def k_ary(epsilon: float, symbols: int, *, default: int = 0) -> Instructions:
@@ -80,7 +79,7 @@ def k_ary(epsilon: float, symbols: int, *, default: int = 0) -> Instructions:
     """
     symbols = _count("k_ary", "symbols", symbols, 2)
     answer = _window("k_ary", epsilon, symbols, 1)
-    return made_for("k_ary", levels_of(0, symbols - 1, symbols), answer, default)
+    return make_instructions("k_ary", levels_of(0, symbols - 1, symbols), answer, default)
 
 
 def cuts(
@@ -113,7 +112,7 @@ def cuts(
     bins = list(range(len(cuts) + 1)) if labels is None else [int(label) for label in labels]
     question = {"cuts": [float(cut) for cut in cuts], "labels": bins}
     answer = _window("cuts", epsilon, max(2, len(set(bins))), 1)
-    return made_for("cuts", question, answer, default)
+    return make_instructions("cuts", question, answer, default)
 
 
 def unary(
@@ -151,7 +150,7 @@ def unary(
         a, b = weights(epsilon if options == 1 else epsilon / 2, 1, 1)
         rows = [[a, b], [b, a]]
     answer = {"kind": "unary", "bits": options, "rows": rows}
-    return made_for("unary", levels_of(0, symbols - 1, symbols), answer, default)
+    return make_instructions("unary", levels_of(0, symbols - 1, symbols), answer, default)
 
 
 def subset(
@@ -179,7 +178,7 @@ def subset(
     width = best if size is None else _count("subset", "size", size, 1, symbols - 1)
     answer = _window("subset", epsilon, symbols, width)
     answer["kind"] = "subset"
-    return made_for("subset", levels_of(0, symbols - 1, symbols), answer, default)
+    return make_instructions("subset", levels_of(0, symbols - 1, symbols), answer, default)
 
 
 def discrete_laplace(
@@ -197,7 +196,7 @@ def discrete_laplace(
     _epsilon("discrete_laplace", epsilon)
     steps = _count("discrete_laplace", "steps", steps, 1)
     answer = {"kind": "noise", "scale": noise_scale(epsilon, steps)}
-    return made_for("discrete_laplace", levels_of(low, high, steps + 1), answer, default)
+    return make_instructions("discrete_laplace", levels_of(low, high, steps + 1), answer, default)
 
 
 def piecewise(
@@ -217,13 +216,13 @@ def piecewise(
     cells = _count("piecewise", "cells", cells, 2)
     width = window_width(epsilon, cells)
     answer = _window("piecewise", epsilon, cells, width)
-    return made_for("piecewise", levels_of(low, high, cells - width + 1), answer, default)
+    return make_instructions("piecewise", levels_of(low, high, cells - width + 1), answer, default)
 
 
 def identity(*, low: float = 0.0, high: float = 1.0, default: float | None = None) -> Instructions:
     """Ask for the reward itself, clipped: only for a server that is trusted with it."""
     question = {"low": float(low), "high": float(high)}
-    return made_for("identity", question, {"kind": "identity"}, default, trust="central")
+    return make_instructions("identity", question, {"kind": "identity"}, default, trust="central")
 
 
 def _window(owner: str, epsilon: float, cells: int, width: int) -> dict[str, Any]:
@@ -263,7 +262,7 @@ def levels_of(low: float, high: float, levels: int) -> dict[str, Any]:
     return {"low": float(low), "high": float(high), "levels": levels}
 
 
-def made_for(
+def make_instructions(
     owner: str,
     question: dict[str, Any],
     answer: dict[str, Any],

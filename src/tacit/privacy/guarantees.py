@@ -243,7 +243,7 @@ sent; further records of the same person, whose losses add up.
         require(self, "messages", ">= 1", messages >= 1, messages)
         require(self, "span", "== 'message'", self.span == "message", self.span)
         parts = [(release, messages * count) for release, count in self._parts()]
-        return self._recomposed(parts, delta, span="run", note=f"Over {messages} messages.")
+        return self._recompose(parts, delta, span="run", note=f"Over {messages} messages.")
 
     def for_user(self, rounds: int, *, delta: float | None = None) -> Guarantee:
         """Return the guarantee for a user of whom `rounds` records are protected together.
@@ -265,15 +265,15 @@ sent; further records of the same person, whose losses add up.
         if self.trust == "local" and not self.pooled:
             parts = [(release, rounds * count) for release, count in self._parts()]
         else:
-            parts = [(release.grouped(rounds), count) for release, count in self._parts()]
+            parts = [(release.group(rounds), count) for release, count in self._parts()]
         whole, many = _WHOLE[self.unit], _plural(self.unit, rounds)
         still = tuple(each for each in self.not_protected or () if each != "others")
         note = f"For {_article(whole)} with {rounds:,} {many}."
-        return self._recomposed(parts, delta, unit=whole, note=note, not_protected=still)
+        return self._recompose(parts, delta, unit=whole, note=note, not_protected=still)
 
     def at(self, delta: float) -> Guarantee:
         """Return the same guarantee stated at another delta."""
-        return self._recomposed(self._parts(), delta)
+        return self._recompose(self._parts(), delta)
 
     def delta_at(self, epsilon: float) -> float:
         """Return the delta at which `epsilon` holds."""
@@ -292,7 +292,7 @@ sent; further records of the same person, whose losses add up.
         require(self, "releases", "not empty, to compose again", known, self.releases)
         return self.releases
 
-    def _recomposed(
+    def _recompose(
         self, parts: Sequence[tuple[Release, int]], delta: float | None, **changes: Any
     ) -> Guarantee:
         if not self.private and not parts:

@@ -64,7 +64,7 @@ class Release(ABC):
         """Return the smallest delta at each epsilon >= 0, in the worse direction of the pair."""
 
     @abstractmethod
-    def grouped(self, records: int) -> Release:
+    def group(self, records: int) -> Release:
         """Return this release as seen by `records` protected records changing at once."""
 
     @property
@@ -140,7 +140,7 @@ class NoiseRelease(Release):
         """The sensitivity in units of the scale."""
         return self.sensitivity / self.scale
 
-    def grouped(self, records: int) -> Self:
+    def group(self, records: int) -> Self:
         """Return the release with the sensitivity of `records` records."""
         return dataclasses.replace(self, sensitivity=records * self.sensitivity)
 
@@ -148,7 +148,7 @@ class NoiseRelease(Release):
 class AnswersOnce(Release):
     """A release that answers for one record: any number of records have one answer each."""
 
-    def grouped(self, records: int) -> Self:
+    def group(self, records: int) -> Self:
         """Return this release: one answer is about one record."""
         return self
 
@@ -207,7 +207,7 @@ class PureRelease(Release):
     def _hockey_stick(self, epsilon: Array) -> Array:
         return pure_delta(self.level, epsilon)
 
-    def grouped(self, records: int) -> PureRelease:
+    def group(self, records: int) -> PureRelease:
         """Return the release with `records` times the level."""
         return dataclasses.replace(self, level=records * self.level)
 
@@ -247,7 +247,7 @@ class ApproximateRelease(Release):
     def _hockey_stick(self, epsilon: Array) -> Array:
         return self.failure + (1 - self.failure) * pure_delta(self.level, epsilon)
 
-    def grouped(self, records: int) -> ApproximateRelease:
+    def group(self, records: int) -> ApproximateRelease:
         """Return the release by group privacy: failures add up, each worth e^level more."""
         level, growth = records * self.level, float(records)
         if self.level > 0:
@@ -290,9 +290,9 @@ class LeastPrivateRelease(Release):
         delta: Array = np.max([each._hockey_stick(epsilon) for each in self.releases], axis=0)
         return delta
 
-    def grouped(self, records: int) -> Release:
+    def group(self, records: int) -> Release:
         """Return the least private of the grouped releases."""
-        return least_private(release.grouped(records) for release in self.releases)
+        return least_private(release.group(records) for release in self.releases)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the record as plain values."""

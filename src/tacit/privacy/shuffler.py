@@ -73,7 +73,7 @@ class Shuffler(BlockSums):
         """
         require(self, "reports", f">= least = {self.least}", reports >= self.least, reports)
         size = max(each for each in self.sizes if each <= reports)
-        return ShuffledBits.calibrated(epsilon=self.epsilon, delta=self.delta, reports=size)
+        return ShuffledBits.calibrate(epsilon=self.epsilon, delta=self.delta, reports=size)
 
     @property
     def mechanism(self) -> ShuffledBits:

@@ -36,7 +36,7 @@ from tacit.core.json_codec import dumps
 from tacit.core.policy import AnyPolicy
 from tacit.core.registry import build, policy_named
 from tacit.graphs import Graph
-from tacit.privacy.auditing import AuditResult, audit, seed_of
+from tacit.privacy.auditing import AuditResult, audit, derive_seed
 from tacit.service import Host, Tokens, experiments, make_app
 from tacit.service.messages import ExperimentRequest
 from tacit.serving import Learner
@@ -208,7 +208,7 @@ def audit_served(
                 delta=allowed,
                 runs=runs * (_FASTER if served.front == "learner" else 1),
                 alpha=alpha / len(pairs),
-                seed=seed_of(seed, i),
+                seed=derive_seed(seed, i),
             )
             rows.append((served, words, result))
             if progress is not None:

@@ -34,7 +34,7 @@ from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, ROUNDING, released, uniform
 from tacit.privacy import Guarantee, Mechanism
 from tacit.privacy.mechanisms import Epsilon
-from tacit.privacy.mechanisms.shuffled_bits import flipped_bit
+from tacit.privacy.mechanisms.shuffled_bits import flip_bit
 from tacit.privacy.shuffler import Shuffler
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> 
     asked, before = state.blocks[arm], state.ones[arm]
     keep = params.keeps[min(asked, params.keeps.size - 1)]
     learn_from_report(
-        params, state, t, arm, float(flipped_bit(tape, t, arm, NOISE, bit, keep)), asked
+        params, state, t, arm, float(flip_bit(tape, t, arm, NOISE, bit, keep)), asked
     )
     if state.blocks[arm] > asked:
         _ = released(tape, float(state.ones[arm] - before))

@@ -45,7 +45,7 @@ from tacit.core.kernels import kernel
 from tacit.core.policy import Program
 from tacit.core.tapes import Tape
 from tacit.device import Channel as Reporting
-from tacit.privacy.mechanisms import debiased
+from tacit.privacy.mechanisms import debias
 
 _RESTARTS = 3
 
@@ -169,7 +169,7 @@ class RestartingLinUCB(LinUCB):
         self._check_user(user)
         possible = Reporting(self.instructions(question)).possible(report)
         require(self, "report", "one that the device can send", possible, report)
-        reported = float(debiased(self.params.channel.report, float(report)))
+        reported = float(debias(self.params.channel.report, float(report)))
         observe_error(self.watch, state, user, x, question, reported)
 
 

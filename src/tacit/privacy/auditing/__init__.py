@@ -7,7 +7,7 @@ from tacit.privacy.auditing.bounds import (
     one_run_p_value,
 )
 from tacit.privacy.auditing.canaries import OneRunResult, audit_one_run
-from tacit.privacy.auditing.core import AuditResult, Run, audit, seed_of
+from tacit.privacy.auditing.core import AuditResult, Run, audit, derive_seed
 from tacit.privacy.auditing.declared import DeclaredResult, check_declared
 from tacit.privacy.auditing.search import SearchResult, search
 from tacit.privacy.mechanisms.base import NeighbouringPair
@@ -27,5 +27,5 @@ __all__ = [
     "one_run_epsilon",
     "one_run_p_value",
     "search",
-    "seed_of",
+    "derive_seed",
 ]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tacit.core.constraints import require
 from tacit.privacy.auditing.bounds import one_run_epsilon
-from tacit.privacy.auditing.core import seed_of
+from tacit.privacy.auditing.core import derive_seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,9 +105,9 @@ def audit_one_run(
     require("audit_one_run", "alpha", "in (0, 1)", 0 < alpha < 1, alpha)
     require("audit_one_run", "canaries", ">= 1", canaries >= 1, canaries)
     require("audit_one_run", "guesses", "in [1, canaries]", 1 <= wanted <= canaries, wanted)
-    coins = np.random.default_rng(seed_of(seed, 0))
+    coins = np.random.default_rng(derive_seed(seed, 0))
     included = coins.random(canaries) < 0.5
-    scores = np.asarray(run(included.copy(), seed_of(seed, 1)), dtype=np.float64)
+    scores = np.asarray(run(included.copy(), derive_seed(seed, 1)), dtype=np.float64)
     rule = "one score a canary"
     require("audit_one_run", "run to return", rule, scores.shape == (canaries,), scores.shape)
     # equal scores are ordered by coins of the auditor, never by the order of the canaries

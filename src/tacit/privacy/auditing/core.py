@@ -21,7 +21,7 @@ from tacit.core.constraints import require
 from tacit.core.json_codec import dumps
 from tacit.privacy.auditing.bounds import epsilon_lower_bound
 from tacit.privacy.auditing.events import Event, candidates
-from tacit.privacy.auditing.scores import Rows, Score, scores_for
+from tacit.privacy.auditing.scores import Rows, Score, make_scores
 
 Run = Callable[[Any, int, int], NDArray[np.float64]]
 """``run(input, runs, seed)`` returns an array (runs, m): one output a row."""
@@ -176,7 +176,7 @@ def audit(
     require("audit", "alpha", "in (0, 1)", 0 < alpha < 1, alpha)
     require("audit", "runs", f"in [8, {_MOST:,}]", 8 <= runs <= _MOST, runs)
     inputs = (left, right)
-    probe = _outputs(run, left, 2, seed_of(seed, 3, 0, 0))
+    probe = _outputs(run, left, 2, derive_seed(seed, 3, 0, 0))
     block = max(256, min(_ROWS, _CELLS // max(1, probe.shape[1])))
     learn = min(runs // 4, block)
     choose = runs // 2 - learn
@@ -184,7 +184,7 @@ def audit(
     first = [next(_stream(run, x, learn, block, (seed, _LEARN, i))) for i, x in enumerate(inputs)]
     rule = f"empty or {probe.shape[1]} names"
     require("audit", "names", rule, len(names) in (0, probe.shape[1]), names)
-    scores = scores_for(first[0], first[1], low_bits=low_bits, names=names)
+    scores = make_scores(first[0], first[1], low_bits=low_bits, names=names)
     events = _propose(scores, first[0], first[1], delta=delta, alpha=alpha)
     hits = [
         _count(events, _stream(run, x, choose, block, (seed, _CHOOSE, i)))
@@ -217,7 +217,7 @@ def audit(
     )
 
 
-def seed_of(*words: int) -> int:
+def derive_seed(*words: int) -> int:
     """Return a seed below 2^63; distinct words give independent ones."""
     return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1))
 
@@ -233,7 +233,7 @@ def _outputs(run: Run, value: Any, runs: int, seed: int) -> Rows:
 
 def _stream(run: Run, value: Any, runs: int, block: int, seed: tuple[int, ...]) -> Iterator[Rows]:
     for i in range(math.ceil(runs / block)):
-        yield _outputs(run, value, min(block, runs - i * block), seed_of(*seed, i))
+        yield _outputs(run, value, min(block, runs - i * block), derive_seed(*seed, i))
 
 
 def _both_ways(

@@ -25,7 +25,7 @@ _ROUNDING = 1e-9
 """Of a logarithm and of a stated epsilon, relatively; probabilities have none."""
 
 
-def outputs_of(
+def enumerate_outputs(
     play: Callable[[Draws], Hashable],
     *,
     limit: int = _MOST_PATHS,
@@ -44,7 +44,7 @@ def outputs_of(
 
     Examples
     --------
-    >>> sorted(outputs_of(lambda draws: int(draws.uniform() * 3)).items())
+    >>> sorted(enumerate_outputs(lambda draws: int(draws.uniform() * 3)).items())
     [(0, Fraction(1, 3)), (1, Fraction(1, 3)), (2, Fraction(1, 3))]
     """
     answers: list[bool] = []
@@ -182,7 +182,7 @@ def exact_audit(
     for side in (side for pair in held for side in (pair.left, pair.right)):
         if id(side) not in known:
             behind[id(side)] = {}
-            known[id(side)] = outputs_of(
+            known[id(side)] = enumerate_outputs(
                 lambda draws, side=side: play(side, draws),  # type: ignore[misc]
                 noises=behind[id(side)],
             )

@@ -32,7 +32,7 @@ def mechanism_kinds() -> dict[str, type[mechanisms.Mechanism]]:
     return mechanisms.registry()
 
 
-def mechanism_named(name: str, parameters: Mapping[str, Any]) -> Any:
+def build_mechanism(name: str, parameters: Mapping[str, Any]) -> Any:
     """Return the mechanism called `name` with `parameters`, or say which ones there are."""
     kinds = mechanism_kinds()
     if name not in kinds:
@@ -92,7 +92,7 @@ def audit_mechanism(
     >>> found.result.verdict
     'refuted'
     """
-    mechanism = mechanism_named(name, parameters)
+    mechanism = build_mechanism(name, parameters)
     claimed = mechanism.epsilon if epsilon is None else epsilon
     allowed = getattr(mechanism, "delta", 0.0) if epsilon is None else 0.0
     rule = "False, because its noise has no exact sampler"

@@ -53,7 +53,7 @@ class Score:
         return values
 
 
-def scores_for(
+def make_scores(
     left: Rows, right: Rows, *, low_bits: bool, names: Sequence[str] = ()
 ) -> list[Score]:
     """Return the scores worth trying, some of them learned from these outputs.
@@ -66,8 +66,8 @@ def scores_for(
     labels = list(names) or (["output"] if m == 1 else [f"output[{j}]" for j in range(m)])
     vary = _varying(left, right)
     a, b = left[:, vary], right[:, vary]
-    low, high = _winsorised(a, b)
-    ranked, strength = _ranked(a, b, low, high)
+    low, high = _winsorise(a, b)
+    ranked, strength = _rank(a, b, low, high)
     columns = [vary[j] for j in ranked[:_FEW]]
     scores = [Score(labels[j], _Column(j)) for j in columns]
     if low_bits:
@@ -112,7 +112,7 @@ def _varying(left: Rows, right: Rows) -> list[int]:
     return [int(j) for j in np.flatnonzero(~same)] or [0]
 
 
-def _ranked(left: Rows, right: Rows, low: Rows, high: Rows) -> tuple[list[int], Rows]:
+def _rank(left: Rows, right: Rows, low: Rows, high: Rows) -> tuple[list[int], Rows]:
     """Return the columns, the most telling first, and how many standard errors each differs by."""
     n = len(low)
     spread = np.sqrt(low.var(axis=0) + high.var(axis=0)) + 1e-300
@@ -151,7 +151,7 @@ def _edges(values: Values, bins: int) -> Values:
     return np.unique(np.quantile(known, np.linspace(0, 1, bins + 1)[1:-1], method="nearest"))
 
 
-def _winsorised(left: Rows, right: Rows) -> tuple[Rows, Rows]:
+def _winsorise(left: Rows, right: Rows) -> tuple[Rows, Rows]:
     """Pull extreme and non-finite values in, so that moments exist."""
     both = np.nan_to_num(np.concatenate([left, right]), nan=0.0)
     low, high = np.quantile(both, [0.001, 0.999], axis=0, method="nearest")
@@ -355,7 +355,7 @@ class _Discriminant:
     @classmethod
     def learn(cls, left: Rows, right: Rows, columns: list[int], rows: int = 4_000) -> _Discriminant:
         chosen = columns[: _FEW // 4]
-        a, b = _winsorised(left[:rows, chosen], right[:rows, chosen])
+        a, b = _winsorise(left[:rows, chosen], right[:rows, chosen])
         both = np.concatenate([a, b])
         blank = cls(tuple(chosen), np.median(both, axis=0), both.std(axis=0) + 1e-300, np.zeros(0))
         x, y = blank._features(a), blank._features(b)
@@ -382,7 +382,7 @@ class _Linear:
 
     @classmethod
     def learn(cls, left: Rows, right: Rows, columns: list[int]) -> _Linear:
-        a, b = _winsorised(left[:, columns], right[:, columns])
+        a, b = _winsorise(left[:, columns], right[:, columns])
         both = np.concatenate([a, b])
         spread = both.std(axis=0)
         spread[spread == 0] = 1.0

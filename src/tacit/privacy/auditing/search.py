@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from tacit.core.constraints import require
-from tacit.privacy.auditing.core import AuditResult, Run, audit, seed_of
+from tacit.privacy.auditing.core import AuditResult, Run, audit, derive_seed
 from tacit.privacy.mechanisms.base import NeighbouringPair
 
 
@@ -94,7 +94,7 @@ def search(
                 delta=delta,
                 runs=size,
                 alpha=alpha,
-                seed=seed_of(seed, turn, i),
+                seed=derive_seed(seed, turn, i),
                 low_bits=low_bits,
                 names=names,
             ).lower_bound
@@ -112,7 +112,7 @@ def search(
         delta=delta,
         runs=runs,
         alpha=alpha,
-        seed=seed_of(seed, turn, 0),
+        seed=derive_seed(seed, turn, 0),
         low_bits=low_bits,
         names=names,
     )

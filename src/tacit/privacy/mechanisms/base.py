@@ -76,7 +76,7 @@ class Channel(NamedTuple):
 _kernels: dict[Any, tuple[str, str]] = {}
 
 
-def channel_of(send: Callable[..., Any], *numbers: float) -> Channel:
+def make_channel(send: Callable[..., Any], *numbers: float) -> Channel:
     """Return the channel of a kernel ``send(numbers, tape, t, index, purpose, value)``.
 
     It returns an estimate of `value`. The first four numbers are offset and slope of the estimate
@@ -87,7 +87,7 @@ def channel_of(send: Callable[..., Any], *numbers: float) -> Channel:
 
 def open_channel(low: float = 0.0, high: float = 1.0) -> Channel:
     """Return the channel that sends the value itself and reads no noise."""
-    return channel_of(send_openly, 0.0, 1.0, low, high)
+    return make_channel(send_openly, 0.0, 1.0, low, high)
 
 
 @kernel
@@ -110,7 +110,7 @@ def _found_again(module: Any, name: str, numbers: NDArray[np.float64]) -> Channe
 
 
 @kernel
-def privatised(channel: Any, tape: Any, t: Any, index: Any, purpose: Any, value: Any) -> Any:
+def privatise(channel: Any, tape: Any, t: Any, index: Any, purpose: Any, value: Any) -> Any:
     """Send a value through a channel and return what the receiver makes of it, an estimate.
 
     The noise is read at (t, index, purpose); a mechanism that rounds the value first reads
@@ -132,7 +132,7 @@ def privatised(channel: Any, tape: Any, t: Any, index: Any, purpose: Any, value:
 
 
 @kernel
-def debiased(channel: Any, symbol: Any) -> Any:
+def debias(channel: Any, symbol: Any) -> Any:
     """Return the estimate that a symbol stands for, which a device sent."""
     return channel.numbers[0] + channel.numbers[1] * symbol
 
@@ -212,7 +212,7 @@ class Mechanism(ABC):
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return what a kernel needs to send numbers of [low, high] through this mechanism.
 
-        `privatised` then gives an unbiased estimate of a number at the cost of `epsilon` for any
+        `privatise` then gives an unbiased estimate of a number at the cost of `epsilon` for any
         number of the range against any other.
         """
         raise ValueError(f"{self._owner}: expected one number for a channel, got something else")
@@ -340,4 +340,4 @@ class VectorNoise(AdditiveNoise):
 @kernel
 def _repeat(channel: Any, tape: Any, value: Any, out: Any) -> None:
     for i in range(out.shape[0]):
-        out[i, 0] = privatised(channel, tape, i, 0, NOISE, value)
+        out[i, 0] = privatise(channel, tape, i, 0, NOISE, value)

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.core.constraints import Positive
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, released
-from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of
+from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, make_channel
 from tacit.privacy.mechanisms.laplace import laplace_cdf, laplace_noise, on_grid
 from tacit.privacy.releases import L1, Array, NoiseRelease, Scale
 
@@ -107,7 +107,7 @@ class BoundedNoise(AdditiveNoise):
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel: its estimate has the bias of the noise."""
         width = self._width(low, high)
-        return channel_of(send_bounded, 0.0, 1.0, low, high, width, self.epsilon, self.bound)
+        return make_channel(send_bounded, 0.0, 1.0, low, high, width, self.epsilon, self.bound)
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
         _run(tape, values[0], self.sensitivity, self.epsilon, self.bound, out)

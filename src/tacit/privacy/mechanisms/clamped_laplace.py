@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tacit.core.constraints import Finite, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, released
-from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of
+from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, make_channel
 from tacit.privacy.mechanisms.laplace import (
     DiscreteLaplaceRelease,
     Laplace,
@@ -73,7 +73,7 @@ class ClampedLaplace(AdditiveNoise):
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel of Laplace noise, whose estimate is clamped to this mechanism's range."""
         numbers = channel_numbers(self.epsilon, low, self._width(low, high))
-        return channel_of(send_clamped, *numbers, self.low, self.high)
+        return make_channel(send_clamped, *numbers, self.low, self.high)
 
     def instructions(
         self, *, low: float = 0.0, high: float = 1.0, default: float | None = None

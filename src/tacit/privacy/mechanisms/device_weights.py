@@ -6,7 +6,7 @@ from typing import Any
 
 from tacit.core.constraints import require
 from tacit.device import MAX_EPSILON
-from tacit.device.instructions import levels_of, made_for, weights
+from tacit.device.instructions import levels_of, make_instructions, weights
 
 BITS = 52
 """Probabilities are multiples of 2 to the power -52: exact in a double, on a tape and on a device."""
@@ -37,4 +37,4 @@ def written_instructions(
     owner: Any, low: float, high: float, levels: int, answer: dict[str, Any], default: float | None
 ) -> dict[str, Any]:
     """Return instructions that ask for one of `levels` levels of a range and answer as said."""
-    return made_for(type(owner).__name__, levels_of(low, high, levels), answer, default)
+    return make_instructions(type(owner).__name__, levels_of(low, high, levels), answer, default)

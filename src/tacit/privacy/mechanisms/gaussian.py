@@ -14,7 +14,7 @@ from tacit.core.generator import inverse_normal
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.privacy.exact import secure_gaussian
-from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of
+from tacit.privacy.mechanisms.base import Channel, VectorNoise, make_channel
 from tacit.privacy.releases import L2, Array, NoiseRelease, Release
 
 OnlyL2 = Annotated[str, Constraint("== 'l2' (Gaussian noise needs it)", lambda v: v == "l2")]
@@ -110,7 +110,7 @@ class DiscreteGaussianRelease(Release):
     def _hockey_stick(self, epsilon: Array) -> Array:
         return np.array([gaussian_delta(self.spread, float(e)) for e in epsilon])
 
-    def grouped(self, records: int) -> DiscreteGaussianRelease:
+    def group(self, records: int) -> DiscreteGaussianRelease:
         """Return the release with the sensitivity of `records` records."""
         return dataclasses.replace(self, steps=records * self.steps)
 
@@ -170,7 +170,7 @@ class Gaussian(VectorNoise):
         self._number_only()
         width = self._width(low, high)
         scale = gaussian_scale(self.epsilon, self.delta, width)
-        return channel_of(send_gaussian, 0.0, 1.0, low, high, width, scale)
+        return make_channel(send_gaussian, 0.0, 1.0, low, high, width, scale)
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
         _run(tape, values, self.sensitivity, self.scale, out)

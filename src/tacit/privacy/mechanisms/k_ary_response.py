@@ -15,7 +15,7 @@ from tacit.privacy.mechanisms.base import (
     Channel,
     Mechanism,
     NeighbouringPair,
-    channel_of,
+    make_channel,
     round_to_level,
 )
 from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
@@ -117,7 +117,7 @@ class KAryResponse(Mechanism):
         offset, slope = self._lift
         step = (high - low) / (self.options - 1)
         numbers = low - step * offset / slope, step / slope, low, high, self.options, self.keep
-        return channel_of(send_level, *numbers)
+        return make_channel(send_level, *numbers)
 
     def instructions(
         self, *, low: float = 0.0, high: float = 1.0, default: float | None = None

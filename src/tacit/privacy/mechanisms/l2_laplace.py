@@ -194,7 +194,7 @@ class L2CalibratedLaplaceRelease(NoiseRelease):
         sizes = {2**i for i in range(self.dimension.bit_length())} | {self.dimension}
         return [{self._length / math.sqrt(m): self.nodes * m} for m in sorted(sizes, reverse=True)]
 
-    def grouped(self, records: int) -> Self:
+    def group(self, records: int) -> Self:
         """Return the release with the sensitivity of `records` records."""
         return dataclasses.replace(
             self,

@@ -15,7 +15,7 @@ from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.device.instructions import noise_scale
 from tacit.privacy.exact import secure_laplace
-from tacit.privacy.mechanisms.base import Channel, VectorNoise, channel_of, round_to_level
+from tacit.privacy.mechanisms.base import Channel, VectorNoise, make_channel, round_to_level
 from tacit.privacy.mechanisms.device_weights import written_instructions
 from tacit.privacy.releases import Array, NoiseRelease, Release
 
@@ -94,7 +94,7 @@ class DiscreteLaplaceRelease(Release):
         cdf: Array = np.where(x < 0, tail, 1 - tail)
         return cdf
 
-    def grouped(self, records: int) -> DiscreteLaplaceRelease:
+    def group(self, records: int) -> DiscreteLaplaceRelease:
         """Return the release with the sensitivity of `records` records."""
         return dataclasses.replace(self, steps=records * self.steps)
 
@@ -152,7 +152,7 @@ class Laplace(VectorNoise):
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel; securely, a level of the range plus whole steps of noise."""
         self._number_only()
-        return channel_of(send_noisy, *channel_numbers(self.epsilon, low, self._width(low, high)))
+        return make_channel(send_noisy, *channel_numbers(self.epsilon, low, self._width(low, high)))
 
     def instructions(
         self, *, low: float = 0.0, high: float = 1.0, default: float | None = None

@@ -24,7 +24,7 @@ from tacit.privacy.mechanisms.base import (
     Channel,
     Mechanism,
     NeighbouringPair,
-    channel_of,
+    make_channel,
     round_to_level,
 )
 from tacit.privacy.mechanisms.device_weights import weights_of, written_instructions
@@ -149,7 +149,7 @@ class Piecewise(Mechanism):
         """Return the channel: round to a level without bias, then tell a cell."""
         require(self, "high", f"> low = {low:g}", high > low, high)
         offset, slope = (number * (high - low) for number in self._estimate)
-        return channel_of(send_cell, low + offset, slope, low, high, *self._window)
+        return make_channel(send_cell, low + offset, slope, low, high, *self._window)
 
     def instructions(
         self, *, low: float = 0.0, high: float = 1.0, default: float | None = None

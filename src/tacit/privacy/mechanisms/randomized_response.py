@@ -19,7 +19,7 @@ from tacit.privacy.mechanisms.base import (
     Epsilon,
     Mechanism,
     NeighbouringPair,
-    channel_of,
+    make_channel,
     round_to_level,
 )
 from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
@@ -92,7 +92,7 @@ class _Response(Mechanism):
         require(self, "high", f"> low = {low:g}", high > low, high)
         p, q = self._keeps[0], 1 - self._keeps[1]
         slope = (high - low) / (p - q)
-        return channel_of(send_bit, low - slope * q, slope, low, high, *self._keeps)
+        return make_channel(send_bit, low - slope * q, slope, low, high, *self._keeps)
 
     def instructions(
         self, *, low: float = 0.0, high: float = 1.0, default: float | None = None

@@ -92,7 +92,7 @@ class ShuffledBitsRelease(Release):
         # Zeros and ones changed for each other turn one direction into the other.
         return delta
 
-    def grouped(self, records: int) -> ShuffledBitsRelease:
+    def group(self, records: int) -> ShuffledBitsRelease:
         """Return the release as seen by so many records of one person, wherever they are counted."""
         return dataclasses.replace(self, records=records * self.records)
 
@@ -117,7 +117,7 @@ class ShuffledBits(Mechanism):
     >>> bits = ShuffledBits(epsilon=2.0, reports=1000)
     >>> round(bits.central_epsilon(delta=1e-6), 3)
     0.323
-    >>> round(ShuffledBits.calibrated(epsilon=0.323, delta=1e-6, reports=1000).epsilon, 2)
+    >>> round(ShuffledBits.calibrate(epsilon=0.323, delta=1e-6, reports=1000).epsilon, 2)
     2.0
     """
 
@@ -132,7 +132,7 @@ class ShuffledBits(Mechanism):
     reports: Count
 
     @classmethod
-    def calibrated(cls, *, epsilon: float, delta: float, reports: int) -> ShuffledBits:
+    def calibrate(cls, *, epsilon: float, delta: float, reports: int) -> ShuffledBits:
         """Return the largest local epsilon of a block that is (epsilon, delta)-private from outside."""
         require(cls.__name__, "epsilon", "> 0", epsilon > 0, epsilon)
         require(cls.__name__, "delta", "in [0, 1)", 0 <= delta < 1, delta)
@@ -192,7 +192,7 @@ def _largest_local(epsilon: float, delta: float, reports: int) -> float:
 
 
 @kernel
-def flipped_bit(tape: Any, t: Any, index: Any, purpose: Any, bit: Any, keep: Any) -> Any:
+def flip_bit(tape: Any, t: Any, index: Any, purpose: Any, bit: Any, keep: Any) -> Any:
     """Return a bit that stays itself with probability `keep`; only the shuffler sees it."""
     kept = happens(tape, t, index, purpose, keep)
     return 1 if (bit != 0) == kept else 0
@@ -203,7 +203,7 @@ def _run(tape: Any, ones: Any, reports: Any, keep: Any, out: Any) -> None:
     for i in range(out.shape[0]):
         count = 0
         for j in range(reports):
-            count += flipped_bit(tape, i, j, NOISE, j < ones, keep)
+            count += flip_bit(tape, i, j, NOISE, j < ones, keep)
         out[i, 0] = released(tape, float(count))
 
 

@@ -20,7 +20,7 @@ from tacit.core.constraints import Constraint
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE, Tape, drawn, noise_uniform, released, secure_place
 from tacit.privacy.exact import below, bernoulli_exp
-from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, channel_of, round_to_level
+from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, make_channel, round_to_level
 from tacit.privacy.mechanisms.device_weights import keep_probability
 from tacit.privacy.releases import L1, Array, PureRelease, Release, Scale
 
@@ -61,7 +61,7 @@ class StaircaseRelease(Release):
         )
         return delta
 
-    def grouped(self, records: int) -> Release:
+    def group(self, records: int) -> Release:
         """Return what is left for several records: a pure level as many times as large."""
         return self if records == 1 else PureRelease(level=records * self.level, what="staircase")
 
@@ -133,7 +133,7 @@ class Staircase(AdditiveNoise):
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel; securely, a level of the range plus whole steps of noise."""
         width = self._width(low, high)
-        return channel_of(
+        return make_channel(
             send_stairs,
             *(low, width / STEPS, low, high, width, self.epsilon, self.inner),
             *(self._whole_inner, self._rational / _FINEST),

@@ -1,4 +1,4 @@
-"""What instructions do exactly: the probabilities of reports, as fractions, for whoever learns."""
+"""What instructions do exactly: the probabilities of reports, as fractions."""
 
 from __future__ import annotations
 
