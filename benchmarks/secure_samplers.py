@@ -6,13 +6,17 @@ Run: python benchmarks/secure_samplers.py
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import opendp.prelude as dp
 
 from tacit.privacy import RandomizedResponse
-from tacit.privacy.exact import gaussian_integers, laplace_integers
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from privacy.integers import gaussian_integers, laplace_integers
 
 TARGET = 20
 

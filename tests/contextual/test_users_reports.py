@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from oracles import collaborative as oracle
+from oracles.device import estimator, probabilities
 from tacit.contextual import (
     CoLin,
     Fitted,
@@ -23,7 +24,6 @@ from tacit.contextual.collaborative import BIN, NEAR, answer, level
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import NOISE, recorded_tape, seeded_tape
 from tacit.device import Channel, Reporter
-from oracles.device import estimator, probabilities
 from tacit.simulation.audits import audit_policy, neighbours_of
 from tiers import tiered
 

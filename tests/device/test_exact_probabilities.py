@@ -10,9 +10,9 @@ from fractions import Fraction
 import pytest
 
 from device.exactness import CHANNELS, FINITE, halved, hashable, seeded, words
+from oracles.device import bit_probabilities, estimator, probabilities
 from tacit.device import Channel
 from tacit.device.channel import _discrete_laplace, _happens_exp
-from oracles.device import bit_probabilities, estimator, probabilities
 
 SMALL = {"v": 1, "trust": "local", "default": 0}
 QUARTERS = {"low": 0, "high": 1, "levels": 2}

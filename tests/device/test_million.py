@@ -7,8 +7,8 @@ from math import sqrt
 
 import pytest
 
-from tacit.device import Channel, instructions
 from oracles.device import probabilities
+from tacit.device import Channel, instructions
 from tiers import tiered
 
 N = 1_000_000

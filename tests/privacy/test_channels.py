@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from oracles.device import bit_probabilities, estimator, probabilities
 from tacit.core.kernels import INTERPRETED, kernel
 from tacit.core.tapes import NOISE, secure_tape, seeded_tape
 from tacit.device import MAX_EPSILON
 from tacit.device import Channel as Device
 from tacit.device.instructions import MIN_EPSILON
-from oracles.device import bit_probabilities, estimator, probabilities
 from tacit.privacy import (
     AsymmetricResponse,
     KAryResponse,

@@ -11,6 +11,7 @@ import pytest
 from scipy import stats
 
 from oracles.privacy import Words
+from privacy.integers import gaussian_integers, laplace_integers
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import (
     NOISE,
@@ -27,9 +28,7 @@ from tacit.privacy.exact import (
     below,
     discrete_gaussian,
     discrete_laplace,
-    gaussian_integers,
     happens,
-    laplace_integers,
     whole,
 )
 from tacit.privacy.mechanisms.clamped_laplace import release_clamped

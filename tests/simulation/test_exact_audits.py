@@ -24,10 +24,10 @@ from tacit.privacy import NeighbouringPair
 from tacit.privacy.auditing.enumeration import (
     ContinuousDrawError,
     Draws,
-    exact_audit,
     enumerate_outputs,
+    exact_audit,
 )
-from tacit.privacy.auditing.mechanisms import mechanism_kinds, build_mechanism
+from tacit.privacy.auditing.mechanisms import build_mechanism, mechanism_kinds
 from tacit.simulation.audits import neighbours_of, releasing_horizon
 from tacit.simulation.exact_audits import audit_exactly, audit_mechanism_exactly
 from tiers import tiered

@@ -29,7 +29,6 @@ from tacit.core.tapes import SECURE, SEEDED, Tape
 from tacit.privacy import Mechanism, NeighbouringPair, exact
 from tacit.privacy.auditing.enumerated_draws import ContinuousDrawError, Draw, Draws, Noise
 from tacit.privacy.auditing.enumeration import ExactResult, exact_audit
-from tacit.privacy.mechanisms import staircase, subset_selection
 from tacit.simulation.run import require_match
 
 drawn, released = interpreted(tapes.drawn, {}), interpreted(tapes.released, {})
@@ -102,8 +101,7 @@ class _Chosen:
             exact.secure_laplace: self.secure_laplace,
             tapes.released: self.released,
             exact.secure_gaussian: self.no_grid,
-            staircase._stairs: self.no_grid,
-            subset_selection._below: self.below,
+            exact.noise_below: self.below,
             samplers.block: self.block,
             philox: _table_words,
             to_unit: self.to_unit,

@@ -134,9 +134,7 @@ def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> 
         bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
     asked, before = state.blocks[arm], state.ones[arm]
     keep = params.keeps[min(asked, params.keeps.size - 1)]
-    learn_from_report(
-        params, state, t, arm, float(flip_bit(tape, t, arm, NOISE, bit, keep)), asked
-    )
+    learn_from_report(params, state, t, arm, float(flip_bit(tape, t, arm, NOISE, bit, keep)), asked)
     if state.blocks[arm] > asked:
         _ = released(tape, float(state.ones[arm] - before))
 

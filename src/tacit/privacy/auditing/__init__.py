@@ -23,9 +23,9 @@ __all__ = [
     "audit_one_run",
     "check_declared",
     "clopper_pearson",
+    "derive_seed",
     "epsilon_lower_bound",
     "one_run_epsilon",
     "one_run_p_value",
     "search",
-    "derive_seed",
 ]

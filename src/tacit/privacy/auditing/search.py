@@ -84,36 +84,26 @@ def search(
     alive = list(neighbours)
     require("search", "neighbours", "not empty", bool(alive), len(alive))
     count, size, cost, turn = len(alive), min(short, runs), 0, 0
+
+    def tell(pair: NeighbouringPair, runs: int, *turn: int) -> AuditResult:
+        return audit(
+            run,
+            pair.left,
+            pair.right,
+            epsilon=epsilon,
+            delta=delta,
+            runs=runs,
+            alpha=alpha,
+            seed=derive_seed(seed, *turn),
+            low_bits=low_bits,
+            names=names,
+        )
+
     while len(alive) > 1:
-        bounds = [
-            audit(
-                run,
-                pair.left,
-                pair.right,
-                epsilon=epsilon,
-                delta=delta,
-                runs=size,
-                alpha=alpha,
-                seed=derive_seed(seed, turn, i),
-                low_bits=low_bits,
-                names=names,
-            ).lower_bound
-            for i, pair in enumerate(alive)
-        ]
+        bounds = [tell(pair, size, turn, i).lower_bound for i, pair in enumerate(alive)]
         cost += size * len(alive)
         order = sorted(range(len(alive)), key=lambda i, b=bounds: -b[i])  # type: ignore[misc]
         alive = [alive[i] for i in order[: max(1, len(alive) // keep)]]
         size, turn = min(keep * size, runs), turn + 1
-    result = audit(
-        run,
-        alive[0].left,
-        alive[0].right,
-        epsilon=epsilon,
-        delta=delta,
-        runs=runs,
-        alpha=alpha,
-        seed=derive_seed(seed, turn, 0),
-        low_bits=low_bits,
-        names=names,
-    )
+    result = tell(alive[0], runs, turn, 0)
     return SearchResult(worst=alive[0], result=result, candidates=count, runs=cost)

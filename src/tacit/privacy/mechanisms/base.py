@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.core.constraints import Constraint, Count, check, require
 from tacit.core.kernels import address_of, evaluate, kernel
 from tacit.core.tapes import NOISE, ROUNDING, SECURE, Tape, secure_tape, seeded_tape, uniform
+from tacit.device.instructions import make_instructions
 from tacit.privacy.releases import Array, Release
 
 LOWEST_EPSILON, HIGHEST_EPSILON = 1e-9, 30.0
@@ -229,6 +230,12 @@ class Mechanism(ABC):
         default : float, optional
             What stands for a missing value; `low` unless given.
         """
+        levels, answer = self._answer(low, high)
+        question = {"low": float(low), "high": float(high), "levels": levels}
+        return make_instructions(self._owner, question, answer, default)
+
+    def _answer(self, low: float, high: float) -> tuple[int, dict[str, Any]]:
+        """Return how many levels a device is asked for, and its answer as instructions have it."""
         raise ValueError(f"{self._owner}: expected a mechanism that devices know, got this one")
 
     @abstractmethod
@@ -269,12 +276,47 @@ class Mechanism(ABC):
         if seed is None:
             self.require_secure()
         tape = secure_tape() if seed is None else seeded_tape(seed)
+        values = self._prepare(tape, values)
         out = np.empty((n, values.size))
         self._fill(tape, values, out)
         return out
 
-    def _through(self, tape: Tape, values: Array, out: Array, low: float, high: float) -> None:
+    def _prepare(self, tape: Tape, values: Array) -> Array:
+        """Return what noise is added to, if that is not the value itself."""
+        return values
+
+    def _send(self, tape: Tape, values: Array, out: Array, low: float, high: float) -> None:
         _repeat(self.channel(low, high), tape, values[0], out)
+
+
+class UsesNoise(Mechanism):
+    """A mechanism that is as private as the noise in it."""
+
+    @property
+    @abstractmethod
+    def noise(self) -> Mechanism:
+        """The noise, as a mechanism of its own."""
+
+    @property
+    def insecure_because(self) -> str:
+        """What the noise says."""
+        return self.noise.insecure_because
+
+    @property
+    def release(self) -> Release:
+        """That of the noise."""
+        return self.noise.release
+
+    @property
+    def secure_release(self) -> Release:
+        """That of the noise."""
+        self.require_secure()
+        return self.noise.secure_release
+
+    @property
+    def variance(self) -> float:
+        """That of the noise."""
+        return self.noise.variance
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,11 +8,9 @@ from typing import Any, ClassVar
 from tacit.core.constraints import Finite, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, Tape, released
-from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, make_channel
+from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, UsesNoise, make_channel
 from tacit.privacy.mechanisms.laplace import (
-    DiscreteLaplaceRelease,
     Laplace,
-    LaplaceRelease,
     channel_numbers,
     laplace_noise,
     noisy_number,
@@ -22,7 +20,7 @@ from tacit.privacy.releases import Array
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClampedLaplace(AdditiveNoise):
+class ClampedLaplace(UsesNoise, AdditiveNoise):
     """Laplace noise on a number, clamped to [low, high] afterwards, which costs nothing.
 
     Guarantee: pure epsilon. `variance` is that before clamping, an upper bound, and what is
@@ -47,39 +45,17 @@ class ClampedLaplace(AdditiveNoise):
         require(self, "high", f"> low = {self.low:g}", self.high > self.low, self.high)
 
     @property
-    def _unclamped(self) -> Laplace:
+    def noise(self) -> Laplace:
+        """The noise before clamping."""
         return Laplace(epsilon=self.epsilon, sensitivity=self.sensitivity)
-
-    @property
-    def insecure_because(self) -> str:
-        """What Laplace noise says."""
-        return self._unclamped.insecure_because
-
-    @property
-    def release(self) -> LaplaceRelease:
-        """That of the noise before clamping."""
-        return self._unclamped.release
-
-    @property
-    def secure_release(self) -> DiscreteLaplaceRelease:
-        """That of the noise before clamping."""
-        return self._unclamped.secure_release
-
-    @property
-    def variance(self) -> float:
-        """That of the noise before clamping."""
-        return self._unclamped.variance
 
     def channel(self, low: float = 0.0, high: float = 1.0) -> Channel:
         """Return the channel of Laplace noise, whose estimate is clamped to this mechanism's range."""
         numbers = channel_numbers(self.epsilon, low, self._width(low, high))
         return make_channel(send_clamped, *numbers, self.low, self.high)
 
-    def instructions(
-        self, *, low: float = 0.0, high: float = 1.0, default: float | None = None
-    ) -> dict[str, Any]:
-        """Return those of Laplace noise: whoever receives it clamps."""
-        return self._unclamped.instructions(low=low, high=high, default=default)
+    def _answer(self, low: float, high: float) -> tuple[int, dict[str, Any]]:
+        return self.noise._answer(low, high)  # Whoever receives it clamps.
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
         _run(tape, values[0], self.sensitivity, self.epsilon, self.low, self.high, out)

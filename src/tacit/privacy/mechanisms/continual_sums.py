@@ -17,7 +17,7 @@ exactly, and what is released is a function of whole numbers hidden by whole noi
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
@@ -67,21 +67,8 @@ class Grid(NamedTuple):
     """Coordinates of items are clipped to this distance from 0."""
 
 
-class ReleasesSums(ABC):
-    """A way to release every prefix sum of a sequence of vectors."""
-
-    @property
-    @abstractmethod
-    def releases(self) -> tuple[tuple[Release, int], ...]:
-        """What one item touches in the whole run, for `compose`."""
-
-    @abstractmethod
-    def variance_after(self, items: int) -> float:
-        """Return the exact variance of one coordinate of the error after `items` items."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class ContinualSum(Mechanism, ReleasesSums):
+class ContinualSum(Mechanism):
     """A trusted server's way to release every prefix sum; one value of it is a whole sequence.
 
     `reach` is the largest absolute value of a coordinate, by default the sensitivity; on a secure
@@ -120,6 +107,10 @@ class ContinualSum(Mechanism, ReleasesSums):
     @abstractmethod
     def depth(self) -> int:
         """How many numbers are kept for each coordinate."""
+
+    @abstractmethod
+    def variance_after(self, items: int) -> float:
+        """Return the exact variance of one coordinate of the error after `items` items."""
 
     def memory(self) -> Array:
         """Return what `next_sum` keeps, shape (dimension, depth), before the first item."""
@@ -207,7 +198,7 @@ class ContinualSum(Mechanism, ReleasesSums):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LocalSum(ReleasesSums):
+class LocalSum:
     """Noise on every item before anybody else sees it; the sum is post-processing.
 
     Parameters

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from tacit.core.constraints import require
 from tacit.device import MAX_EPSILON
-from tacit.device.instructions import levels_of, make_instructions, weights
+from tacit.device.instructions import weights
 
 BITS = 52
 """Probabilities are multiples of 2 to the power -52: exact in a double, on a tape and on a device."""
@@ -31,10 +29,3 @@ def keep_probability(epsilon: float, others: int = 1, *, bits: int = BITS) -> fl
     """
     a, b = weights_of(epsilon, 1, others)
     return float((a << bits) // (a + others * b)) * 2.0**-bits
-
-
-def written_instructions(
-    owner: Any, low: float, high: float, levels: int, answer: dict[str, Any], default: float | None
-) -> dict[str, Any]:
-    """Return instructions that ask for one of `levels` levels of a range and answer as said."""
-    return make_instructions(type(owner).__name__, levels_of(low, high, levels), answer, default)

@@ -10,15 +10,15 @@ import numpy as np
 
 from tacit.core.constraints import Count, Share, require
 from tacit.core.kernels import kernel
-from tacit.core.tapes import NOISE, Tape, secure_tape, seeded_tape
-from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair, Sensitivity
+from tacit.core.tapes import NOISE, SECURE, Tape
+from tacit.privacy.mechanisms.base import NeighbouringPair, Sensitivity, UsesNoise
 from tacit.privacy.mechanisms.continual_sums import A_LITTLE
 from tacit.privacy.mechanisms.gaussian import Gaussian, gaussian_steps, release_gaussian
-from tacit.privacy.releases import Array, Release
+from tacit.privacy.releases import Array
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianMoments(Mechanism):
+class GaussianMoments(UsesNoise):
     """Gaussian noise on a sum of (x x', x r), in which one pair (x, r) is replaced by another.
 
     The matrix is symmetric: its diagonal and what lies below it, times the root of 2, has the
@@ -39,6 +39,8 @@ class GaussianMoments(Mechanism):
         Length d of a context.
     largest : float, default 1
         The largest reward, in absolute value.
+
+    `run` takes one context and its reward, d + 1 numbers, and releases d (d + 3) / 2.
 
     Examples
     --------
@@ -74,38 +76,13 @@ class GaussianMoments(Mechanism):
     @property
     def noise(self) -> Gaussian:
         """The noise on all of them."""
-        return Gaussian(
-            epsilon=self.epsilon,
-            delta=self.delta,
-            sensitivity=self.sensitivity,
-            dimension=self.coordinates,
-        )
+        size, change = self.coordinates, self.sensitivity
+        return Gaussian(epsilon=self.epsilon, delta=self.delta, sensitivity=change, dimension=size)
 
     @property
     def scale(self) -> float:
         """The standard deviation."""
         return self.noise.scale
-
-    @property
-    def insecure_because(self) -> str:
-        """As for Gaussian noise."""
-        return self.noise.insecure_because
-
-    @property
-    def release(self) -> Release:
-        """Gaussian noise as a record."""
-        return self.noise.release
-
-    @property
-    def secure_release(self) -> Release:
-        """Discrete Gaussian noise as a record."""
-        self.require_secure()
-        return self.noise.secure_release
-
-    @property
-    def variance(self) -> float:
-        """The scale squared."""
-        return self.scale**2
 
     def worst_pairs(self) -> list[NeighbouringPair]:
         """Return two contexts with opposite rewards at the worst angle, and one context alone."""
@@ -124,34 +101,17 @@ class GaussianMoments(Mechanism):
 
     def _check(self, values: Array) -> None:
         size = self.dimension + 1
-        require(
-            self,
-            "value",
-            f"a context and a reward, {size} numbers",
-            values.size == size,
-            values.size,
-        )
+        rule = f"a context and a reward, {size} numbers"
+        require(self, "value", rule, values.size == size, values.size)
         length = float(np.linalg.norm(values[:-1]))
         require(self, "value", "of a context of length <= 1", length <= 1 + 1e-9, length)
         bounded = abs(float(values[-1])) <= self.largest
         require(self, "value", f"of a reward within {self.largest:g}", bounded, float(values[-1]))
 
-    def run(self, value: Any, n: int = 1, seed: int | None = None) -> Array:
-        """Release the moments of one context and its reward, d + 1 numbers, n times.
-
-        Returns
-        -------
-        array of shape (n, d (d + 3) / 2)
-        """
-        values = np.atleast_1d(np.asarray(value, dtype=np.float64))
-        self._check(values)
-        require(self, "n", ">= 1", n >= 1, n)
-        if seed is None:
-            self.require_secure()
-        sums, out = np.zeros(self.coordinates), np.empty((n, self.coordinates))
-        add_moments(values[:-1], values[-1], self.step if seed is None else 0.0, sums)
-        self._fill(secure_tape() if seed is None else seeded_tape(seed), sums, out)
-        return out
+    def _prepare(self, tape: Tape, values: Array) -> Array:
+        sums = np.zeros(self.coordinates)
+        add_moments(values[:-1], values[-1], self.step if tape.kind == SECURE else 0.0, sums)
+        return sums
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
         for i in range(len(out)):

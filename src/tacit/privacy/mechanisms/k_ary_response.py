@@ -18,7 +18,7 @@ from tacit.privacy.mechanisms.base import (
     make_channel,
     round_to_level,
 )
-from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
+from tacit.privacy.mechanisms.device_weights import BITS, keep_probability
 from tacit.privacy.releases import Array, FewAnswers, Replace
 
 Options = Annotated[
@@ -119,19 +119,12 @@ class KAryResponse(Mechanism):
         numbers = low - step * offset / slope, step / slope, low, high, self.options, self.keep
         return make_channel(send_level, *numbers)
 
-    def instructions(
-        self, *, low: float = 0.0, high: float = 1.0, default: float | None = None
-    ) -> dict[str, Any]:
-        """Return a question of as many levels as options, and the weights of the answers."""
+    def _answer(self, low: float, high: float) -> tuple[int, dict[str, Any]]:
         scale = 2**self._bits
         kept = int(self.keep * scale)
-        answer = {
-            "kind": "window",
-            "cells": self.options,
-            "width": 1,
-            "weights": [kept * (self.options - 1), scale - kept],
-        }
-        return written_instructions(self, low, high, self.options, answer, default)
+        weights = [kept * (self.options - 1), scale - kept]
+        answer = {"kind": "window", "cells": self.options, "width": 1, "weights": weights}
+        return self.options, answer
 
     def worst_pairs(self) -> list[NeighbouringPair]:
         """Return one option against another."""

@@ -16,7 +16,6 @@ from tacit.core.tapes import NOISE, SECURE, Tape, noise_uniform, released
 from tacit.device.instructions import noise_scale
 from tacit.privacy.exact import secure_laplace
 from tacit.privacy.mechanisms.base import Channel, VectorNoise, make_channel, round_to_level
-from tacit.privacy.mechanisms.device_weights import written_instructions
 from tacit.privacy.releases import Array, NoiseRelease, Release
 
 _LEAST = 2.0**-54
@@ -154,14 +153,11 @@ class Laplace(VectorNoise):
         self._number_only()
         return make_channel(send_noisy, *channel_numbers(self.epsilon, low, self._width(low, high)))
 
-    def instructions(
-        self, *, low: float = 0.0, high: float = 1.0, default: float | None = None
-    ) -> dict[str, Any]:
-        """Return a question of 2^16 steps and the scale of the noise in steps."""
+    def _answer(self, low: float, high: float) -> tuple[int, dict[str, Any]]:
+        # A question of 2^16 steps and the scale of the noise in steps.
         self._number_only()
         self._width(low, high)
-        answer = {"kind": "noise", "scale": level_scale(self.epsilon)}
-        return written_instructions(self, low, high, LEVELS + 1, answer, default)
+        return LEVELS + 1, {"kind": "noise", "scale": level_scale(self.epsilon)}
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
         repeat_laplace(tape, values, self.sensitivity, self.epsilon, out)

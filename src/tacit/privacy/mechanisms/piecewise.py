@@ -27,7 +27,7 @@ from tacit.privacy.mechanisms.base import (
     make_channel,
     round_to_level,
 )
-from tacit.privacy.mechanisms.device_weights import weights_of, written_instructions
+from tacit.privacy.mechanisms.device_weights import weights_of
 from tacit.privacy.releases import AnswersOnce, Array, Replace, Scale
 
 CELLS = 1024
@@ -151,13 +151,10 @@ class Piecewise(Mechanism):
         offset, slope = (number * (high - low) for number in self._estimate)
         return make_channel(send_cell, low + offset, slope, low, high, *self._window)
 
-    def instructions(
-        self, *, low: float = 0.0, high: float = 1.0, default: float | None = None
-    ) -> dict[str, Any]:
-        """Return a question of as many levels as the window has places, and the window."""
+    def _answer(self, low: float, high: float) -> tuple[int, dict[str, Any]]:
         width, inside, outside = self._window
         answer = {"kind": "window", "cells": CELLS, "width": width, "weights": [inside, outside]}
-        return written_instructions(self, low, high, CELLS - width + 1, answer, default)
+        return CELLS - width + 1, answer
 
     def worst_pairs(self) -> list[NeighbouringPair]:
         """Return the ends, and the middle against an end."""
@@ -171,7 +168,7 @@ class Piecewise(Mechanism):
         require(self, "value", "a number in [-1, 1]", inside, values.tolist())
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
-        self._through(tape, values, out, -1.0, 1.0)
+        self._send(tape, values, out, -1.0, 1.0)
 
 
 def _squares(n: int) -> float:

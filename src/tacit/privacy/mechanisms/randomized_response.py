@@ -22,7 +22,7 @@ from tacit.privacy.mechanisms.base import (
     make_channel,
     round_to_level,
 )
-from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
+from tacit.privacy.mechanisms.device_weights import BITS, keep_probability
 from tacit.privacy.releases import Array, FewAnswers, Replace, largest_log_ratio
 
 
@@ -94,13 +94,10 @@ class _Response(Mechanism):
         slope = (high - low) / (p - q)
         return make_channel(send_bit, low - slope * q, slope, low, high, *self._keeps)
 
-    def instructions(
-        self, *, low: float = 0.0, high: float = 1.0, default: float | None = None
-    ) -> dict[str, Any]:
-        """Return a question of two levels and the table of answers."""
+    def _answer(self, low: float, high: float) -> tuple[int, dict[str, Any]]:
         one, zero = (int(keep * 2**BITS) for keep in self._keeps)
         rows = [[zero, 2**BITS - zero], [2**BITS - one, one]]
-        return written_instructions(self, low, high, 2, {"kind": "table", "rows": rows}, default)
+        return 2, {"kind": "table", "rows": rows}
 
     def worst_pairs(self) -> list[NeighbouringPair]:
         """Return the one there is."""

@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.core.constraints import Constraint
 from tacit.core.kernels import kernel
-from tacit.core.tapes import NOISE, SECURE, Tape, drawn, noise_uniform, released, secure_place
+from tacit.core.tapes import SECURE, Tape, drawn, noise_uniform, released, secure_place
 from tacit.privacy.exact import below, bernoulli_exp
 from tacit.privacy.mechanisms.base import AdditiveNoise, Channel, make_channel, round_to_level
 from tacit.privacy.mechanisms.device_weights import keep_probability
@@ -140,7 +140,7 @@ class Staircase(AdditiveNoise):
         )
 
     def _fill(self, tape: Tape, values: Array, out: Array) -> None:
-        _run(self.channel(0.0, self.sensitivity).numbers, tape, values[0], out)
+        self._send(tape, values, out, 0.0, self.sensitivity)
 
 
 @kernel
@@ -200,9 +200,3 @@ def send_stairs(numbers: Any, tape: Any, t: Any, index: Any, purpose: Any, value
     u = noise_uniform(tape, t, index, purpose)
     clipped = min(max(value, numbers[2]), numbers[3])
     return released(tape, clipped + numbers[4] * staircase_quantile(u, numbers[5], numbers[6]))
-
-
-@kernel
-def _run(numbers: Any, tape: Any, value: Any, out: Any) -> None:
-    for i in range(out.shape[0]):
-        out[i, 0] = send_stairs(numbers, tape, i, 0, NOISE, value)

@@ -16,11 +16,10 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from tacit.core.constraints import Constraint, Count, Share, require
-from tacit.core.generator import _mulhilo
 from tacit.core.kernels import kernel
-from tacit.core.tapes import NOISE, Tape, noise_word, released
+from tacit.core.tapes import NOISE, Tape, released
 from tacit.device.instructions import subset_size
-from tacit.privacy.exact import happens
+from tacit.privacy.exact import happens, noise_below
 from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair
 from tacit.privacy.mechanisms.device_weights import BITS, weights_of
 from tacit.privacy.releases import AnswersOnce, Array
@@ -29,7 +28,6 @@ _Options = Annotated[
     int, Constraint("in 2..64", lambda v: 2 <= v <= 64, {"minimum": 2, "maximum": 64})
 ]
 _U1 = np.uint64(1)
-_MAX = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,24 +172,13 @@ def release_subset(
     left = symbols - 1
     for other in range(symbols):
         if other != symbol:
-            draw, k = _below(tape, t, index, purpose, k, left)
+            draw, k = noise_below(tape, t, index, purpose, k, left)
             if draw < wanted:
                 chosen |= _U1 << np.uint64(other)
                 wanted -= 1
             left -= 1
     released(tape, float(chosen))
     return chosen
-
-
-@kernel
-def _below(tape: Any, t: Any, index: Any, purpose: Any, k: Any, n: Any) -> Any:
-    """Return a uniform whole number below n and the next word's number (Lemire's rejection)."""
-    limit = np.uint64(n)
-    while True:
-        high, low = _mulhilo(noise_word(tape, t, index, purpose, k), limit)
-        k += 1
-        if low >= limit or low >= (_MAX - limit + _U1) % limit:
-            return np.int64(high), k
 
 
 @kernel

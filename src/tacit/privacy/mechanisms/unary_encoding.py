@@ -10,8 +10,9 @@ import numpy as np
 
 from tacit.core.constraints import Count, Probability, one_of, require
 from tacit.core.tapes import Tape
+from tacit.device.instructions import make_instructions
 from tacit.privacy.mechanisms.base import Mechanism, NeighbouringPair
-from tacit.privacy.mechanisms.device_weights import BITS, keep_probability, written_instructions
+from tacit.privacy.mechanisms.device_weights import BITS, keep_probability
 from tacit.privacy.mechanisms.randomized_response import repeat_bits
 from tacit.privacy.releases import Array, FewAnswers, largest_log_ratio
 
@@ -111,7 +112,8 @@ class UnaryEncoding(Mechanism):
         one, zero = (int(k * 2**BITS) for k in (self.release.keep_one, self.release.keep_zero))
         rows = [[zero, 2**BITS - zero], [2**BITS - one, one]]
         answer = {"kind": "unary", "bits": self.options, "rows": rows}
-        return written_instructions(self, 0.0, float(top), self.options, answer, default)
+        question = {"low": 0.0, "high": float(top), "levels": self.options}
+        return make_instructions(self._owner, question, answer, default)
 
     def worst_pairs(self) -> list[NeighbouringPair]:
         """Return an option against another, and against none."""
