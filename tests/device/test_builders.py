@@ -8,7 +8,8 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from tacit.device import MAX_EPSILON, Channel, instructions, probabilities
+from oracles import device as probabilities
+from tacit.device import MAX_EPSILON, Channel, instructions
 from tacit.device.instructions import MIN_EPSILON
 
 BUILDERS = {

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from device.exactness import CHANNELS, seeded, stored_vectors
-from tacit.device import MAX_EPSILON, Channel, Reporter, instructions, probabilities
+from oracles import device as probabilities
+from tacit.device import MAX_EPSILON, Channel, Reporter, instructions
 
 REFUSED = stored_vectors()["refused.json"]
 ALL = CHANNELS | {"identity": instructions.identity()}
