@@ -62,7 +62,7 @@ def visit() -> None:
         client.shown(decision)
         client.reward(decision, float(i & 1))
         client.flush()
-    assert not client.outbox.owed(client.place)
+    assert not client.outbox.pending(client.place)
     client.close()
 
 

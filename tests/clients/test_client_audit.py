@@ -72,7 +72,7 @@ async def python_crowd(url, visitors, kind, folder):
         if clicked[decision.id]:
             client.reward(decision, 1.0)
             if kind == "hasty":
-                client.outbox._run("UPDATE owed SET due = 0 WHERE id = ?", decision.id)
+                client.outbox._database.run("UPDATE owed SET due = 0 WHERE id = ?", decision.id)
                 await client.flush()
 
     async def device(mine, n):
@@ -88,7 +88,7 @@ async def python_crowd(url, visitors, kind, folder):
             await client.shown(decision)
             clicks.append(asyncio.create_task(click(client, decision)))
         await asyncio.gather(*clicks)
-        while client.outbox.owed(client.place):
+        while client.outbox.pending(client.place):
             await asyncio.sleep(0.02)
         sending.cancel()
         await transport.aclose()
@@ -178,11 +178,11 @@ def test_sending_on_click_is_refuted(language, visitors, packages):
 class OldOutbox(Outbox):
     """Stores no report when a decision is shown, and draws at its time what no reward has drawn: 0.2.0."""
 
-    def owe(self, place, reporter, due):
-        owed = super().owe(place, reporter, due)
-        (text,) = self._row("SELECT reporter FROM owed WHERE id = ?", reporter.id)
+    def add(self, place, reporter, due):
+        owed = super().add(place, reporter, due)
+        [(text,)] = self._database.query("SELECT reporter FROM owed WHERE id = ?", reporter.id)
         kept = json.dumps(json.loads(text) | {"value": None}, separators=(",", ":"))
-        self._run("UPDATE owed SET reporter = ? WHERE id = ?", kept, reporter.id)
+        self._database.run("UPDATE owed SET reporter = ? WHERE id = ?", kept, reporter.id)
         return owed
 
 
@@ -209,8 +209,8 @@ def visits(outbox, path, number):
         return httpx2.Response(200, json={**said, "report_at": now[0] + AFTER})
 
     box = outbox(path, random=draw)
-    box._run("PRAGMA synchronous=OFF")
-    box._database.set_trace_callback(trace)
+    box._database.run("PRAGMA synchronous=OFF")
+    box._database.connection.set_trace_callback(trace)
     client = Client(
         *("http://decide.test", "news"),
         token="t",
@@ -228,7 +228,7 @@ def visits(outbox, path, number):
         if clicked:
             spend(rng.random())
             assert client.reward(decision, 1.0)
-        (text,) = box._row("SELECT reporter FROM owed")
+        [(text,)] = box._database.query("SELECT reporter FROM owed")
         stored = json.loads(text)["value"]
         now[0] = decision.report_at
         client.flush()

@@ -26,7 +26,7 @@ def owing(path=None):
     """An outbox with one report whose time has not come."""
     outbox = Outbox(path)
     reporter = Reporter(instructions.randomized_response(1.0), id="a", max_epsilon=1.0)
-    assert outbox.owe(PLACE, reporter, due=1.0)
+    assert outbox.add(PLACE, reporter, due=1.0)
     return outbox
 
 
@@ -35,13 +35,14 @@ def forked_inside(outbox):
     inside, over = threading.Event(), threading.Event()
 
     def work():
-        inside.set()
-        over.wait(0.3)
+        with outbox._transaction():
+            inside.set()
+            over.wait(0.3)
 
-    writer = threading.Thread(target=lambda: outbox._together(work))
+    writer = threading.Thread(target=work)
     writer.start()
     inside.wait(10)
-    found = child(lambda: outbox._database.in_transaction)
+    found = child(lambda: outbox._database.connection.in_transaction)
     over.set()
     writer.join()
     return found
@@ -62,7 +63,7 @@ def test_a_fork_waits_for_the_end_of_a_transaction(tmp_path, monkeypatch):
     [
         lambda outbox: outbox.replace(PLACE, "a", 1.0, lambda: 0.0),
         lambda outbox: outbox.report(PLACE, "a"),
-        lambda outbox: outbox.owed(PLACE),
+        lambda outbox: outbox.pending(PLACE),
         lambda outbox: outbox.forget(PLACE, "a"),
         lambda outbox: outbox.spent,
     ],
@@ -73,7 +74,7 @@ def test_an_outbox_is_its_parents_whatever_threads_did(use, kept, tmp_path):
     outbox = owing(tmp_path / "outbox.db" if kept else None)
     assert "opened before a fork" in (child(lambda: use(outbox)) or "")
     assert child(outbox.close) == "None"
-    assert [each.id for each in outbox.owed(PLACE)] == ["a"]
+    assert [each.id for each in outbox.pending(PLACE)] == ["a"]
     outbox.close()
 
 
@@ -112,7 +113,7 @@ def test_a_client_is_its_parents_though_its_thread_is_sending():
     assert child(client.close, patience=5) == "None"
     over.set()
     client.close()
-    assert client.outbox.owed(PLACE) == []
+    assert client.outbox.pending(PLACE) == []
 
 
 def test_an_async_client_is_its_parents_too():
@@ -120,5 +121,5 @@ def test_an_async_client_is_its_parents_too():
     for use in (client.flush, client.decide):
         assert "opened before a fork" in (child(lambda use=use: asyncio.run(use())) or "")
     assert child(lambda: asyncio.run(client.close())) == "None"
-    assert [each.id for each in client.outbox.owed(PLACE)] == ["a"]
+    assert [each.id for each in client.outbox.pending(PLACE)] == ["a"]
     asyncio.run(client.close())

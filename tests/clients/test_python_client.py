@@ -258,7 +258,7 @@ def kept_by(path, reward):
     for i in range(5):
         asked = instructions.randomized_response(1.0)
         reporter = Reporter(asked, id=f"d-{i}", max_epsilon=1.0, random=zeros)
-        assert outbox.owe("news", reporter, due=10.0)
+        assert outbox.add("news", reporter, due=10.0)
         outbox.confirm("news", reporter.id)
     if reward is not None:
         assert outbox.replace("news", "d-2", reward, lambda: 0.0)
@@ -281,9 +281,9 @@ def test_what_0_2_0_left_in_a_file_is_sent(service, clock, tmp_path):
     client = visit(service, Outbox(tmp_path / "outbox.db"))
     decision = client.decide()
     client.shown(decision)
-    text = client.outbox._row("SELECT reporter FROM owed")[0]
+    [(text,)] = client.outbox._database.query("SELECT reporter FROM owed")
     text = json.dumps(json.loads(text) | {"value": None})
-    client.outbox._run("UPDATE owed SET reporter = ?", text)
+    client.outbox._database.run("UPDATE owed SET reporter = ?", text)
     client.close()
     again = visit(service, Outbox(tmp_path / "outbox.db"))
     clock.time += 60
@@ -393,7 +393,7 @@ def test_any_order_of_events(steps):
         reports = service.reports(decision.id)
         assert len({body for _, _, body in reports}) == (decision.id in owed)
         assert all(at >= decision.report_at for at, _, _ in reports)
-    assert outbox.owed(client._base) == []
+    assert outbox.pending(client._base) == []
 
 
 def test_a_client_sends_by_itself():

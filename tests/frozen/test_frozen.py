@@ -125,7 +125,7 @@ def test_an_outbox(folder):
     outbox = Outbox(folder / "outbox.db", budget=4.0)
     try:
         assert outbox.spent == expected["spent"]
-        owed = [list(each) for each in outbox.owed(expected["place"])]
+        owed = [list(each) for each in outbox.pending(expected["place"])]
         assert owed == expected["owed"]
         assert outbox.report(expected["place"], "d-0") == expected["report"]
         # The one that 0.2.0 had not drawn yet is drawn now, once.

@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from tacit.cli import app
-from tacit.privacy import Amount, Outcome
+from tacit.privacy import Amount, BudgetExceededError, Charge, Entry, Ledger, LedgerError, Outcome
 from tacit.privacy import ledger as module
-from tacit.privacy.ledger import BudgetExceededError, Charge, Entry, Ledger, LedgerError
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -389,7 +388,7 @@ def test_threads_share_commits(in_a_file):
     ledger = in_a_file
     ledger.allow(1000.0)
     commits = []
-    ledger._book.connection.set_trace_callback(
+    ledger._database.connection.set_trace_callback(
         lambda statement: commits.append(1) if statement == "COMMIT" else None
     )
     outcomes = []
@@ -418,7 +417,7 @@ def test_an_error_of_one_is_not_that_of_another(ledger):
         except BudgetExceededError as error:
             results[who] = error
 
-    with ledger._lock:  # so that all wait together
+    with ledger._database.lock:  # so that all wait together
         workers = [
             threading.Thread(target=spender, args=(str(i), 0.5 if i % 2 else 2.0)) for i in range(6)
         ]

@@ -13,9 +13,8 @@ from datetime import datetime
 
 import pytest
 
-from tacit.privacy import Outcome
+from tacit.privacy import BudgetExceededError, Ledger, LedgerError, Outcome
 from tacit.privacy import ledger as module
-from tacit.privacy.ledger import BudgetExceededError, Ledger, LedgerError
 
 
 @pytest.fixture
@@ -47,15 +46,15 @@ def test_a_fork_waits_for_the_end_of_a_transaction(path):
         inside, over = threading.Event(), threading.Event()
 
         def charge():
-            with ledger._writing():
+            with ledger._write():
                 inside.set()
                 over.wait(0.3)
 
         writer = threading.Thread(target=charge)
         writer.start()
         inside.wait(10)
-        assert ledger._book.connection.in_transaction  # of the other thread, until it is over
-        copied = ended(child(lambda: int(ledger._book.connection.in_transaction)))
+        assert ledger._database.connection.in_transaction  # of the other thread, until it is over
+        copied = ended(child(lambda: int(ledger._database.connection.in_transaction)))
         over.set()
         writer.join()
         assert copied == 0
@@ -80,7 +79,7 @@ def test_forks_in_mid_batch_lose_nothing(path):
             if turn % 3 == 0:
                 ledger.close()
             elif turn % 3 == 1:
-                ledger._book.connection.close()  # as a collected object does
+                ledger._database.connection.close()  # as a collected object does
             with Ledger(path, timeout=20) as own:
                 own.spend("heir", 0.01, key=str(turn))
             return 0

@@ -72,11 +72,11 @@ def test_an_outbox_that_writes_for_the_silent_only_is_refuted(monkeypatch):
         return reward(client, decision, value)
 
     class Writing(Outbox):
-        def owed(self, place):
-            found = super().owed(place)
-            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        def pending(self, place):
+            found = super().pending(place)
+            [(version,)] = self._database.query("PRAGMA user_version")
             if any(each.id not in answered for each in found):
-                self._database.execute(f"PRAGMA user_version = {version + 1}")
+                self._database.run(f"PRAGMA user_version = {version + 1}")
             return found
 
     monkeypatch.setattr(AsyncClient, "reward", note)

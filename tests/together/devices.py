@@ -221,7 +221,7 @@ class PythonFront(DeviceFront):
     def say_shown(self, id: str) -> bool:
         made = self.made_by_client[id]
         self.loop.run_until_complete(self.client.shown(made))
-        return any(owed.id == made.id for owed in self.client.outbox.owed(self.client.place))
+        return any(owed.id == made.id for owed in self.client.outbox.pending(self.client.place))
 
     def note_reward(self, id: str, value: float) -> None:
         self.client.reward(self.made_by_client[id], value)

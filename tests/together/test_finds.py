@@ -28,7 +28,7 @@ def write_before_sending(patch):
     report = Outbox.report
 
     def written(self, place, id):
-        self._tell(place, id, 4)
+        self._mark(place, id, 4)
         return report(self, place, id)
 
     patch.setattr(Outbox, "report", written)

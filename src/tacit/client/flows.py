@@ -148,7 +148,7 @@ class Flows:
         reporter, decided = self._asked[decision.id]
         # Its time counts from here, by this clock: an answer that is lost must not change it.
         reporter.report_at = due = decision.report_at + self.clock() - decided
-        if not self._outbox.owe(self._place, reporter, due):
+        if not self._outbox.add(self._place, reporter, due):
             return False
         del self._asked[decision.id]
         decision.report_at = due
@@ -170,7 +170,7 @@ class Flows:
     def flush(self) -> Flow[float | None]:
         """Send what is due; return when to come again, None if nothing is owed."""
         again: list[float] = []
-        for owed in self._outbox.owed(self._place):
+        for owed in self._outbox.pending(self._place):
             if owed.due > self.clock():
                 again.append(owed.due)
                 continue
@@ -184,7 +184,7 @@ class Flows:
             answer = yield Ask("/reports", report)
             if answer.unsure:
                 again.append(self.clock() + _RETRY)
-                self._outbox.seal(self._place, owed.id)
+                self._outbox.mark_sent(self._place, owed.id)
             else:
                 self._forget(owed.id)
         return min(again, default=None)
@@ -204,4 +204,4 @@ class Flows:
         self._rewarded.discard(id)
 
     def _owes(self, id: str) -> bool:
-        return any(owed.id == id for owed in self._outbox.owed(self._place))
+        return any(owed.id == id for owed in self._outbox.pending(self._place))

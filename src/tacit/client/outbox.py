@@ -9,30 +9,29 @@ processes with one file send the same report, and whatever a budget was charged 
 from __future__ import annotations
 
 import os
-import sqlite3
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from tacit.core.processes import wait_for
+from tacit.core.database import Schema
+from tacit.core.sqlite import SQLiteDatabase
 from tacit.device import Budget, Reporter
 
-T = TypeVar("T")
-
-_SCHEMA = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS owed (
   place TEXT NOT NULL, id TEXT NOT NULL, due REAL NOT NULL, told INTEGER NOT NULL,
   reporter TEXT NOT NULL, PRIMARY KEY (place, id)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS spent (one INTEGER PRIMARY KEY CHECK (one = 1), budget TEXT NOT NULL);
 """
+# Version 0.2 gave its files no number: a table may be there already.
+_SCHEMA = Schema(kind="an outbox", sqlite=(_TABLES,))
 _CONFIRMED, _SENT = 1, 2
 """The bits of ``told``: the service knows that it was shown; it was sent, and the answer was lost."""
 
 
-class Owed(NamedTuple):
+class PendingReport(NamedTuple):
     """A report that has to go out."""
 
     id: str
@@ -62,121 +61,84 @@ class Outbox:
         budget: float | None = None,
         random: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        if path is not None:
-            os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        self._database = sqlite3.connect(
-            ":memory:" if path is None else path,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=10,
-        )
-        # What was replaced or dropped does not stay in the file.
-        self._database.executescript(f"PRAGMA synchronous=FULL; PRAGMA secure_delete=ON; {_SCHEMA}")
+        self._database = SQLiteDatabase(None if path is None else Path(path), _SCHEMA)
         self._budget, self.random = budget, random
-        self._process, self._lock = os.getpid(), threading.RLock()
-        wait_for(self, self._lock)
 
-    def owe(self, place: str, reporter: Reporter, due: float) -> bool:
-        """Charge for a decision that is being shown and note its report; False if refused."""
-
-        def work() -> bool:
-            if self._row("SELECT 1 FROM owed WHERE place = ? AND id = ?", place, reporter.id):
+    def add(self, place: str, reporter: Reporter, due: float) -> bool:
+        """Charge for a decision that is being shown and store its report; False if refused."""
+        with self._transaction():
+            if self._find("reporter", place, reporter.id) is not None:
                 return True
-            kept = self._row("SELECT budget FROM spent")
-            budget = Budget.from_json(kept[0], self._budget) if kept else Budget(self._budget)
+            budget = self._read_budget(self._budget)
             if not budget.charge(reporter):
                 return False
-            self._run("INSERT OR REPLACE INTO spent VALUES (1, ?)", budget.to_json())
-            text = reporter.to_json()
-            self._run("INSERT INTO owed VALUES (?, ?, ?, 0, ?)", place, reporter.id, due, text)
+            self._database.run("INSERT OR REPLACE INTO spent VALUES (1, ?)", budget.to_json())
+            self._database.run(
+                "INSERT INTO owed VALUES (?, ?, ?, 0, ?)",
+                *(place, reporter.id, due, reporter.to_json()),
+            )
             return True
-
-        return self._together(work)
 
     def replace(self, place: str, id: str, reward: object, clock: Callable[[], float]) -> bool:
         """Draw the report of a decision for a reward, if its time has not come; return whether it was.
 
         The clock is read while no other process can read the report: what comes later is never sent.
         """
-
-        def work() -> bool:
-            row = self._row(
-                "SELECT reporter, due, told FROM owed WHERE place = ? AND id = ?", place, id
-            )
-            if row is None or row[2] & _SENT or clock() >= row[1]:
+        with self._transaction():
+            found = self._find("reporter, due, told", place, id)
+            if found is None or found[2] & _SENT or clock() >= found[1]:
                 return False
-            reporter = self._reporter(row[0])
+            reporter = self._reporter(found[0])
             reporter.replace(reward)
-            self._keep(place, reporter)
+            self._save(place, reporter)
             return True
 
-        return self._together(work)
-
     def report(self, place: str, id: str) -> dict[str, Any] | None:
-        """Return the report of a decision as it is stored; None if none is owed."""
-
-        def work() -> dict[str, Any] | None:
-            row = self._row("SELECT reporter FROM owed WHERE place = ? AND id = ?", place, id)
-            if row is None:
+        """Return the report of a decision as it is stored; None if none is pending."""
+        with self._transaction():
+            found = self._find("reporter", place, id)
+            if found is None:
                 return None
-            reporter = self._reporter(row[0])
+            reporter = self._reporter(found[0])
             if not reporter.fixed:  # written by 0.2.0, which drew at the reward or at its time
-                self._keep(place, reporter)
+                self._save(place, reporter)
             return reporter.report()
 
-        return self._together(work)
-
-    def _reporter(self, text: str) -> Reporter:
-        # Checked against the client's bound when it was owed; a budget has paid for it.
-        return Reporter.from_json(text, max_epsilon=None, random=self.random)
-
-    def _keep(self, place: str, reporter: Reporter) -> None:
-        text = reporter.to_json()
-        update = "UPDATE owed SET reporter = ? WHERE place = ? AND id = ?"
-        self._run(update, text, place, reporter.id)
-
     def confirm(self, place: str, id: str) -> None:
-        """Note that the service knows that the decision was shown."""
-        self._tell(place, id, _CONFIRMED)
+        """Store that the service knows that the decision was shown."""
+        self._mark(place, id, _CONFIRMED)
 
-    def seal(self, place: str, id: str) -> None:
-        """Note that a report was sent, perhaps in vain: it stays as it is, should a clock be set back."""
-        self._tell(place, id, _SENT)
-
-    def _tell(self, place: str, id: str, bit: int) -> None:
-        with self._turn():
-            self._run("UPDATE owed SET told = told | ? WHERE place = ? AND id = ?", bit, place, id)
+    def mark_sent(self, place: str, id: str) -> None:
+        """Store that a report was sent, perhaps in vain: it stays as it is, should a clock be set back."""
+        self._mark(place, id, _SENT)
 
     def forget(self, place: str, id: str) -> None:
         """Drop what was sent, or what the service will never take."""
-        with self._turn():
-            self._run("DELETE FROM owed WHERE place = ? AND id = ?", place, id)
+        with self._transaction():
+            self._database.run("DELETE FROM owed WHERE place = ? AND id = ?", place, id)
 
-    def owed(self, place: str) -> list[Owed]:
-        """Return what is owed to one experiment, the earliest first."""
-        with self._turn():
-            rows = self._database.execute(
-                "SELECT id, due, told FROM owed WHERE place = ? ORDER BY due", (place,)
-            ).fetchall()
-        return [Owed(id, due, bool(told & _CONFIRMED)) for id, due, told in rows]
+    def pending(self, place: str) -> list[PendingReport]:
+        """Return the reports that are pending for one experiment, the earliest first."""
+        self.check_process()
+        rows = self._database.query(
+            "SELECT id, due, told FROM owed WHERE place = ? ORDER BY due", place
+        )
+        return [PendingReport(id, due, bool(told & _CONFIRMED)) for id, due, told in rows]
 
     @property
     def spent(self) -> float:
         """The epsilon of all reports so far; infinite once a reward itself was sent."""
-        with self._turn():
-            kept = self._row("SELECT budget FROM spent")
-        return Budget.from_json(kept[0], None).spent if kept else 0.0
+        self.check_process()
+        return self._read_budget(None).spent
 
     def close(self) -> None:
         """Close the file; one that was inherited in a fork is its owner's to close."""
-        if not self.inherited:
-            with self._lock:
-                self._database.close()
+        self._database.close()
 
     @property
     def inherited(self) -> bool:
         """Whether another process opened it, from which this one was forked."""
-        return os.getpid() != self._process
+        return self._database.is_inherited
 
     def check_process(self) -> None:
         """Raise ``RuntimeError`` in a forked process, which would report beside its parent."""
@@ -187,24 +149,33 @@ class Outbox:
             )
 
     @contextmanager
-    def _turn(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[None]:
         self.check_process()
-        with self._lock:
+        with self._database.transaction():
             yield
 
-    def _together(self, work: Callable[[], T]) -> T:
-        with self._turn():
-            self._run("BEGIN IMMEDIATE")
-            try:
-                result = work()
-                self._run("COMMIT")
-            except BaseException:
-                self._run("ROLLBACK")
-                raise
-        return result
+    def _find(self, columns: str, place: str, id: str) -> Any:
+        rows = self._database.query(
+            f"SELECT {columns} FROM owed WHERE place = ? AND id = ?", place, id
+        )
+        return rows[0] if rows else None
 
-    def _run(self, statement: str, *values: Any) -> None:
-        self._database.execute(statement, values)
+    def _read_budget(self, most: float | None) -> Budget:
+        stored = self._database.query("SELECT budget FROM spent")
+        return Budget.from_json(stored[0][0], most) if stored else Budget(most)
 
-    def _row(self, statement: str, *values: Any) -> Any:
-        return self._database.execute(statement, values).fetchone()
+    def _reporter(self, text: str) -> Reporter:
+        # Checked against the client's bound when it was added; a budget has paid for it.
+        return Reporter.from_json(text, max_epsilon=None, random=self.random)
+
+    def _save(self, place: str, reporter: Reporter) -> None:
+        self._database.run(
+            "UPDATE owed SET reporter = ? WHERE place = ? AND id = ?",
+            *(reporter.to_json(), place, reporter.id),
+        )
+
+    def _mark(self, place: str, id: str, bit: int) -> None:
+        with self._transaction():
+            self._database.run(
+                "UPDATE owed SET told = told | ? WHERE place = ? AND id = ?", bit, place, id
+            )

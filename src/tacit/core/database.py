@@ -113,6 +113,10 @@ class Database(ABC):
     def check(self) -> None:
         """Raise `StoreError` if nothing can be written now."""
 
+    def find_damage(self) -> str:
+        """Return what is wrong with the bytes themselves; empty if nothing is."""
+        return ""
+
     @abstractmethod
     def close(self) -> None:
         """Close it; one that was inherited in a fork is its owner's to close."""

@@ -233,6 +233,12 @@ class SQLiteDatabase(Database):
             # The number that it has: SQLite writes the page all the same.
             self.run(f"PRAGMA user_version = {len(self._schema.sqlite)}")
 
+    def find_damage(self) -> str:
+        """Return what is wrong with the bytes of the file; empty if nothing is."""
+        self._require_file()
+        verdict = str(self.query("PRAGMA integrity_check")[0][0])
+        return "" if verdict == "ok" else verdict
+
     def close(self) -> None:
         """Let others use it."""
         if self.is_inherited:

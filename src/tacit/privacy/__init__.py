@@ -12,15 +12,16 @@ from tacit.privacy.auditing import (
     check_declared,
     search,
 )
-from tacit.privacy.budgets import Amount, Cap, Outcome, Period
-from tacit.privacy.guarantees import NOT_PROTECTED, Claim, Guarantee, brief, compose, strength
-from tacit.privacy.ledger import (
+from tacit.privacy.budgets import (
+    Amount,
     BudgetExceededError,
-    Charge,
-    Entry,
-    Ledger,
+    Cap,
+    LedgerError,
+    Outcome,
+    Period,
 )
-from tacit.privacy.ledger_storage import LedgerError
+from tacit.privacy.guarantees import NOT_PROTECTED, Claim, Guarantee, brief, compose, strength
+from tacit.privacy.ledger import Charge, Entry, Ledger
 from tacit.privacy.mechanisms import Mechanism, numerics_of
 from tacit.privacy.mechanisms.binary_tree import BinaryTree
 from tacit.privacy.mechanisms.bounded_noise import BoundedNoise, BoundedNoiseRelease

@@ -25,7 +25,11 @@ EPSILON_UNIT, DELTA_UNIT = 10**12, 10**18
 _LIMIT = 4 * 10**18  # two of them stay below 2^63, what a database can hold
 
 
-class BudgetExceededError(ValueError):
+class LedgerError(ValueError):
+    """A charge, a budget or a file that the ledger does not accept."""
+
+
+class BudgetExceededError(LedgerError):
     """A charge would exceed a budget: nothing was recorded, nothing may be released."""
 
 
@@ -154,7 +158,7 @@ def left_of(caps: Iterable[Cap], spent: Mapping[Period, Amount]) -> Amount:
     return Amount(min(x.epsilon_units for x in left), min(x.delta_units for x in left))
 
 
-def decide(
+def require_within(
     subject: str, key: str, charge: Amount, caps: Iterable[Cap], spent: Mapping[Period, Amount]
 ) -> None:
     """Raise `BudgetExceededError` if a charge would exceed a cap.
@@ -172,16 +176,16 @@ def decide(
     Examples
     --------
     >>> year = Cap(Amount.allowed(1), Period.YEAR)
-    >>> decide("ada", "round 7", Amount.spent(0.6), [year], {Period.YEAR: Amount.spent(0.5)})
+    >>> require_within("ada", "round 7", Amount.spent(0.6), [year], {Period.YEAR: Amount.spent(0.5)})
     Traceback (most recent call last):
-    tacit.privacy.budgets.BudgetExceededError: 'ada' has epsilon 0.5 and delta 0 left of epsilon 1 \
+    tacit.privacy.budgets.BudgetExceededError: Ledger: 'ada' has epsilon 0.5 and delta 0 left of epsilon 1 \
 and delta 0 a year, too little for epsilon 0.6 and delta 0 (key 'round 7')
     """
     for cap in caps:
         left = cap.amount.less(spent[cap.period])
         if not left.covers(charge):
             raise BudgetExceededError(
-                f"{subject!r} has {left} left of {cap}, too little for {charge} (key {key!r})"
+                f"Ledger: {subject!r} has {left} left of {cap}, too little for {charge} (key {key!r})"
             )
 
 

@@ -2,7 +2,7 @@
 
 Spend first, release afterwards: once :meth:`Ledger.spend` returns, the charge is on disk and no
 crash can forget it. Rows are only ever added, to a SQLite file or to a PostgreSQL database
-(:mod:`tacit.privacy.ledger_storage`). What fits is decided by :mod:`tacit.privacy.budgets`; here it is kept.
+(:mod:`tacit.core.database`). What fits is decided by :mod:`tacit.privacy.budgets`; here it is kept.
 Callers that come at once share one commit.
 """
 
@@ -12,35 +12,120 @@ import contextlib
 import csv
 import json
 import os
-import threading
-import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from tacit.core.csv_escape import plain
+from tacit.core.database import Database, Schema, StoreError, connect_postgres, is_database
 from tacit.core.files import write_atomically
-from tacit.core.processes import Owner, wait_for
-from tacit.privacy import budgets
-from tacit.privacy.budgets import Amount, Cap, Number, Outcome, Period, decide, left_of
-from tacit.privacy.ledger_storage import Book, Connection, LedgerError, open_book
-
-_EVERYBODY = ""
-_MOST_TOGETHER = 4096
-_MOMENT = 0.004  # seconds, less than a disk takes to make a commit durable
-
-_COLUMNS = (
-    "id, subject, key, epsilon_units, delta_units, total_epsilon_units, total_delta_units, "
-    "note, time"
+from tacit.core.sqlite import SQLiteDatabase
+from tacit.privacy.budgets import (
+    Amount,
+    Cap,
+    LedgerError,
+    Number,
+    Outcome,
+    Period,
+    left_of,
+    require_within,
+    window_start,
 )
 
-
-class BudgetExceededError(LedgerError, budgets.BudgetExceededError):
-    """A charge would exceed a subject's budget: nothing was recorded, nothing may be released."""
+_VERSION_1 = """
+CREATE TABLE budgets (
+    id {counted}, subject TEXT NOT NULL, micro_epsilon INTEGER NOT NULL,
+    femto_delta INTEGER NOT NULL, time TEXT NOT NULL
+) STRICT;
+CREATE TABLE entries (
+    id {counted}, subject TEXT NOT NULL, key TEXT NOT NULL, micro_epsilon INTEGER NOT NULL,
+    femto_delta INTEGER NOT NULL, total_micro_epsilon INTEGER NOT NULL,
+    total_femto_delta INTEGER NOT NULL, note TEXT NOT NULL, time TEXT NOT NULL
+) STRICT;
+"""
+_MAKE_ROOM = """
+DROP TRIGGER IF EXISTS budgets_stay;
+DROP TRIGGER IF EXISTS budgets_keep;
+DROP TRIGGER IF EXISTS entries_stay;
+DROP TRIGGER IF EXISTS entries_keep;
+DROP INDEX IF EXISTS entries_by_subject;
+ALTER TABLE entries RENAME TO old_entries;
+"""
+_TABLES = """
+CREATE TABLE caps (
+    id {counted},
+    subject TEXT NOT NULL,
+    period TEXT NOT NULL CHECK (period IN ('day', 'month', 'year', 'lifetime')),
+    epsilon_units {integer} CHECK (epsilon_units >= 0),
+    delta_units {integer} CHECK (delta_units >= 0),
+    time {time} NOT NULL
+){strict};
+CREATE INDEX caps_by_subject ON caps (subject, period, id);
+CREATE TABLE entries (
+    id {counted},
+    subject TEXT NOT NULL,
+    key TEXT NOT NULL,
+    epsilon_units {integer} NOT NULL CHECK (epsilon_units >= 0),
+    delta_units {integer} NOT NULL CHECK (delta_units >= 0),
+    total_epsilon_units {integer} NOT NULL CHECK (total_epsilon_units >= epsilon_units),
+    total_delta_units {integer} NOT NULL CHECK (total_delta_units >= delta_units),
+    note TEXT NOT NULL,
+    time {time} NOT NULL,
+    UNIQUE (subject, key)
+){strict};
+CREATE INDEX entries_by_subject ON entries (subject, id);
+CREATE INDEX entries_by_time ON entries (subject, time, id);
+"""
+_COPY_ROWS = """
+INSERT INTO caps (subject, period, epsilon_units, delta_units, time)
+    SELECT subject, 'lifetime', micro_epsilon * 1000000, femto_delta * 1000, time
+    FROM budgets ORDER BY id;
+INSERT INTO entries
+    SELECT id, subject, key, micro_epsilon * 1000000, femto_delta * 1000,
+    total_micro_epsilon * 1000000, total_femto_delta * 1000, note, time
+    FROM old_entries ORDER BY id;
+DROP TABLE old_entries;
+DROP TABLE budgets;
+"""
+_APPEND_ONLY = """
+CREATE TRIGGER caps_stay BEFORE DELETE ON caps
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER caps_keep BEFORE UPDATE ON caps
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER entries_stay BEFORE DELETE ON entries
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+CREATE TRIGGER entries_keep BEFORE UPDATE ON entries
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END;
+"""
+_SHARED_APPEND_ONLY = """
+CREATE TABLE tacit_ledger (
+    one BOOLEAN PRIMARY KEY DEFAULT true CHECK (one), version INTEGER NOT NULL
+);
+INSERT INTO tacit_ledger (version) VALUES (0);
+CREATE FUNCTION tacit_ledger_stays() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+    RAISE EXCEPTION 'the ledger is append-only' USING ERRCODE = 'integrity_constraint_violation';
+END $$;
+CREATE TRIGGER caps_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON caps
+    FOR EACH STATEMENT EXECUTE FUNCTION tacit_ledger_stays();
+CREATE TRIGGER entries_stay BEFORE UPDATE OR DELETE OR TRUNCATE ON entries
+    FOR EACH STATEMENT EXECUTE FUNCTION tacit_ledger_stays();
+"""
+_SCHEMA = Schema(
+    kind="a ledger",
+    application=0x7AC17,
+    sqlite=(_VERSION_1, _MAKE_ROOM + _TABLES + _COPY_ROWS + _APPEND_ONLY),
+    postgres=("", _TABLES + _SHARED_APPEND_ONLY),
+    version_table="tacit_ledger",
+    landmark="entries",
+)
+_EVERYBODY = ""
+_MOST_TOGETHER = 4096
+_AMOUNTS = "epsilon_units, delta_units, total_epsilon_units, total_delta_units"
+_COLUMNS = f"id, subject, key, {_AMOUNTS}, note, time"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +184,7 @@ class Ledger:
     Examples
     --------
     >>> import tempfile, pathlib
+    >>> from tacit.privacy import BudgetExceededError
     >>> folder = tempfile.TemporaryDirectory()
     >>> ledger = Ledger(pathlib.Path(folder.name) / "ledger.sqlite")
     >>> ledger.allow(1.0, period="year")
@@ -114,44 +200,43 @@ class Ledger:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
-        self._lock = threading.RLock()
-        self._owner = Owner()
-        self._queue = threading.Lock()
-        self._waiting: deque[_Waiting] = deque()
-        self._leading = False
-        self._shared = 0
-        self._seen = 0
-        self._book: Book = open_book(path, timeout)
-        self.path = self._book.path
-        wait_for(self, self._lock)
+        self._waiting: deque[_Ticket] = deque()
+        self._database: Database
+        with _explain():
+            if is_database(path):
+                self._database = connect_postgres(os.fspath(path), _SCHEMA, timeout=timeout)
+                self.path: Any = self._database.place
+            else:
+                self.path = Path(path)
+                if str(path) == ":memory:":
+                    raise StoreError("expected a file on a local disk, got :memory:")
+                self._database = SQLiteDatabase(self.path, _SCHEMA, timeout=timeout)
+            self._seen = self._last_id()
 
-    def _require_process(self) -> None:
-        if self._owner.is_inherited:
-            raise LedgerError("Ledger: opened before a fork; open it again in this process")
-
-    def _require_history(self, connection: Connection) -> None:
+    def _require_history(self) -> None:
         """Make sure that no entry is gone that this process has seen."""
-        last = _last_id(connection)
+        last = self._last_id()
         if last < self._seen:
             raise LedgerError(
                 f"Ledger: {self.path} has {last:,} entries and had {self._seen:,}: an old copy took "
                 "its place; nothing may be released"
             )
 
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[Connection]:
-        self._require_process()
-        with self._lock, self._book.reading() as connection:
-            yield connection
+    def _last_id(self) -> int:
+        return int(self._database.query("SELECT coalesce(max(id), 0) FROM entries")[0][0])
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[Connection]:
-        self._require_process()
-        with self._lock:
-            with self._book.writing() as connection:
-                self._require_history(connection)
-                yield connection
-                made = _last_id(connection)
+    def _read(self) -> Iterator[None]:
+        with _explain(), self._database.read():
+            yield
+
+    @contextlib.contextmanager
+    def _write(self) -> Iterator[None]:
+        with _explain(), self._database.lock:
+            with self._database.transaction("caps", "entries"):
+                self._require_history()
+                yield
+                made = self._last_id()
             self._seen = made
 
     def allow(
@@ -190,11 +275,11 @@ class Ledger:
         if period not in known:
             raise LedgerError(f"Ledger: expected period one of {', '.join(known)}, got {period!r}")
         name = _EVERYBODY if subject is None else _text("subject", subject)
-        with self._writing() as connection:
-            connection.execute(
+        with self._write():
+            self._database.run(
                 "INSERT INTO caps (id, subject, period, epsilon_units, delta_units, time)"
                 " VALUES ((SELECT coalesce(max(id), 0) + 1 FROM caps), ?, ?, ?, ?, ?)",
-                (name, period, epsilon, delta, _stamp(_now())),
+                *(name, period, epsilon, delta, _stamp(_now())),
             )
 
     def spend(
@@ -248,91 +333,150 @@ class Ledger:
 
     def _commit(self, rows: list[_Row], *, together: bool) -> list[Entry | LedgerError]:
         """Wait for a commit; whoever comes while none is under way makes one for all who wait."""
-        self._require_process()
-        mine = _Waiting(rows, together)
-        with self._queue:
-            self._waiting.append(mine)
-            leads = not self._leading
-            self._leading = True
-        if not leads:
-            mine.ready.wait()
-        if mine.outcome is None:
-            try:
-                self._gather()
+        with _explain():
+            self._database.check_process()
+        ticket = _Ticket(rows, together)
+        self._waiting.append(ticket)
+        with self._database.lock:
+            while ticket.outcome is None:
                 self._serve()
-            finally:
-                with self._queue:  # hand on to the first who waits
-                    self._leading = bool(self._waiting)
-                    if self._waiting:
-                        self._waiting[0].ready.set()
-        outcome = mine.outcome
-        if isinstance(outcome, list):
-            return outcome
-        raise outcome or LedgerError("Ledger: the charge was not made")
-
-    def _gather(self) -> None:
-        """Give those who shared the latest commit a moment to come again: they cost nothing more."""
-        until = time.monotonic() + _MOMENT
-        while len(self._waiting) < self._shared and time.monotonic() < until:
-            time.sleep(_MOMENT / 20)
+        if isinstance(ticket.outcome, BaseException):
+            raise ticket.outcome
+        return ticket.outcome
 
     def _serve(self) -> None:
-        group: list[_Waiting] = []
-        with self._queue:
-            while self._waiting and sum(len(each.rows) for each in group) < _MOST_TOGETHER:
-                group.append(self._waiting.popleft())
-        # Those who left do not come again; one more may.
-        self._shared = len(group) if len(group) > 1 else 0
+        group: list[_Ticket] = []
+        while self._waiting and sum(len(each.rows) for each in group) < _MOST_TOGETHER:
+            group.append(self._waiting.popleft())
         try:
-            with self._writing() as connection:
-                found = [_charged(connection, each.rows, each.together) for each in group]
+            with self._write():
+                found = [self._charge_all(each.rows, each.together) for each in group]
         except BaseException as error:
             for each in group:
                 each.outcome = error
         else:
             for each, outcome in zip(group, found, strict=True):
                 each.outcome = outcome
-        for each in group:
-            each.ready.set()
+
+    def _charge_all(self, rows: list[_Row], together: bool) -> list[Entry | LedgerError]:
+        """Make charges inside a transaction: each that fits, or all or none."""
+        found: list[Entry | LedgerError] = []
+        self._database.run("SAVEPOINT charges")
+        for row in rows:
+            try:
+                found.append(self._charge(row))
+            except LedgerError as error:
+                if together:
+                    self._database.run("ROLLBACK TO charges")
+                    found = [error]
+                    break
+                found.append(error)
+        self._database.run("RELEASE charges")
+        return found
+
+    def _charge(self, row: _Row) -> Entry:
+        query = self._database.query
+        for known in query(
+            f"SELECT {_COLUMNS} FROM entries WHERE subject = ? AND key = ?", row.subject, row.key
+        ):
+            entry = _entry(known, Outcome.REPEATED)
+            if entry.amount != row.amount:
+                raise LedgerError(
+                    f"Ledger: key {row.key!r} of {row.subject!r} already stands for {entry.amount}, "
+                    f"got {row.amount}"
+                )
+            return entry
+        last = query(
+            "SELECT total_epsilon_units, total_delta_units, time FROM entries"
+            " WHERE subject = ? ORDER BY id DESC LIMIT 1",
+            row.subject,
+        )
+        # A clock that was set back must not open a window again.
+        now = max([_now(), *(datetime.fromisoformat(time) for _, _, time in last)])
+        caps = self._caps(row.subject)
+        spent = {cap.period: self._spent(row.subject, cap.period, now) for cap in caps}
+        require_within(row.subject, row.key, row.amount, caps, spent)
+        total = sum((Amount(*units) for *units, _ in last), row.amount)
+        values = (row.subject, row.key, *_pair(row.amount), *_pair(total), row.note, _stamp(now))
+        [made] = query(
+            f"INSERT INTO entries ({_COLUMNS}) VALUES ((SELECT coalesce(max(id), 0) + 1 FROM entries),"
+            f" ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}",
+            *values,
+        )
+        return _entry(made, Outcome.CHARGED)
+
+    def _spent(self, subject: str, period: Period, now: datetime) -> Amount:
+        """Return the total now less the total when the window began."""
+        query = self._database.query
+        totals = "SELECT total_epsilon_units, total_delta_units FROM entries WHERE subject = ? "
+        whole = query(f"{totals} ORDER BY id DESC LIMIT 1", subject) or [(0, 0)]
+        if period is Period.LIFETIME:
+            return Amount(*whole[0])
+        start = _stamp(window_start(period, now))
+        before = query(
+            f"{totals} AND time < ? ORDER BY time DESC, id DESC LIMIT 1", subject, start
+        ) or [(0, 0)]
+        return Amount(*whole[0]).less(Amount(*before[0]))
+
+    def _caps(self, subject: str) -> tuple[Cap, ...]:
+        caps = self._caps_for(subject)
+        if not caps:
+            raise LedgerError(f"Ledger: {subject!r} has no budget; set one with allow(...)")
+        return caps
+
+    def _caps_for(self, subject: str) -> tuple[Cap, ...]:
+        """Return the caps that hold for somebody: for each period their own, or else everybody's."""
+        held: dict[Period, Cap] = {}
+        for name in (_EVERYBODY, subject):
+            rows = self._database.query(
+                "SELECT period, epsilon_units, delta_units FROM caps WHERE id IN"
+                " (SELECT max(id) FROM caps WHERE subject = ? GROUP BY period)",
+                name,
+            )
+            caps = [Cap(Amount(*most), Period(of)) for of, *most in rows if most[0] is not None]
+            held |= {cap.period: cap for cap in caps}
+        return tuple(held[period] for period in Period if period in held)
 
     def spent(self, subject: str, period: str = "lifetime") -> Amount:
         """Return what was spent on `subject` in the present window of a period."""
-        with self._using() as connection:
-            return _spent(connection, _text("subject", subject), Period(period), _now())
+        with self._read():
+            return self._spent(_text("subject", subject), Period(period), _now())
 
     def remaining(self, subject: str) -> Amount:
         """Return what may still be spent on `subject` now, under every cap."""
-        with self._using() as connection:
+        with self._read():
             name, now = _text("subject", subject), _now()
-            caps = _caps(connection, name)
-            spent = {cap.period: _spent(connection, name, cap.period, now) for cap in caps}
-            return left_of(caps, spent)
+            caps = self._caps(name)
+            return left_of(caps, {cap.period: self._spent(name, cap.period, now) for cap in caps})
 
     def caps(self, subject: str | None = None) -> tuple[Cap, ...]:
         """Return the caps that hold for `subject`, or everybody's; empty if there are none."""
-        with self._using() as connection:
-            return _caps_for(connection, _EVERYBODY if subject is None else subject)
+        with self._read():
+            return self._caps_for(_EVERYBODY if subject is None else subject)
 
     def subjects(self) -> list[str]:
         """Return who was charged or has a budget of their own."""
-        with self._using() as connection:
-            rows = connection.execute(
+        with self._read():
+            rows = self._database.query(
                 "SELECT subject FROM entries UNION SELECT subject FROM caps WHERE subject != ''"
             )
-            return sorted(row[0] for row in rows)
+        return sorted(subject for (subject,) in rows)
 
     def entries(self, subject: str | None = None) -> list[Entry]:
         """Return the entries in the order they were made, of one subject or of all."""
+        return [_entry(row, Outcome.REPEATED) for row in self._rows(subject)]
+
+    def _rows(self, subject: str | None = None) -> list[Any]:
         where, values = ("", ()) if subject is None else ("WHERE subject = ?", (subject,))
-        with self._using() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM entries {where} ORDER BY id", values)
-            return [_entry(row, Outcome.REPEATED) for row in rows]
+        with self._read():
+            return self._database.query(
+                f"SELECT {_COLUMNS} FROM entries {where} ORDER BY id", *values
+            )
 
     def verify(self) -> None:
         """Check the file and recompute every running total; raise `LedgerError` if one is wrong."""
-        self._require_process()
-        with self._lock:
-            damage = self._book.damage()
+        with _explain():
+            damage = self._database.find_damage()
         if damage:
             raise LedgerError(f"Ledger: {self.path} is damaged: {damage}")
         totals: dict[str, Amount] = {}
@@ -371,15 +515,11 @@ class Ledger:
         write_atomically(Path(path), lambda file: file.write_text(text, "utf-8"), mode=0o600)
 
     def _exported(self) -> list[dict[str, Any]]:
-        with self._using() as connection:
-            rows = connection.execute(f"SELECT {_COLUMNS} FROM entries ORDER BY id")
-            return [dict(zip(_EXPORTED, row, strict=True)) for row in rows]
+        return [dict(zip(_EXPORTED, row, strict=True)) for row in self._rows()]
 
     def close(self) -> None:
         """Close the file; what was spent is safe without it."""
-        if not self._owner.is_inherited:  # what was inherited in a fork is its owner's to close
-            with self._lock:
-                self._book.close()
+        self._database.close()
 
     def __enter__(self) -> Self:
         return self
@@ -393,24 +533,31 @@ class Ledger:
         self.close()
 
 
-_EXPORTED = [name.strip() for name in _COLUMNS.split(",")]
+_EXPORTED = _COLUMNS.split(", ")
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     subject: str
     key: str
     amount: Amount
     note: str
 
 
-class _Waiting:
+class _Ticket:
     """Charges of one caller, and what became of them."""
 
     def __init__(self, rows: list[_Row], together: bool) -> None:
         self.rows, self.together = rows, together
-        self.ready = threading.Event()
         self.outcome: list[Entry | LedgerError] | BaseException | None = None
+
+
+@contextlib.contextmanager
+def _explain() -> Iterator[None]:
+    """Let what a database says be the ledger's word."""
+    try:
+        yield
+    except StoreError as error:
+        raise LedgerError(f"Ledger: {error}") from error
 
 
 def _row(charge: Charge) -> _Row:
@@ -420,103 +567,6 @@ def _row(charge: Charge) -> _Row:
         _amount(Amount.spent, charge.epsilon, charge.delta),
         charge.note,
     )
-
-
-def _charged(
-    connection: Connection, rows: Sequence[_Row], together: bool
-) -> list[Entry | LedgerError]:
-    """Make charges inside a transaction: each that fits, or all or none."""
-    found: list[Entry | LedgerError] = []
-    connection.execute("SAVEPOINT charges")
-    for row in rows:
-        try:
-            found.append(_charge(connection, row))
-        except LedgerError as error:
-            if together:
-                connection.execute("ROLLBACK TO charges")
-                found = [error]
-                break
-            found.append(error)
-    connection.execute("RELEASE charges")
-    return found
-
-
-def _charge(connection: Connection, row: _Row) -> Entry:
-    known = connection.execute(
-        f"SELECT {_COLUMNS} FROM entries WHERE subject = ? AND key = ?", (row.subject, row.key)
-    ).fetchone()
-    if known is not None:
-        entry = _entry(known, Outcome.REPEATED)
-        if entry.amount != row.amount:
-            raise LedgerError(
-                f"Ledger: key {row.key!r} of {row.subject!r} already stands for {entry.amount}, "
-                f"got {row.amount}"
-            )
-        return entry
-    last = connection.execute(
-        "SELECT total_epsilon_units, total_delta_units, time FROM entries"
-        " WHERE subject = ? ORDER BY id DESC LIMIT 1",
-        (row.subject,),
-    ).fetchone() or (0, 0, "")
-    # A clock that was set back must not open a window again.
-    now = max(_now(), datetime.fromisoformat(last[2])) if last[2] else _now()
-    caps = _caps(connection, row.subject)
-    spent = {cap.period: _spent(connection, row.subject, cap.period, now) for cap in caps}
-    try:
-        decide(row.subject, row.key, row.amount, caps, spent)
-    except budgets.BudgetExceededError as error:
-        raise BudgetExceededError(f"Ledger: {error}") from None
-    total = Amount(last[0], last[1]) + row.amount
-    values = (row.subject, row.key, *_pair(row.amount), *_pair(total), row.note, _stamp(now))
-    made = connection.execute(
-        "INSERT INTO entries (id, subject, key, epsilon_units, delta_units, total_epsilon_units,"
-        " total_delta_units, note, time) VALUES ((SELECT coalesce(max(id), 0) + 1 FROM entries),"
-        f" ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {_COLUMNS}",
-        values,
-    ).fetchone()
-    return _entry(made, Outcome.CHARGED)
-
-
-def _spent(connection: Connection, subject: str, period: Period, now: datetime) -> Amount:
-    """Return the total now less the total when the window began."""
-    totals = "SELECT total_epsilon_units, total_delta_units FROM entries WHERE subject = ? "
-    whole = connection.execute(f"{totals} ORDER BY id DESC LIMIT 1", (subject,)).fetchone()
-    if whole is None:
-        return Amount(0)
-    if period is Period.LIFETIME:
-        return Amount(*whole)
-    start = _stamp(budgets.window_start(period, now))
-    before = connection.execute(
-        f"{totals} AND time < ? ORDER BY time DESC, id DESC LIMIT 1", (subject, start)
-    ).fetchone() or (0, 0)
-    return Amount(whole[0] - before[0], whole[1] - before[1])
-
-
-def _last_id(connection: Connection) -> int:
-    return int(connection.execute("SELECT coalesce(max(id), 0) FROM entries").fetchone()[0])
-
-
-def _caps(connection: Connection, subject: str) -> tuple[Cap, ...]:
-    caps = _caps_for(connection, subject)
-    if not caps:
-        raise LedgerError(f"Ledger: {subject!r} has no budget; set one with allow(...)")
-    return caps
-
-
-def _caps_for(connection: Connection, subject: str) -> tuple[Cap, ...]:
-    """Return the caps that hold for somebody: for each period their own, or else everybody's."""
-    held = {**_own_caps(connection, _EVERYBODY), **_own_caps(connection, subject)}
-    return tuple(held[period] for period in Period if period in held)
-
-
-def _own_caps(connection: Connection, subject: str) -> dict[Period, Cap]:
-    rows = connection.execute(
-        "SELECT period, epsilon_units, delta_units FROM caps WHERE id IN"
-        " (SELECT max(id) FROM caps WHERE subject = ? GROUP BY period)",
-        (subject,),
-    )
-    caps = [Cap(Amount(row[1], row[2]), Period(row[0])) for row in rows if row[1] is not None]
-    return {cap.period: cap for cap in caps}
 
 
 def _amount(rounded: Any, epsilon: Any, delta: Any) -> Amount:
@@ -538,14 +588,15 @@ def _pair(amount: Amount) -> tuple[int, int]:
 
 
 def _entry(row: Any, outcome: Outcome) -> Entry:
+    id, subject, key, *units, note, time = row
     return Entry(
-        id=row[0],
-        subject=row[1],
-        key=row[2],
-        amount=Amount(row[3], row[4]),
-        total=Amount(row[5], row[6]),
-        note=row[7],
-        time=row[8],
+        id=id,
+        subject=subject,
+        key=key,
+        amount=Amount(*units[:2]),
+        total=Amount(*units[2:]),
+        note=note,
+        time=time,
         outcome=outcome,
     )
 

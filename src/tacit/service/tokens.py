@@ -6,22 +6,20 @@ one while the service runs; the service notices within a second.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tacit.core import processes
 from tacit.core.constraints import require
+from tacit.core.database import Schema, StoreError, connect_postgres
 from tacit.core.files import write_atomically
-from tacit.serving.storage import StoreError
 
 SCOPES = ("decide", "report", "metrics", "admin")
 _CHECK_EVERY = 1.0
@@ -183,57 +181,37 @@ class SharedTokens(Tokens):
 
     def __init__(self, address: str) -> None:
         super().__init__("")
-        self._address = address
-        self._connection: Any = None
+        # Its tables are the store's, which makes them.
+        self._database = connect_postgres(address, Schema(kind="a store of experiments"))
 
     def _refresh(self) -> None:
         self._read_at = time.monotonic()
         try:
-            with self._using() as connection:
-                self._known = self._read(connection)
+            self._known = self._read()
         except StoreError:
             # While the database is away nothing can be committed; tokens stay as they were.
             if not self._known:
                 raise
 
     def _change(self, change: Callable[[dict[str, Token]], None]) -> None:
-        with self._using() as connection, connection.transaction():
-            connection.execute("LOCK TABLE tokens IN EXCLUSIVE MODE")
-            before = self._read(connection)
+        with self._database.transaction("tokens"):
+            before = self._read()
             after = dict(before)
             change(after)
             for digest in before.keys() - after.keys():
-                connection.execute("DELETE FROM tokens WHERE name = %s", (before[digest].name,))
+                self._database.run("DELETE FROM tokens WHERE name = ?", before[digest].name)
             for digest, token in after.items():
                 if before.get(digest) != token:
-                    connection.execute(
-                        "INSERT INTO tokens (name, body) VALUES (%s, %s)"
+                    self._database.run(
+                        "INSERT INTO tokens (name, body) VALUES (?, ?)"
                         " ON CONFLICT (name) DO UPDATE SET body = excluded.body",
-                        (token.name, json.dumps(asdict(token))),
+                        *(token.name, json.dumps(asdict(token))),
                     )
         self._known = after
 
-    def _read(self, connection: Any) -> dict[str, Token]:
-        rows = connection.execute("SELECT body FROM tokens ORDER BY name").fetchall()
+    def _read(self) -> dict[str, Token]:
+        rows = self._database.query("SELECT body FROM tokens ORDER BY name")
         return _by_digest(json.loads(body) for (body,) in rows)
-
-    @contextlib.contextmanager
-    def _using(self) -> Iterator[Any]:
-        import psycopg
-
-        try:
-            if self._connection is None:
-                self._connection = psycopg.connect(
-                    self._address, autocommit=True, connect_timeout=5
-                )
-                processes.leave_to_parent(self._connection)
-            yield self._connection
-        except psycopg.Error as error:
-            if self._connection is not None:
-                self._connection.close()
-                self._connection = None
-            what = str(error).strip().splitlines()[:1]
-            raise StoreError(f"the tokens cannot be read: {' '.join(what)}") from error
 
 
 def _by_digest(rows: Iterable[Any]) -> dict[str, Token]:
