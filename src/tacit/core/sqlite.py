@@ -173,7 +173,7 @@ class SQLiteDatabase(Database):
             with self.lock:
                 return self._using().execute(statement, values).fetchall()
         except sqlite3.Error as error:
-            raise self.error(str(error)) from error
+            raise self._explain(error) from error
 
     def run(self, statement: str, *values: Any) -> None:
         """Carry out a statement that returns no rows."""
@@ -212,8 +212,16 @@ class SQLiteDatabase(Database):
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
                 if isinstance(error, sqlite3.Error):
-                    raise self.error(str(error)) from error
+                    raise self._explain(error) from error
                 raise
+
+    def _explain(self, error: sqlite3.Error) -> StoreError:
+        try:
+            # What SQLite says of a file that is gone helps nobody.
+            self._require_file()
+        except StoreError as gone:
+            return gone
+        return self.error(str(error))
 
     def _require_file(self) -> None:
         if self._file is None:
