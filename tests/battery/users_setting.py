@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import namedtuple
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -22,13 +23,22 @@ from tacit.contextual import (
     Synthetic,
     edit_rewards,
 )
+from tacit.contextual.model import State
 from tacit.contextual.neighbours import edit_visit
 from tacit.contextual.table import matrix_of, rows_of
+from tacit.core.arrays import leaves
 from tacit.core.policy import Environment, Policy
 
 OF_VISITS = (PrivateContexts, FedUCB)
 """Policies that hide contexts, too: their unit is a visit, and their ridge knows of the noise."""
 SIZES = {"n_users": 3, "dimension": 2, "n_items": 30, "n_shown": 4}
+
+
+IN_0_2 = (
+    "place layout pending covariance deferred kernel_diagonal mean energy log_volume norm_bound basis kernel "
+    "within gram response scales rounds reports ones lifted deviation steps memory sums eta lift shift work"
+)
+"""The arrays of a state of 0.2.0, in its order."""
 
 
 class Reversed(Synthetic):
@@ -48,7 +58,7 @@ class HalfNoise(CoLin):
 
     def open(self, **joined: Any) -> Any:
         state = super().open(**joined)
-        state.scales[:, [0, 2]] /= 2
+        state.sums.scales[:, [0, 2]] /= 2
         return state
 
 
@@ -147,6 +157,9 @@ class UsersSetting(Setting):
         ball = isinstance(hidden, NoisySums) and hidden.delta == 0
         return horizon * size * (2 if ball else 1)
 
+    def as_in_0_2(self, state: Any) -> Any:
+        return flat(state) if isinstance(state, State) else state
+
     def silent(self, case: Case) -> Iterator[Silent]:
         if case.kind in OF_VISITS:
             return
@@ -193,6 +206,29 @@ class UsersSetting(Setting):
             rounds=rounds,
             released=self.noise_draws(case, policy, environment, rounds),
         )
+
+
+def flat(state: State) -> Any:
+    """Return a state as one tuple, with the arrays that 0.2.0 had for what a policy does not use."""
+    N, d = state.ridge.mean.shape
+    unused = {
+        "basis": np.zeros((0, 0)),
+        "scales": np.empty((0, 4)),
+        "reports": np.zeros(4),
+        "ones": np.zeros((0, d)),
+        "lifted": np.zeros((0, d)),
+        "deviation": np.zeros(2),
+        "steps": np.zeros(0, np.int64),
+        "memory": np.zeros((0, d, 0)),
+        "sums": np.zeros((0, d)),
+        "eta": np.zeros(N * d),
+        "lift": np.zeros((N, d)),
+        "shift": np.zeros((N, d)),
+    }
+    used = {name.rpartition(".")[2]: array for name, array in leaves(state)}
+    kind = namedtuple("State", IN_0_2 + " watch" if "watch" in used else IN_0_2)
+    assert set(used) <= set(kind._fields)
+    return kind(**(unused | used))
 
 
 def _moments(policy: PrivateContexts, environment: Environment, horizon: int) -> int:

@@ -24,6 +24,7 @@ from tacit.contextual import (
     statistics_of,
 )
 from tacit.contextual.learned_prior import STEPS, due
+from tacit.core.arrays import leaves
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import seeded_tape
 
@@ -80,11 +81,11 @@ def agrees(policy, rounds, weight=10.0):
     for answers in range(1, rounds + 1):
         if due(answers):
             K, sigma = learned(kind, K, sigma, seen[: answers - 1], ridge)
-    kernel = np.kron(state.kernel.reshape(N, N), state.within) * unit
+    kernel = np.kron(state.ridge.kernel.reshape(N, N), state.ridge.within) * unit
     np.testing.assert_allclose(kernel, np.kron(K, sigma), rtol=1e-6, atol=1e-12)
     mean, covariance = oracle.posterior(K, sigma, seen)
-    np.testing.assert_allclose(state.mean, mean, rtol=1e-6, atol=1e-9)
-    S = state.covariance.reshape(N * D, N * D) * unit
+    np.testing.assert_allclose(state.ridge.mean, mean, rtol=1e-6, atol=1e-9)
+    S = state.ridge.covariance.reshape(N * D, N * D) * unit
     np.testing.assert_allclose(S, covariance, rtol=1e-6, atol=1e-9)
 
 
@@ -125,7 +126,7 @@ def test_learning_reads_reports_alone(kind):
         tape.reads[:] = 0
         policy.update(state, tape, t % N, x, reward)
         policy.take(served, t % N, x, question, int(tape.log[0]))
-    for one, other, name in zip(state, served, state._fields, strict=True):
+    for (name, one), (_, other) in zip(leaves(state), leaves(served), strict=True):
         if name != "work":
             np.testing.assert_allclose(one, other, atol=1e-12, err_msg=name)
     assert policy.guarantee(100) == LinUCB(**SIZES, reward="symmetric", epsilon=1.5).guarantee(100)
@@ -134,7 +135,7 @@ def test_learning_reads_reports_alone(kind):
 def test_clusters_are_found_and_joined():
     truth = np.array([[1.0, 0, 0], [1.0, 0, 0], [-1.0, 0, 0]])
     state, _ = played(build(CLUB, regularisation=LAMBDA), 200, truth=truth)
-    same = state.kernel.reshape(N, N) > 0
+    same = state.ridge.kernel.reshape(N, N) > 0
     assert same.tolist() == [[True, True, False], [True, True, False], [False, False, True]]
 
 
@@ -146,20 +147,20 @@ def test_whoever_comes_later_is_learned_with_the_others(kind):
     more = dataclasses.replace(policy, n_users=N + 1)
     grown = more.state_of(statistics_of(state).arranged(np.array([0, 1, 2, -1])))
     for one in (again, grown):
-        P = one.mean.size
-        S = one.covariance.reshape(P, P)
+        P = one.ridge.mean.size
+        S = one.ridge.covariance.reshape(P, P)
         assert np.linalg.eigvalsh((S + S.T) / 2).min() > -1e-12
-    np.testing.assert_array_equal(grown.gram[:N], again.gram)
+    np.testing.assert_array_equal(grown.ridge.gram[:N], again.ridge.gram)
     fresh = policy.open()
-    unlike = not np.allclose(again.kernel, fresh.kernel)
-    assert unlike or not np.allclose(again.within, fresh.within)
+    unlike = not np.allclose(again.ridge.kernel, fresh.ridge.kernel)
+    assert unlike or not np.allclose(again.ridge.within, fresh.ridge.within)
 
 
 def test_a_saved_state_brings_its_kernel(tmp_path):
     policy = build(LearnedKernel, **HIDDEN["laplace"])
     state, _ = played(policy, 70)
     policy.save(tmp_path / "state", state)
-    np.testing.assert_array_equal(policy.load(tmp_path / "state").kernel, state.kernel)
+    np.testing.assert_array_equal(policy.load(tmp_path / "state").ridge.kernel, state.ridge.kernel)
 
 
 @every_kind
@@ -174,7 +175,7 @@ def test_a_learner_rebuilds_and_continues_where_it_was(kind, tmp_path):
             learner.learn(asked.device.report(float(rng.random())))
         state = learner._core.decider.state
         if kind is not CLUB:  # in which all may still be the same
-            assert not np.allclose(state.within, np.eye(D))
+            assert not np.allclose(state.ridge.within, np.eye(D))
         learner.add_person("di")
         learner.decide(person="di", contexts=np.eye(D))
         before = learner._core.snapshot()

@@ -72,19 +72,21 @@ def test_a_user_is_forgotten_alone():
     for _ in range(60):
         policy.update(state, tape, 0, x, 1.0)
         policy.update(state, tape, 1, x, 1.0)
-    kept = state.mean[state.place[1]].copy()
+    kept = state.ridge.mean[state.ridge.place[1]].copy()
     rounds = 0
     while policy.restarts(state)[0] == 0:
         policy.update(state, tape, 0, x, 0.0)
         rounds += 1
     assert rounds < 60
-    i, j = state.place
-    assert (state.mean[i] == 0).all()
-    assert (state.gram[i] == 0).all()
+    i, j = state.ridge.place
+    assert (state.ridge.mean[i] == 0).all()
+    assert (state.ridge.gram[i] == 0).all()
     d = 2
-    at = state.layout[i, 4]
-    assert (state.covariance[at : at + d * d] == fresh.covariance[at : at + d * d]).all()
-    assert (state.mean[j] == kept).all()
+    at = state.ridge.layout[i, 4]
+    assert (
+        state.ridge.covariance[at : at + d * d] == fresh.ridge.covariance[at : at + d * d]
+    ).all()
+    assert (state.ridge.mean[j] == kept).all()
     assert policy.restarts(state).tolist() == [1, 0]
 
 

@@ -23,6 +23,7 @@ from tacit.contextual import (
     Theory,
 )
 from tacit.contextual.privacy import Sizes
+from tacit.core.arrays import leaves
 from tacit.core.tapes import NOISE, secure_tape, seeded_tape
 from tacit.privacy import (
     GaussianRelease,
@@ -85,7 +86,7 @@ def test_a_reward_is_in_as_many_nodes_as_the_calibration_assumes(steps):
 
 def test_the_toeplitz_factor_is_the_root_of_the_matrix_of_ones():
     sums = NoisySums(epsilon=1.0, delta=1e-6, continual="toeplitz", visits=50)
-    c = CoLin(**SIZES, privacy=sums).params.channel.stream.coefficients[::-1]
+    c = CoLin(**SIZES, privacy=sums).params.channel.streams.stream.coefficients[::-1]
     root = np.array([[c[i - j] if i >= j else 0.0 for j in range(50)] for i in range(50)])
     np.testing.assert_allclose(root @ root, np.tril(np.ones((50, 50))), atol=1e-12)
     draws = np.random.default_rng(0).standard_normal(50)
@@ -148,14 +149,14 @@ def test_sums_without_visits_are_calibrated_for_a_user_who_always_comes():
     often = CoLin(**SIZES, privacy=NoisySums(epsilon=2.0, horizon=1000))
     assert "1,000 rounds of a user" in often.guarantee(1000).note
     rare = CoLin(**SIZES, privacy=NoisySums(epsilon=2.0, **LONG))
-    ratio = often.open(**FOUR).scales[:, 0] / rare.open(**FOUR).scales[:, 0]
+    ratio = often.open(**FOUR).sums.scales[:, 0] / rare.open(**FOUR).sums.scales[:, 0]
     np.testing.assert_allclose(ratio, 10 / 8)
 
 
 def test_gaussian_scales_agree_with_the_sensitivity_of_the_whole_stream():
     sums = NoisySums(epsilon=1.0, delta=1e-5, continual="toeplitz", visits=250)
     policy = LinUCB(**SIZES, privacy=sums, reward_range=(-1.0, 1.0))
-    scale = float(policy.open().scales[0, 0])
+    scale = float(policy.open().sums.scales[0, 0])
     moved = 2.0 * np.linalg.norm([oracle.root_of_ones(lag) for lag in range(250)])
     release = GaussianRelease(sensitivity=moved, scale=scale)
     assert release.delta(1.0) == pytest.approx(1e-5, rel=1e-6)
@@ -181,7 +182,7 @@ def test_the_worst_change_of_b_is_what_the_published_guarantee_counts():
     # One reward of a user that everybody copies, a context of equal coordinates.
     d, paper = 9, Published(epsilon=2.0, trust="central", **LONG)
     policy = CoLin(**SIZES, privacy=paper)
-    scale = policy.open(**FOUR).scales[0, 0]
+    scale = policy.open(**FOUR).sums.scales[0, 0]
     moved = np.kron(FOUR["weights"][:, 0], np.full(d, 1 / math.sqrt(d)))
     once = np.abs(moved).sum() / scale
     assert policy.guarantee(1000).epsilon == pytest.approx(10 * once)
@@ -236,9 +237,9 @@ def test_rewards_beyond_the_calibrated_rounds_are_not_taken_in():
     state, tape = policy.open(), seeded_tape(0)
     for _ in range(3):
         policy.update(state, tape, 0, [0.6, 0.8], 1.0)
-    before = [np.copy(array) for array in state._replace(rounds=None) if array is not None]
+    before = [np.copy(array) for _, array in leaves(state._replace(rounds=None))]
     policy.update(state, tape, 0, [0.6, 0.8], 1.0)
-    after = [array for array in state._replace(rounds=None) if array is not None]
+    after = [array for _, array in leaves(state._replace(rounds=None))]
     for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
 
@@ -249,7 +250,7 @@ def test_rewards_are_clipped_to_their_range():
     for reward in (1.0, 7.0, -3.0, 0.0):
         state, tape = policy.open(), seeded_tape(1)
         policy.update(state, tape, 0, [1.0, 0.0], reward)
-        told.append(float(state.mean[0, 0]))
+        told.append(float(state.ridge.mean[0, 0]))
     assert told[0] == told[1]
     assert told[2] == told[3]
     assert told[0] != told[3]

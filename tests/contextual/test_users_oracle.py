@@ -12,6 +12,7 @@ from scipy import stats
 from oracles import collaborative as oracle
 from tacit.contextual import CoLin, GOBLin, LinUCB, NoisySums, Published, recorded_table
 from tacit.contextual.table import matrix_of, rows_of
+from tacit.core.arrays import leaves
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import NOISE, RADIUS, noise_uniform, seeded_tape
 
@@ -98,7 +99,9 @@ def on_b(law, combine, *, local):
         histories = [[] for _ in range(policy.n_users)]
 
         def noise(t, user, step):
-            histories[user if local else 0].append(draw(t) * state.scales[user if local else 0, 0])
+            histories[user if local else 0].append(
+                draw(t) * state.sums.scales[user if local else 0, 0]
+            )
             return sum(combine(h) for h in histories if h)
 
         return noise
@@ -116,7 +119,7 @@ def on_sums(law, combine, kind, table):
         sums = np.zeros((policy.n_users, policy.dimension))
 
         def noise(t, user, step):
-            histories[user].append(draw(t) * state.scales[user, 0])
+            histories[user].append(draw(t) * state.sums.scales[user, 0])
             sums[user] = combine(histories[user])
             return (B @ sums).ravel()
 
@@ -141,7 +144,7 @@ laplace_local = on_b(stats.laplace.ppf, oracle.tree_noise, local=True)
 def test_many_rounds_with_deferred_updates(kind, noise, privacy, rounds):
     table = environment(9, 15, rounds, seed=1)
     state = compare(kind, table, noise, privacy)
-    assert state.layout[0, 2] > 1
+    assert state.ridge.layout[0, 2] > 1
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -234,8 +237,8 @@ def test_the_sensitivity_of_a_weighted_laplacian():
             published = dataclasses.replace(hidden, horizon=100, visits=100)
             policy = GOBLin(n_users=5, dimension=4, privacy=published, weighted=weighted)
             state = policy.start(table)
-            order = state.place if len(state.scales) > 1 else [0]
-            found = state.scales[order, 0] / (math.log(100) / 2.0)
+            order = state.ridge.place if len(state.sums.scales) > 1 else [0]
+            found = state.sums.scales[order, 0] / (math.log(100) / 2.0)
             assert np.allclose(found, sensitivity, rtol=1e-9) == weighted
 
 
@@ -257,6 +260,6 @@ def test_components_of_sparse_matrices_are_those_of_dense_ones(kind):
     policy = KINDS[kind](n_users=8, dimension=2)
     dense = policy.open(weights=weights, graph=adjacency)
     sparse = policy.open(weights=csr_array(weights), graph=csr_array(adjacency))
-    for one, other in zip(dense, sparse, strict=True):
-        np.testing.assert_array_equal(one, other)
-    assert dense.layout[0, 1] == (1 if kind == "linucb" else 4)
+    for (name, one), (_, other) in zip(leaves(dense), leaves(sparse), strict=True):
+        np.testing.assert_array_equal(one, other, err_msg=name)
+    assert dense.ridge.layout[0, 1] == (1 if kind == "linucb" else 4)

@@ -20,7 +20,10 @@ from tacit.contextual import (
     Synthetic,
     recorded_table,
 )
-from tacit.contextual.collaborative import BIN, NEAR, answer, level
+from tacit.contextual.level import value_of
+from tacit.contextual.model import answer
+from tacit.contextual.questions import BIN, NEAR
+from tacit.core.arrays import leaves
 from tacit.core.kernels import INTERPRETED
 from tacit.core.tapes import NOISE, recorded_tape, seeded_tape
 from tacit.device import Channel, Reporter
@@ -85,7 +88,9 @@ def test_centred_bits_are_learned_beside_the_level_of_all_of_them(centred, kind,
         C, p = covariance[own, own], theta[own]
         score = contexts @ p + 0.3 * np.sqrt(np.einsum("ai,ij,aj->a", contexts, C, contexts))
         slot = policy.select(state, user, contexts)
-        same.append(slot == int(np.argmax(score)) and level(state) == pytest.approx(c, abs=1e-9))
+        same.append(
+            slot == int(np.argmax(score)) and value_of(state.level) == pytest.approx(c, abs=1e-9)
+        )
         if half_life and (t + 1) % 3 == 0:
             seen = [(*o[:3], o[3] * 0.5 ** (3 / half_life)) for o in seen]
         tape.reads[:] = 0
@@ -124,7 +129,7 @@ def test_a_server_that_sees_reports_alone_knows_what_the_simulation_knows(parame
         tape.reads[:] = 0
         policy.update(state, tape, t % 2, x, reward)
         policy.take(served, t % 2, x, question, int(tape.log[0]))
-    for one, other, name in zip(state, served, state._fields, strict=True):
+    for (name, one), (_, other) in zip(leaves(state), leaves(served), strict=True):
         if name != "work":
             np.testing.assert_allclose(one, other, atol=1e-12, err_msg=name)
     assert kinds == ({BIN, NEAR} if "residual" in str(policy.protection).lower() else {0})
@@ -144,7 +149,7 @@ def test_what_a_device_sends_of_a_value_is_understood(mechanism):
     policy.take(state, 0, [0.5, 0.1], question, report)
     assert state.rounds.tolist() == [1, 1]
     told = float(slope * report + intercept)
-    assert state.response[0].tolist() == pytest.approx([0.5 * told, 0.1 * told])
+    assert state.ridge.response[0].tolist() == pytest.approx([0.5 * told, 0.1 * told])
 
 
 @pytest.mark.parametrize("epsilon", [1.5, 2.5])
@@ -152,7 +157,7 @@ def test_a_device_makes_the_report_that_the_simulation_makes(epsilon):
     """Every reward lies in the same bin, and answers have the same probabilities to 2^-49."""
     policy = LinUCB(**TWO, epsilon=epsilon, reward="symmetric")
     state, rng = policy.open(), np.random.default_rng(2)
-    truthful, channel = recorded_tape({NOISE: np.zeros((1, 1))}), policy.params.channel
+    truthful, channel = recorded_tape({NOISE: np.zeros((1, 1))}), policy.params.channel.bins
     for _ in range(60):
         question = policy.ask(state, 0, rng.standard_normal(2) / 2)
         asked = policy.instructions(question)

@@ -34,12 +34,12 @@ def test_sums_with_gaussian_noise_run_on_a_secure_tape(how):
     trace = environment.trace(40, np.array([40]), record=True)
     state, tape = policy.start(table), secure_tape(log=5000)
     policy.play(state, table, tape, trace, 0, 40)
-    assert tape.reads[1] == 40 * state.sums.shape[1]
-    step = state.scales[0, 1]
+    assert tape.reads[1] == 40 * state.sums.sums.shape[1]
+    step = state.sums.scales[0, 1]
     assert step == 2.0**-20 * (2.0 if "trust" not in how else step * 2.0**20)
     if "continual" not in how:
         np.testing.assert_array_equal(tape.log, step * np.rint(tape.log / step))
-    np.testing.assert_array_equal(state.memory, np.rint(state.memory))
+    np.testing.assert_array_equal(state.sums.memory, np.rint(state.sums.memory))
     assert "multiples of 2^" in policy.guarantee(40).note
 
 
@@ -55,17 +55,17 @@ def test_predictions_are_made_of_released_sums_and_nothing_else(how):
             policy.update(state, tape, t % 2, [0.6, 0.8 - 0.1 * t], reward)
         states.append(state)
     one, other = states
-    assert not np.array_equal(one.sums, other.sums)
+    assert not np.array_equal(one.sums.sums, other.sums.sums)
     for name in ("sums", "lift", "shift", "eta"):
-        getattr(other, name)[:] = getattr(one, name)
+        getattr(other.sums, name)[:] = getattr(one.sums, name)
     picks, coefficients = [], []
     for state in states:
         picks.append(policy.select(state, 1, np.eye(2)))
         coefficients.append(state.work[:2].copy())
     np.testing.assert_array_equal(*coefficients)
     assert picks[0] == picks[1]
-    assert not np.any(one.mean)
-    assert not np.any(one.response)
+    assert not np.any(one.ridge.mean)
+    assert not np.any(one.ridge.response)
 
 
 def test_sums_of_neighbours_stay_as_far_apart_as_declared():
@@ -79,9 +79,9 @@ def test_sums_of_neighbours_stay_as_far_apart_as_declared():
             state, drawn = policy.open(), tape(*([0] if name == "seeded" else []))
             for reward in [first, *[tiny] * (visits - 1)]:
                 policy.update(state, drawn, 0, [1.0, 0.0], reward)
-            kept[name, first] = float(state.memory[0, 0, visits:].sum())
+            kept[name, first] = float(state.sums.memory[0, 0, visits:].sum())
     assert kept["seeded", 1.0] - kept["seeded", 0.0] > 1.0  # further apart than two rewards
-    step, (mechanism,) = state.scales[0, 1], policy.mechanisms
+    step, (mechanism,) = state.sums.scales[0, 1], policy.mechanisms
     apart = kept["secure", 1.0] - kept["secure", 0.0]
     assert apart == 1.0 / step
     assert apart * np.linalg.norm(mechanism.coefficients) <= mechanism.secure_release.steps

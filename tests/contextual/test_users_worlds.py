@@ -229,4 +229,4 @@ def test_one_step_at_a_time_is_the_simulation():
         assert slot == trace.decisions[t]
         told = reward(table, t, user, slot, shown[slot])
         policy.update(again, tape, user, table.features[shown[slot]], told)
-    np.testing.assert_array_equal(state.mean, again.mean)
+    np.testing.assert_array_equal(state.ridge.mean, again.ridge.mean)

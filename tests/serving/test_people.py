@@ -10,7 +10,7 @@ import pytest
 
 import tacit
 from tacit.contextual import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Published, Residual
-from tacit.contextual.collaborative import select
+from tacit.contextual.model import select
 from tacit.graphs import Graph
 from tacit.serving import RefusedError, StoreError
 
@@ -43,7 +43,7 @@ def play(learner, rounds, seed=0):
 
 def means(learner):
     state = learner._core.decider.state
-    return state.mean[state.place]
+    return state.ridge.mean[state.ridge.place]
 
 
 @pytest.mark.parametrize("policy", policies(epsilon=2.0), ids=lambda policy: policy.name)
@@ -121,7 +121,7 @@ def test_without_noise_it_learns_what_the_policy_learns(policy):
         reward = float(rng.random())
         learner.learn({"v": 1, "id": decision.id, "value": reward})
         plain.update(state, tape, t % 4, items[decision.option], reward)
-    np.testing.assert_array_equal(learner._core.decider.state.mean, state.mean)
+    np.testing.assert_array_equal(learner._core.decider.state.ridge.mean, state.ridge.mean)
 
 
 def test_changed_edges_are_as_if_they_had_always_been_there():
@@ -306,7 +306,7 @@ def test_what_was_not_released_is_discarded_with_an_old_copy(how):
         states.append(learner._core.decider)
     one, other = states
     for name in ("sums", "lift", "shift", "eta"):
-        getattr(other.state, name)[:] = getattr(one.state, name)
+        getattr(other.state.sums, name)[:] = getattr(one.state.sums, name)
     assert one.pack() != other.pack()
     before = predictions(one)
     for each in states:
@@ -314,7 +314,7 @@ def test_what_was_not_released_is_discarded_with_an_old_copy(how):
         each.state.work[:] = 0.0
     assert one.pack() == other.pack()
     np.testing.assert_allclose(predictions(one), before, atol=1e-9)
-    assert not one.state.memory.any()
+    assert not one.state.sums.memory.any()
 
 
 def predictions(decider):

@@ -1,6 +1,5 @@
 """Users who arrive with contexts and share through a graph: told who resembles whom or not."""
 
-from tacit.contextual.collaborative import Question
 from tacit.contextual.environments.base import Fitted, Synthetic, UsersEnvironment
 from tacit.contextual.environments.recorded import Recorded
 from tacit.contextual.environments.replay import Delicious, LastFM
@@ -17,6 +16,7 @@ from tacit.contextual.policies.private_contexts import PrivateContexts
 from tacit.contextual.policies.restarting_linucb import RestartingLinUCB
 from tacit.contextual.policy import CollaborativePolicy, Theory
 from tacit.contextual.privacy import NoisySums, PerReward, Published, Residual
+from tacit.contextual.questions import Question
 from tacit.contextual.statistics import Statistics, statistics_of
 from tacit.contextual.table import recorded_table
 

@@ -17,20 +17,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.contextual.collaborative import (
-    Question,
-    State,
-    ask,
-    rebuild,
-    select,
-    settle,
-    take,
-    withdraw,
-)
 from tacit.contextual.features import relation
+from tacit.contextual.model import State, ask, select, take
+from tacit.contextual.noisy_sums import USER, Streams, Sums, remove_from_b, stream_of, use_released
 from tacit.contextual.policy import CollaborativePolicy
-from tacit.contextual.privacy import USER, NoisySums, PerReward, Published, Residual
-from tacit.contextual.statistics import restored, statistics_of
+from tacit.contextual.privacy import NoisySums, PerReward, Published, Residual
+from tacit.contextual.questions import Question
+from tacit.contextual.ridge import recompute
+from tacit.contextual.statistics import restore, statistics_of
 from tacit.contextual.table import as_matrix
 from tacit.core.arrays import pack, unpack
 from tacit.core.constraints import require
@@ -231,62 +225,59 @@ class UsersDecider(ContextsDecider):
         """Return whether the stream of a person's sums is calibrated for no more rewards."""
         if not self.releases:
             return False
-        return (
-            int(self._state.steps[self._stream(record)])
-            >= self.policy.params.channel.stream.capacity
-        )
+        streams, sums, s = self._stream(record)
+        return int(sums.steps[s]) >= streams.stream.capacity
 
     def released(self, tape: Tape, n: int, record: Any) -> list[float]:
         """Return the sum of a person's stream, or of the only one."""
-        values: list[float] = self._state.sums[self._stream(record)].tolist()
+        _, sums, s = self._stream(record)
+        values: list[float] = sums.sums[s].tolist()
         return values
 
     def pack_release(self, record: Any) -> bytes:
         """Return the released sum and what its stream remembers of the step."""
-        s = self._stream(record)
-        return pack(_Step(self._state.memory[s][:, self._places(s)], self._state.sums[s]))
+        streams, sums, s = self._stream(record)
+        return pack(_Step(sums.memory[s][:, _places(streams, sums, s)], sums.sums[s]))
 
     def unpack_release(self, data: bytes, record: Any) -> None:
         """Take in the context of a reward, and the sum that was released with it."""
-        state, params, s = self._state, self.policy.params, self._stream(record)
+        state, params = self._state, self.policy.params
+        streams, sums, s = self._stream(record)
         person, x = int(record[0]), np.array(record[1])
         take(params, state, person, x, ask(params, state, person, x), 0.0)
-        withdraw(params, state, s)
-        state.steps[s] += 1
-        dim = state.sums.shape[1]
+        remove_from_b(params, state, s)
+        sums.steps[s] += 1
+        dim = sums.sums.shape[1]
         step = _Step(np.empty((dim, 2)), np.empty(dim))
         unpack(step, data)
-        state.memory[s][:, self._places(s)] = step.kept
-        state.sums[s] = step.sums
-        settle(params, state, state.place[person], s)
+        sums.memory[s][:, _places(streams, sums, s)] = step.kept
+        sums.sums[s] = step.sums
+        use_released(params, state, state.ridge.place[person], s)
         state.work[:] = 0.0
 
-    def _stream(self, record: Any) -> int:
-        own = self.policy.params.channel.own == 1
-        return int(self._state.place[int(record[0])]) if own else 0
-
-    def _places(self, s: int) -> list[int]:
-        """Return where a stream's memory has its latest step: a node's height, or the step itself."""
-        k, half = int(self._state.steps[s]), self._state.memory.shape[2] // 2
-        tree = self.policy.params.channel.stream.coefficients.size == 0
-        at = (k & -k).bit_length() - 1 if tree else k - 1
-        return [at, half + at]
+    def _stream(self, record: Any) -> tuple[Streams, Sums, int]:
+        """Return how sums are released, the sums, and the number of a person's stream."""
+        streams, sums = self.policy.params.channel.streams, self._state.sums
+        assert streams is not None
+        assert sums is not None
+        return streams, sums, int(stream_of(streams, self._state.ridge.place[int(record[0])]))
 
     def rejoined(self, n_people: int, joined: Any) -> UsersDecider:
         """Return a decider for so many people, joined anew, made from each one's statistics."""
         rule = "on each person's sums: b was released for people joined as they were"
-        apart = not self.releases or self.policy.params.channel.space == USER
+        streams = self.policy.params.channel.streams
+        apart = streams is None or streams.space == USER
         require(self.policy, "privacy", rule, apart, self.policy.protection)
         policy = dataclasses.replace(self.policy, n_users=n_people)
         again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
         old = np.arange(n_people)
         old[old >= self.policy.n_users] = -1
-        restored(policy.params, again._state, statistics_of(self._state).arranged(old))
-        if self.releases:
+        restore(policy.params, again._state, statistics_of(self._state).arranged(old))
+        if self._state.sums is not None:
             known = min(n_people, self.policy.n_users)
-            mine, theirs = self._state.place[:known], again._state.place[:known]
+            mine, theirs = (each._state.ridge.place[:known] for each in (self, again))
             for name in ("steps", "memory", "sums", "lift"):
-                getattr(again._state, name)[theirs] = getattr(self._state, name)[mine]
+                getattr(again._state.sums, name)[theirs] = getattr(self._state.sums, name)[mine]
         return again
 
     def with_person(self, near: Sequence[int]) -> UsersDecider:
@@ -306,15 +297,27 @@ class UsersDecider(ContextsDecider):
 
         A sum that a lost history may have released again is then in none that is still to come.
         """
-        state = self._state
-        if not self.releases:
+        streams, sums, ridge = (
+            self.policy.params.channel.streams,
+            self._state.sums,
+            self._state.ridge,
+        )
+        if streams is None or sums is None:
             return
-        if self.policy.params.channel.space == USER:
-            state.response[:] += state.sums
-            state.lift[:] = 0.0
-            rebuild(state)
-        state.memory[:] = 0.0
-        state.sums[:] = 0.0
+        if streams.space == USER:
+            ridge.response[:] += sums.sums
+            sums.lift[:] = 0.0
+            recompute(ridge, self._state.level)
+        sums.memory[:] = 0.0
+        sums.sums[:] = 0.0
+
+
+def _places(streams: Streams, sums: Sums, s: int) -> list[int]:
+    """Return where a stream's memory has its latest step: a node's height, or the step itself."""
+    k, half = int(sums.steps[s]), sums.memory.shape[2] // 2
+    tree = streams.stream.coefficients.size == 0
+    at = (k & -k).bit_length() - 1 if tree else k - 1
+    return [at, half + at]
 
 
 def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[float]] | None:

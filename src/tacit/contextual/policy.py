@@ -6,7 +6,7 @@ import dataclasses
 import math
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,25 +15,20 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.contextual.collaborative import (
-    BIN,
+from tacit.contextual.learned_prior import GIVEN
+from tacit.contextual.model import (
     CONSTANT,
-    NEAR,
-    VALUE,
-    Block,
+    Fade,
     Params,
-    Question,
+    Prior,
     State,
     ask,
-    cuts_of,
     learn,
     new_state,
     play,
     select,
     take,
-    together,
 )
-from tacit.contextual.learned_prior import GIVEN
 from tacit.contextual.privacy import (
     Channel,
     NoisySums,
@@ -43,7 +38,9 @@ from tacit.contextual.privacy import (
     Residual,
     Sizes,
 )
-from tacit.contextual.statistics import Statistics, restored
+from tacit.contextual.questions import BIN, NEAR, VALUE, Question, cuts_of
+from tacit.contextual.ridge import Block, merge_blocks, require_size
+from tacit.contextual.statistics import Statistics, restore
 from tacit.contextual.table import RECORDED, Rows, Table, as_matrix, require_fit
 from tacit.contextual.trace import Trace
 from tacit.core.constraints import Count, NonNegative, Positive, Share, check, one_of, require
@@ -53,11 +50,12 @@ from tacit.core.tapes import SECURE, Tape
 from tacit.device import Channel as Reporting
 from tacit.privacy import Guarantee, Mechanism
 from tacit.privacy.mechanisms import Epsilon, debias, open_channel
-from tacit.privacy.mechanisms.continual_sums import NO_NOISE
 
 if TYPE_CHECKING:
     from tacit.core.decider import Decider
 
+MOST_BYTES = 1 << 34
+"""Of the matrices of a state."""
 _QUIET_RIDGE = 0.3
 _FADES = 8
 """In so many steps an answer loses half its weight."""
@@ -128,9 +126,9 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     joined_by: ClassVar[str] = ""
     """What it must know about its users: nothing, ``"weights"`` or ``"graph"``."""
     learns: ClassVar[int] = GIVEN
-    """What is learned of the prior, one of the codes of ``prior``; then all users are one block."""
+    """What is learned of the prior, one of the codes of ``learned_prior``; then all users are one block."""
     width: ClassVar[int]
-    """Which theorem `Theory` stands for, one of the codes of ``collaborative``."""
+    """Which theorem `Theory` stands for, one of the codes of ``model``."""
 
     n_users: Count
     dimension: Count
@@ -184,12 +182,15 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         require(self, "exploration", rule, not laplace, self.exploration)
 
     @abstractmethod
-    def blocks(self, joined: Any) -> Iterable[Block]:
-        """Return B, whose column u says how a context of user u is spread over all users.
+    def groups(self, joined: Any) -> Sequence[NDArray[np.int64]]:
+        """Return the users in groups that nothing joins to others.
 
-        It is given in blocks of users whom nothing joins to others; `joined` is the SciPy matrix
-        that `joined_by` names, or None.
+        `joined` is the SciPy matrix that `joined_by` names, or None; a wrong one is refused here.
         """
+
+    @abstractmethod
+    def block(self, joined: Any, members: NDArray[np.int64]) -> Block:
+        """Return the columns of B of one group: column u spreads a context of user u over all users."""
 
     def size_of_parameters(self, joined: Any) -> float:
         """Return the bound on all parameters together that `Theory` uses by default."""
@@ -259,11 +260,20 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         return 0.5 if isinstance(self.protection, Residual) else 0.3
 
     @property
-    def _fade_to(self) -> float:
-        """What a report counts after one of the steps in which it is forgotten."""
+    def _fade(self) -> Fade | None:
+        """How answers are forgotten, in steps."""
         if self.half_life is None:
-            return 1.0
-        return float(0.5 ** (-(-self.half_life // _FADES) / self.half_life))
+            return None
+        every = -(-self.half_life // _FADES)
+        return Fade(every, float(0.5 ** (every / self.half_life)))
+
+    @property
+    def _prior(self) -> Prior | None:
+        """What is learned of the prior."""
+        if self.learns == GIVEN:
+            return None
+        alike = not isinstance(self.protection, Residual)
+        return Prior(self.learns, self.factors, self.ridge / self.dimension if alike else 1.0)
 
     @cached_property
     def params(self) -> Params:
@@ -280,17 +290,14 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             exploration=self._constant,
             failure_prob=theory.failure_prob if isinstance(theory, Theory) else 0.5,
             reach=reach,
-            fade_every=0 if self.half_life is None else -(-self.half_life // _FADES),
-            fade_to=self._fade_to,
-            learns=self.learns,
-            rank=self.factors,
-            noise=1.0 if isinstance(hidden, Residual) else self.ridge / self.dimension,
             channel=channel,
+            fade=self._fade,
+            prior=self._prior,
         )
 
     def start(self, table: Table) -> State:
         """Return a fresh state for the users of `table`."""
-        summed = self.params.channel.stream.noise != NO_NOISE
+        summed = self.params.channel.streams is not None
         require_fit(self, table, self.n_users, self.dimension, short=summed)
         return self.open(weights=_given(table.weights), graph=_given(table.graph))
 
@@ -304,18 +311,11 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         graph : Graph or matrix of shape (N, N), dense or sparse
             Who is joined to whom. GOBLin needs it.
         """
-        joined = None
-        if self.joined_by:
-            given = {"weights": weights, "graph": graph}[self.joined_by]
-            require(self, self.joined_by, "given", given is not None, None)
-            joined = as_matrix(self, self.joined_by, given)
-            shape = (self.n_users, self.n_users)
-            rule = f"of shape {shape}"
-            require(self, self.joined_by, rule, joined.shape == shape, joined.shape)
-        blocks = list(self.blocks(joined))
-        pairs = sum(len(block.members) * (len(block.members) - 1) // 2 for block in blocks)
+        joined, groups = self._join(weights, graph, MOST_BYTES)
+        pairs = sum(len(members) * (len(members) - 1) // 2 for members in groups)
+        blocks = [self.block(joined, members) for members in groups]
         if self.in_common > 0:
-            blocks = together(blocks, self.in_common)
+            blocks = merge_blocks(blocks, self.in_common)
         lengths = np.empty(self.n_users)
         for block in blocks:
             lengths[block.members] = np.sqrt(np.sum(block.basis**2, axis=0))
@@ -331,6 +331,25 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
                 stacklevel=2,
             )
         return state
+
+    def require_size(self, most: int, *, weights: Any = None, graph: Any = None) -> None:
+        """Refuse users whose state would take more than so many bytes, before anything is built."""
+        self._join(weights, graph, most)
+
+    def _join(self, weights: Any, graph: Any, most: int) -> tuple[Any, Sequence[NDArray[np.int64]]]:
+        """Return the matrix that joins users, or None, and their groups, if their state fits."""
+        joined = None
+        if self.joined_by:
+            given = {"weights": weights, "graph": graph}[self.joined_by]
+            require(self, self.joined_by, "given", given is not None, None)
+            joined = as_matrix(self, self.joined_by, given)
+            shape = (self.n_users, self.n_users)
+            rule = f"of shape {shape}"
+            require(self, self.joined_by, rule, joined.shape == shape, joined.shape)
+        groups = self.groups(joined)
+        sizes = [self.n_users] if self.in_common > 0 else [len(members) for members in groups]
+        require_size(self, sizes, self.dimension, most)
+        return joined, groups
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel of all of them, and its arguments."""
@@ -403,12 +422,12 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         hidden, (low, high) = self.protection, self.reward_range
         missing = low if default is None else float(default)
         mechanisms = self.mechanisms
-        if isinstance(hidden, Residual):
+        if isinstance(hidden, Residual) and self.params.channel.bins is not None:
             response = mechanisms[0] if question.kind == BIN else mechanisms[-1]
             made = response.instructions(default=0.0)
             made["default"] = missing
             made["question"] = {
-                "cuts": cuts_of(self.params, question),
+                "cuts": cuts_of(self.params.channel.bins, question),
                 "labels": [0, 1, 0] if question.kind == NEAR else list(range(hidden.bins)),
             }
             Reporting(made)
@@ -454,7 +473,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         shape = (self.n_users, self.dimension)
         fits = statistics.response.shape == shape
         require(self, "statistics", f"of shape {shape}", fits, statistics.response.shape)
-        return restored(self.params, self.open(weights=weights, graph=graph), statistics)
+        return restore(self.params, self.open(weights=weights, graph=graph), statistics)
 
     def save(self, path: str | Path, state: State) -> None:
         """Write a state to a file, with what made it; a central policy's holds raw sums."""
@@ -468,7 +487,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         state, about = load(path, fresh)
         same = about.get("policy") == self.name and about.get("parameters") == _written(self)
         require(self, "file", "of the same policy", same, f"{about.get('policy')} in {path}")
-        alike = self.learns != GIVEN or np.array_equal(state.kernel, fresh.kernel)
+        alike = self.learns != GIVEN or np.array_equal(state.ridge.kernel, fresh.ridge.kernel)
         require(self, "file", "of users who are joined alike", alike, str(path))
         return state
 
@@ -485,7 +504,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         fits = x.shape == (self.dimension,)
         require(self, "context", f"of shape ({self.dimension},)", fits, x.shape)
         require(self, "context", "finite", bool(np.isfinite(x).all()), x.tolist())
-        if self.params.channel.stream.noise != NO_NOISE:
+        if self.params.channel.streams is not None:
             length = float(np.linalg.norm(x))
             require(self, "context", "of length <= 1", length <= 1 + 1e-9, length)
         return x

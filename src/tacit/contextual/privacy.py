@@ -18,6 +18,8 @@ from typing import Annotated, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.contextual.noisy_sums import PARAMETER, USER, Streams
+from tacit.contextual.questions import Bins
 from tacit.core.constraints import Constraint, Count, Positive, check, one_of, require
 from tacit.privacy import (
     BinaryTree,
@@ -39,8 +41,6 @@ from tacit.privacy.mechanisms import Channel as Report
 from tacit.privacy.mechanisms import Epsilon, open_channel
 from tacit.privacy.mechanisms.continual_sums import LAPLACE, Stream
 
-PARAMETER, USER = 0, 1
-"""A stream releases the paper's b, or a user's sum of x r."""
 _LOCAL, _CENTRAL = "local", "central"
 _SCALARS = ("laplace", "bit", "piecewise")
 _OPEN = ("sending", "others", "contexts", "graph")
@@ -70,29 +70,12 @@ class Channel(NamedTuple):
     """Rewards are clipped to [low, high]."""
     report: Report
     """Through which a reward is told, openly or by a mechanism."""
-    stream: Stream = Stream()
-    """How sums are released; rewards beyond its capacity are not taken in."""
-    depth: int = 0
-    """How many numbers a stream keeps for each coordinate."""
-    space: int = USER
-    """What it releases: the paper's b, or each user's own sum."""
-    own: int = 1
-    """1 if every user has an own stream."""
     centred: int = 0
-    """1 if running means, of estimates and contexts, are subtracted before one is taken in."""
-    cuts: NDArray[np.float64] = np.empty(0)
-    """Shape (k - 1,): where the bins of a standardised residual end, else (0,)."""
-    gains: NDArray[np.float64] = np.empty(0)
-    """Shape (k,): the expected residual for each answer, else (0,)."""
-    keep: float = 1.0
-    """The probability with which a bin is told truly."""
-    information: float = 1.0
-    """J: the share of a reward's information that its answer keeps, the mean squared gain."""
-    near_keep: float = 1.0
-    """The probability with which it is told truly whether a reward is near."""
-    learns_sigma: int = 0
-    log_sigma: float = 0.0
-    """The standard deviation of rewards: whether it is learned, and what it begins with."""
+    """1 if rewards have a level of their own, which is learned."""
+    streams: Streams | None = None
+    """How sums are released, where they get noise."""
+    bins: Bins | None = None
+    """How residuals are told, where a device is asked about them."""
 
 
 class Privacy(ABC):
@@ -285,18 +268,16 @@ class Residual(Privacy):
         keep = self._keep(k)
         gains, information = _gains(keep, k)
         sigma = (sizes.high - sizes.low) / 10 if self.sigma is None else self.sigma
-        return Channel(
-            sizes.low,
-            sizes.high,
-            open_channel(),
-            keep=keep,
+        bins = Bins(
             cuts=_cuts(k),
             gains=gains,
+            keep=keep,
             information=information,
             near_keep=self._keep(2),
             learns_sigma=int(self.sigma is None),
             log_sigma=math.log(sigma),
         )
+        return Channel(sizes.low, sizes.high, open_channel(), bins=bins)
 
 
 _MOST_BINS = 33
@@ -447,15 +428,9 @@ class NoisySums(_Streams):
     def channel(self, sizes: Sizes) -> Channel:
         """Return what the kernels need."""
         sums = self.sums(sizes)
-        return Channel(
-            sizes.low,
-            sizes.high,
-            open_channel(),
-            stream=sums.stream,
-            depth=sums.depth,
-            space=PARAMETER if self.on_b else USER,
-            own=int(self.own_streams),
-        )
+        space = PARAMETER if self.on_b else USER
+        streams = Streams(sums.stream, sums.depth, space, int(self.own_streams))
+        return Channel(sizes.low, sizes.high, open_channel(), streams=streams)
 
 
 @lru_cache(maxsize=64)
@@ -572,12 +547,8 @@ class Published(_Streams):
 
     def channel(self, sizes: Sizes) -> Channel:
         """Return what the kernels need."""
-        return Channel(
-            sizes.low if self.clip else -math.inf,
-            sizes.high if self.clip else math.inf,
-            open_channel(),
-            stream=Stream(LAPLACE, 0, self.steps),
-            depth=2 * self.steps.bit_length(),
-            space=PARAMETER,
-            own=int(self.own_streams),
-        )
+        stream = Stream(LAPLACE, 0, self.steps)
+        depth, own = 2 * self.steps.bit_length(), int(self.own_streams)
+        low, high = (sizes.low, sizes.high) if self.clip else (-math.inf, math.inf)
+        streams = Streams(stream, depth, PARAMETER, own)
+        return Channel(low, high, open_channel(), streams=streams)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.contextual.collaborative import Params, State, rebuild, relearn
-from tacit.contextual.learned_prior import GIVEN
+from tacit.contextual.model import Params, State, learn_prior
+from tacit.contextual.ridge import Ridge, recompute
 
 _STEPS_ANEW = 20
 """Steps from where the learning of a prior begins."""
@@ -50,43 +50,45 @@ class Statistics(NamedTuple):
 
 def statistics_of(state: State) -> Statistics:
     """Return what the reports taken in by a state add up to."""
+    ridge, level, spread = state.ridge, state.level, state.deviation
     return Statistics(
-        state.gram[state.place],
-        state.response[state.place],
+        ridge.gram[ridge.place],
+        ridge.response[ridge.place],
         state.rounds.copy(),
-        state.ones[state.place] if len(state.ones) else state.ones.copy(),
-        state.reports.copy(),
-        state.deviation.copy(),
+        np.empty((0, ridge.mean.shape[1])) if level is None else level.ones[ridge.place],
+        np.zeros(4) if level is None else level.reports.copy(),
+        np.zeros(2) if spread is None else spread.copy(),
     )
 
 
-def restored(params: Params, fresh: State, statistics: Statistics) -> State:
+def restore(params: Params, fresh: State, statistics: Statistics) -> State:
     """Return a fresh state that has taken in what the statistics say; a prior is learned anew."""
-    fresh.gram[fresh.place] = statistics.gram
-    fresh.response[fresh.place] = statistics.response
+    ridge, level = fresh.ridge, fresh.level
+    ridge.gram[ridge.place] = statistics.gram
+    ridge.response[ridge.place] = statistics.response
     fresh.rounds[:] = statistics.rounds
-    if len(fresh.ones):
-        fresh.ones[fresh.place] = statistics.ones
-    fresh.reports[:] = statistics.reports
-    fresh.deviation[:] = statistics.deviation
-    before = _log_volume(fresh)
-    rebuild(fresh)
-    if params.learns != GIVEN:
-        relearn(params, fresh, _STEPS_ANEW)
-    fresh.log_volume[0] = before
-    traces = np.trace(fresh.gram, axis1=1, axis2=2)
-    fresh.energy[0] = float(fresh.kernel_diagonal @ traces)
+    if level is not None:
+        level.ones[ridge.place] = statistics.ones
+        level.reports[:] = statistics.reports
+    if fresh.deviation is not None:
+        fresh.deviation[:] = statistics.deviation
+    before = _log_volume(ridge)
+    recompute(ridge, level)
+    if params.prior is not None:
+        learn_prior(params, fresh, _STEPS_ANEW)
+    ridge.log_volume[0] = before
+    ridge.energy[0] = float(ridge.kernel_diagonal @ np.trace(ridge.gram, axis1=1, axis2=2))
     return fresh
 
 
-def _log_volume(state: State) -> float:
+def _log_volume(ridge: Ridge) -> float:
     """Return the logarithm of |I + K Phi| over all components."""
-    n_users, d = state.response.shape
+    n_users, d = ridge.response.shape
     i, total = 0, 0.0
     while i < n_users:
-        size, at = int(state.layout[i, 1]), int(state.layout[i, 4]) // (d * d)
-        K = state.kernel[at : at + size * size].reshape(size, size)
-        system = np.einsum("uv,vab->uavb", K, state.gram[i : i + size]).reshape(size * d, size * d)
+        size, at = int(ridge.layout[i, 1]), int(ridge.layout[i, 4]) // (d * d)
+        K = ridge.kernel[at : at + size * size].reshape(size, size)
+        system = np.einsum("uv,vab->uavb", K, ridge.gram[i : i + size]).reshape(size * d, size * d)
         total += float(np.linalg.slogdet(np.eye(size * d) + system)[1])
         i += size
     return total

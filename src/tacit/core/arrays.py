@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -77,19 +77,25 @@ def unpack(tree: Any, data: bytes) -> None:
     """Copy what `pack` returned into a tree of the same shape, in place.
 
     Arrays that an older version stored and this one has no use for are left out: the tree names
-    them in ``dropped``.
+    them in ``dropped``, and in ``formerly`` the arrays that have another name now.
     """
     line, _, rest = data.partition(b"\n")
-    head, at = json.loads(line), 0
+    head, at = rename_old(tree, json.loads(line)), 0
     arrays, dropped = dict(_arrays(tree)), getattr(tree, "dropped", ())
     mine = _head(list(arrays.items()))
-    if [each for each in head if each[0] not in dropped] != mine:
+    if sorted(each for each in head if each[0] not in dropped) != sorted(mine):
         raise ValueError(f"state: expected the arrays {mine}, got {head}")
     for name, dtype, shape in head:
         size = np.dtype(dtype).itemsize * math.prod(shape)
         if name in arrays:
             arrays[name][...] = np.frombuffer(rest[at : at + size], dtype).reshape(shape)
         at += size
+
+
+def rename_old(tree: Any, entries: Iterable[Sequence[Any]]) -> list[list[Any]]:
+    """Return entries (name, ...) under the names that a tree has today for what ``formerly`` lists."""
+    formerly = getattr(tree, "formerly", {})
+    return [[formerly.get(name, name), *rest] for name, *rest in entries]
 
 
 def _arrays(tree: Any) -> list[tuple[str, NDArray[Any]]]:

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tacit.core.arrays import leaves
+from tacit.core.arrays import leaves, rename_old
 
 S = TypeVar("S")
 FORMAT = 1
@@ -52,6 +52,7 @@ def load(path: str | Path, template: S) -> tuple[S, dict[str, Any]]:
         raise ValueError(f"{path}: not a saved state ({error})") from None
     if about.get("format") != FORMAT:
         raise ValueError(f"{path}: expected format {FORMAT}, got {about.get('format')}")
+    arrays = dict(rename_old(template, arrays.items()))
     return _rebuild(template, "", arrays, str(path)), about
 
 

@@ -10,15 +10,15 @@ alone, so that the guarantee is LinUCB's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.contextual.collaborative import Block
 from tacit.contextual.learned_prior import CLUSTERS
 from tacit.contextual.policies.learned_kernel import LearnedKernel
+from tacit.contextual.ridge import Block
 from tacit.core.constraints import require
 
 
@@ -56,7 +56,6 @@ class CLUB(LearnedKernel):
         """Nothing beyond the cluster."""
         return 0.0
 
-    def blocks(self, joined: Any) -> Iterable[Block]:
+    def block(self, joined: Any, members: NDArray[np.int64]) -> Block:
         """Return the kernel of one cluster, in which it begins: K = 11'."""
-        everybody = np.arange(self.n_users)
-        yield Block(np.zeros(1, np.int64), everybody, np.ones((1, self.n_users)))
+        return Block(np.zeros(1, np.int64), members, np.ones((1, self.n_users)))

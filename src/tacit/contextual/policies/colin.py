@@ -9,14 +9,16 @@ every other noise is sound.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.contextual.collaborative import LEMMA_2, Block, groups_of
+from tacit.contextual.model import LEMMA_2
 from tacit.contextual.policy import CollaborativePolicy
+from tacit.contextual.ridge import Block, find_groups
 from tacit.core.constraints import require
 
 
@@ -51,11 +53,14 @@ class CoLin(CollaborativePolicy):
     joined_by: ClassVar[str] = "weights"
     width: ClassVar[int] = LEMMA_2
 
-    def blocks(self, joined: Any) -> Iterable[Block]:
-        """Return W (line 4 of Algorithm 1); columns that share a row meet in W'W."""
+    def groups(self, joined: Any) -> Sequence[NDArray[np.int64]]:
+        """Return users whose columns of W share a row, which meet in W'W."""
         sums = np.abs(joined.sum(axis=0) - 1.0)
         require(self, "weights", "with columns that sum to one", sums.max() < 1e-9, sums.max())
-        for members in groups_of(joined):
-            columns = joined[:, members]
-            rows = np.unique(columns.nonzero()[0])
-            yield Block(rows, members, columns[rows].toarray())
+        return list(find_groups(joined))
+
+    def block(self, joined: Any, members: NDArray[np.int64]) -> Block:
+        """Return W (line 4 of Algorithm 1)."""
+        columns = joined[:, members]
+        rows = np.unique(columns.nonzero()[0])
+        return Block(rows, members, columns[rows].toarray())

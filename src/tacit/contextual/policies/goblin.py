@@ -11,14 +11,16 @@ noise is sound.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.contextual.collaborative import EQUATION_5, Block
+from tacit.contextual.model import EQUATION_5
 from tacit.contextual.policy import CollaborativePolicy
+from tacit.contextual.ridge import Block
 from tacit.core.constraints import require
 
 
@@ -56,22 +58,25 @@ class GOBLin(CollaborativePolicy):
 
     weighted: bool = False
 
-    def blocks(self, joined: Any) -> Iterable[Block]:
-        """Return G^(-1/2) with G = I + L (section 5.1), component by component."""
-        from tacit.graphs import components, from_scipy, sparse_laplacian
+    def groups(self, joined: Any) -> Sequence[NDArray[np.int64]]:
+        """Return the components of the graph."""
+        from tacit.graphs import components, from_scipy
 
         symmetric = (joined != joined.T).nnz == 0
         require(self, "graph", "symmetric", symmetric, "one that is not")
         joined.setdiag(0.0)
         joined.eliminate_zeros()
-        graph = from_scipy(joined, directed=False, weighted=True)
-        L = sparse_laplacian(graph, weighted=self.weighted)
-        labels = components(graph)
-        for label in range(self.n_users and int(labels.max()) + 1):
-            members = np.flatnonzero(labels == label)
-            G = np.eye(len(members)) + L[members][:, members].toarray()
-            values, vectors = np.linalg.eigh(G)
-            yield Block(members, members, (vectors / np.sqrt(values)) @ vectors.T)
+        labels = components(from_scipy(joined, directed=False, weighted=True))
+        return [np.flatnonzero(labels == label) for label in range(int(labels.max()) + 1)]
+
+    def block(self, joined: Any, members: NDArray[np.int64]) -> Block:
+        """Return G^(-1/2) with G = I + L (section 5.1)."""
+        from tacit.graphs import from_scipy, sparse_laplacian
+
+        graph = from_scipy(joined[members][:, members], directed=False, weighted=True)
+        G = np.eye(len(members)) + sparse_laplacian(graph, weighted=self.weighted).toarray()
+        values, vectors = np.linalg.eigh(G)
+        return Block(members, members, (vectors / np.sqrt(values)) @ vectors.T)
 
     def size_of_parameters(self, joined: Any) -> float:
         """Return the length of G^(1/2) theta for parameters of length at most 1.

@@ -9,16 +9,18 @@ Learning reads released reports alone, so that the guarantee is LinUCB's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.contextual.collaborative import CONSTANT, Block
 from tacit.contextual.learned_prior import KERNEL
+from tacit.contextual.model import CONSTANT
 from tacit.contextual.policy import CollaborativePolicy, Theory
 from tacit.contextual.privacy import NoisySums, Published
+from tacit.contextual.ridge import Block
 from tacit.core.constraints import require
 
 
@@ -65,7 +67,10 @@ class LearnedKernel(CollaborativePolicy):
         """The weight of 11' that learning begins with."""
         return 1.0 if self.shared is None else float(self.shared)
 
-    def blocks(self, joined: Any) -> Iterable[Block]:
-        """Return the identity, in one block: anybody may turn out to resemble anybody."""
-        everybody = np.arange(self.n_users)
-        yield Block(everybody, everybody, np.eye(self.n_users))
+    def groups(self, joined: Any) -> Sequence[NDArray[np.int64]]:
+        """Return everybody in one group: anybody may turn out to resemble anybody."""
+        return [np.arange(self.n_users)]
+
+    def block(self, joined: Any, members: NDArray[np.int64]) -> Block:
+        """Return the identity."""
+        return Block(members, members, np.eye(self.n_users))

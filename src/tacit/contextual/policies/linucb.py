@@ -7,14 +7,16 @@ private form as one dN-dimensional tree is the DP-LinUCB of Wang et al. (2020).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tacit.contextual.collaborative import LEMMA_2, Block
+from tacit.contextual.model import LEMMA_2
 from tacit.contextual.policy import CollaborativePolicy
+from tacit.contextual.ridge import Block
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,8 +47,10 @@ class LinUCB(CollaborativePolicy):
         """How many coordinates of b one reward may change: those of its user."""
         return self.dimension
 
-    def blocks(self, joined: Any) -> Iterable[Block]:
+    def groups(self, joined: Any) -> Sequence[NDArray[np.int64]]:
+        """Return everybody alone."""
+        return [np.array([user]) for user in range(self.n_users)]
+
+    def block(self, joined: Any, members: NDArray[np.int64]) -> Block:
         """Return the identity: nobody learns from anybody else."""
-        for user in range(self.n_users):
-            alone = np.array([user])
-            yield Block(alone, alone, np.eye(1))
+        return Block(members, members, np.eye(1))

@@ -17,27 +17,29 @@ sub-Gaussian; that their errors have mean 0 is the regression's assumption. Lapl
 from __future__ import annotations
 
 import math
-from collections import namedtuple
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, cast
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.contextual.collaborative import (
+from tacit.contextual.loops import rounds
+from tacit.contextual.model import (
     Params,
-    Question,
     State,
+    Watch,
     answer,
     ask,
     parameter_error,
     select,
     take,
 )
-from tacit.contextual.loops import rounds
 from tacit.contextual.policies.linucb import LinUCB
 from tacit.contextual.policy import Theory
 from tacit.contextual.privacy import NoisySums, PerReward, Published, Residual
+from tacit.contextual.questions import Question
+from tacit.contextual.ridge import component
 from tacit.contextual.table import Table
 from tacit.contextual.trace import Trace
 from tacit.core.constraints import Positive, Share, require
@@ -48,22 +50,6 @@ from tacit.device import Channel as Reporting
 from tacit.privacy.mechanisms import debias
 
 _RESTARTS = 3
-
-
-class Watch(NamedTuple):
-    """What LinUCB needs, and Page's test beside it."""
-
-    params: Params
-    deviation: float
-    """Of a told reward, as far as it is known beforehand."""
-    shift: float
-    """delta, in such deviations."""
-    alpha: float
-
-
-_FIELDS: Any = (*State._fields, "watch")
-Watched: Any = namedtuple("Watched", _FIELDS)  # type: ignore[misc]
-"""LinUCB's state, and `watch` of shape (N, 4): both sums of each user, errors and restarts so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,31 +110,25 @@ class RestartingLinUCB(LinUCB):
         """What hides rewards: `privacy`, or with `epsilon` each reward by itself."""
         return self.privacy if self.epsilon is None else PerReward(epsilon=self.epsilon)
 
-    @property
-    def watch(self) -> Watch:
-        """The numbers of Page's test."""
+    @cached_property
+    def params(self) -> Params:
+        """The numbers the kernels need, those of Page's test among them."""
         low, high = self.reward_range
         hidden, deviation = self.protection, (high - low) / 2
         if hidden is not None:
             deviation = hidden.reach(self._sizes)
         shift = self.smallest_change * (high - low) / deviation
-        return Watch(self.params, deviation, shift, float(self.false_alarm_prob))
-
-    def open(self, *, weights: Any = None, graph: Any = None) -> State:
-        """Return a fresh state in which nobody has been forgotten."""
-        learned = super().open(weights=weights, graph=graph)
-        made: Any = Watched._make((*learned, np.zeros((self.n_users, 4))))
-        return cast(State, made)
+        return super().params._replace(watch=Watch(deviation, shift, float(self.false_alarm_prob)))
 
     def restarts(self, state: State) -> NDArray[np.int64]:
         """Return how often each user was forgotten."""
-        watched: Any = state
-        return np.asarray(watched.watch[:, _RESTARTS][state.place], np.int64)
+        assert state.watch is not None
+        return np.asarray(state.watch[state.ridge.place, _RESTARTS], np.int64)
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
         """Return the kernel and its arguments."""
-        _, (_, *others) = super().program(state, table, tape, trace)
-        return play, (self.watch, *others)
+        _, arguments = super().program(state, table, tape, trace)
+        return play, arguments
 
     def update(
         self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
@@ -159,7 +139,7 @@ class RestartingLinUCB(LinUCB):
         self._check_user(user)
         require(self, "reward", "a number", math.isfinite(reward), reward)
         t = int(state.rounds[0])
-        learn(self.watch, state, tape, t, user, x, float(reward))
+        learn(self.params, state, tape, t, user, x, float(reward))
 
     def take(
         self, state: State, user: int, context: ArrayLike, question: Question, report: float
@@ -170,19 +150,20 @@ class RestartingLinUCB(LinUCB):
         possible = Reporting(self.instructions(question)).possible(report)
         require(self, "report", "one that the device can send", possible, report)
         reported = float(debias(self.params.channel.report, float(report)))
-        observe_error(self.watch, state, user, x, question, reported)
+        observe_error(self.params, state, user, x, question, reported)
 
 
 @kernel
-def observe_error(watch: Any, state: Any, user: Any, x: Any, question: Any, reported: Any) -> None:
+def observe_error(params: Any, state: Any, user: Any, x: Any, question: Any, reported: Any) -> None:
     """Take in a told reward; forget the user if the errors go one way for too long."""
-    i = state.place[user]
-    guess, volume = 0.0, state.log_volume[0]
+    ridge, watch = state.ridge, params.watch
+    i = ridge.place[user]
+    guess, volume = 0.0, ridge.log_volume[0]
     for a in range(x.size):
-        guess += x[a] * state.mean[i, a]
-    take(watch.params, state, user, x, question, reported)
+        guess += x[a] * ridge.mean[i, a]
+    take(params, state, user, x, question, reported)
     # The volume has grown by ln(1 + x'Sx), with S as it was.
-    expected = watch.deviation * math.exp(0.5 * (state.log_volume[0] - volume))
+    expected = watch.deviation * math.exp(0.5 * (ridge.log_volume[0] - volume))
     z = (reported - guess) / expected
     sums = state.watch[i]
     sums[0] = max(0.0, sums[0] + z - 0.5 * watch.shift)
@@ -192,40 +173,28 @@ def observe_error(watch: Any, state: Any, user: Any, x: Any, question: Any, repo
     if max(sums[0], sums[1]) > h:
         sums[0], sums[1], sums[2] = 0.0, 0.0, 0.0
         sums[_RESTARTS] += 1.0
-        _forget(state, i)
+        _forget(ridge, i)
 
 
 @kernel(inlined=False)
-def _forget(state: Any, i: Any) -> None:
+def _forget(ridge: Any, i: Any) -> None:
     """Set a user, whom nothing joins to others, to what was known before anything was told."""
-    d = state.mean.shape[1]
-    first, _, _, _, at, _ = state.layout[i]
-    prior = state.kernel[at // (d * d)]
+    part, d = component(ridge, i), ridge.mean.shape[1]
+    prior = ridge.kernel[ridge.layout[i, 4] // (d * d)]
     for a in range(d):
-        state.mean[i, a], state.response[i, a] = 0.0, 0.0
+        ridge.mean[i, a], ridge.response[i, a] = 0.0, 0.0
         for b in range(d):
-            state.gram[i, a, b] = 0.0
-            state.covariance[at + a * d + b] = prior if a == b else 0.0
-    state.pending[first] = 0
+            ridge.gram[i, a, b] = 0.0
+            part.S[a, b] = prior if a == b else 0.0
+    ridge.pending[part.first] = 0
 
 
 @kernel
-def learn(watch: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
+def learn(params: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward: Any) -> Any:
     """Hide the reward of context x and take in what is told of it."""
-    question = ask(watch.params, state, user, x)
-    reported = answer(watch.params, tape, t, question, reward)
-    observe_error(watch, state, user, x, question, reported)
+    question = ask(params, state, user, x)
+    observe_error(params, state, user, x, question, answer(params, tape, t, question, reward))
     return True
 
 
-@kernel
-def _select(watch: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
-    return select(watch.params, state, user, contexts, scratch)
-
-
-@kernel
-def _error(watch: Any, state: Any, preferences: Any) -> Any:
-    return parameter_error(watch.params, state, preferences)
-
-
-play = rounds(_select, learn, _error)
+play = rounds(select, learn, parameter_error)
