@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.contextual.features import relation
 from tacit.contextual.learned_prior import GIVEN
 from tacit.contextual.model import (
     CONSTANT,
@@ -48,6 +49,7 @@ from tacit.core.files import load, save
 from tacit.core.policy import Policy, Program, require_secure
 from tacit.core.tapes import SECURE, Tape
 from tacit.device import Channel as Reporting
+from tacit.graphs import Graph
 from tacit.privacy import Guarantee, Mechanism
 from tacit.privacy.mechanisms import Epsilon, debias, open_channel
 
@@ -307,7 +309,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         Parameters
         ----------
         weights : matrix of shape (N, N), dense or sparse
-            The relational matrix W; columns sum to one. CoLin needs it.
+            The relational matrix W; columns sum to one. CoLin needs it, or a Graph to make it of.
         graph : Graph or matrix of shape (N, N), dense or sparse
             Who is joined to whom. GOBLin needs it.
         """
@@ -332,13 +334,16 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
             )
         return state
 
-    def require_size(self, most: int, *, weights: Any = None, graph: Any = None) -> None:
+    def require_size(self, most: int, **given: Any) -> None:
         """Refuse users whose state would take more than so many bytes, before anything is built."""
-        self._join(weights, graph, most)
+        if given or not self.joined_by:
+            self._join(given.get("weights"), given.get("graph"), most)
 
     def _join(self, weights: Any, graph: Any, most: int) -> tuple[Any, Sequence[NDArray[np.int64]]]:
         """Return the matrix that joins users, or None, and their groups, if their state fits."""
         joined = None
+        if self.joined_by == "weights" and weights is None and isinstance(graph, Graph):
+            weights = relation(graph, own=1.0)
         if self.joined_by:
             given = {"weights": weights, "graph": graph}[self.joined_by]
             require(self, self.joined_by, "given", given is not None, None)

@@ -75,6 +75,16 @@ class Policy(ABC, Generic[Table, State, Trace]):
         held = self.mechanisms
         return held is not None and all(mechanism.secure for mechanism in held)
 
+    def require_size(self, most: int, **given: Any) -> None:
+        """Refuse to be served if the state would take more than so many bytes, before it is built.
+
+        Parameters
+        ----------
+        most : int
+        **given
+            What a decider is given beside the policy. By default a state is taken to be small.
+        """
+
     @abstractmethod
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected when this policy runs for `horizon` rounds."""

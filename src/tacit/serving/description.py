@@ -164,6 +164,7 @@ def _check(wanted: Description) -> Decider:
     policy, config, n = wanted.policy, wanted.config, len(wanted.people)
     require_new("option", wanted.options)
     require_new("person", wanted.people)
+    policy.require_size(_MOST_BYTES, **wanted.join())
     decider = wanted.make_decider()
     mixed = decider.trust != "shuffler"
     rule = "one that needs no shuffler: operators and exports of a service see single reports"
