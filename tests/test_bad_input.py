@@ -371,7 +371,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "folder").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(tacit.cli, "install_sigint_handler", lambda: None)
-    monkeypatch.setattr("tacit.cli.output._announce", lambda: None)  # of an empty cache
+    monkeypatch.setattr("tacit.core.progress._announce", lambda: None)  # of an empty cache
     return tmp_path
 
 

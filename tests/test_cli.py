@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from commands import tacit
-from tacit.cli.output import progress_bar, show
+from tacit.cli.output import show
 from tacit.core.files import write_atomically
+from tacit.core.progress import progress_bar
 
 
 def test_a_process_of_its_own_says_the_same(tmp_path):
@@ -272,7 +273,7 @@ def test_a_full_disk_is_said_with_the_name_of_the_file(tmp_path):
 
 def test_long_work_writes_a_line_a_minute_where_there_is_no_terminal(monkeypatch, capsys):
     now = iter([0.0, 30.0, 61.0, 61.0, 90.0])
-    monkeypatch.setattr("tacit.cli.output.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("tacit.core.progress.time.monotonic", lambda: next(now))
     with progress_bar("reproduce") as progress:
         for done in (1, 2, 3):
             progress(done, 1_200)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.core.registry import build_named, environment_named
+from tacit.core.registry import build_environment
 from tacit.core.tapes import seeded_tape
 from tacit.diffusion import (
     ChangingTruth,
@@ -89,7 +89,7 @@ def test_signals_scatter_as_told_by_agent_and_by_round():
 
 
 def test_a_written_world_may_have_a_deviation_for_each_agent():
-    world = build_named("changing-truth:signal_std=[1, 2.5, 3]", environment_named)
+    world = build_environment("changing-truth:signal_std=[1, 2.5, 3]")
     assert world.signal_std == (1.0, 2.5, 3.0)
 
 

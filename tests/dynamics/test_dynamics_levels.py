@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.core.kernels import INTERPRETED
-from tacit.core.registry import build_named, policy_named
+from tacit.core.registry import build_policy
 from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption, popularity_noise
 from tacit.graphs import complete, erdos_renyi
@@ -212,5 +212,5 @@ def test_what_cannot_be_is_refused():
 
 
 def test_a_written_policy():
-    policy = build_named("learning-dynamics:epsilon=[1,0.5],n_agents=10,n_options=3", policy_named)
+    policy = build_policy("learning-dynamics:epsilon=[1,0.5],n_agents=10,n_options=3", {})
     assert policy.levels == (1.0, 0.5)

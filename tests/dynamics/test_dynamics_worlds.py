@@ -10,7 +10,7 @@ import pytest
 import tacit
 from oracles import dynamics as oracle
 from tacit.core.kernels import INTERPRETED
-from tacit.core.registry import build_named, environment_named
+from tacit.core.registry import build_environment
 from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, edit_adoption
 from tacit.dynamics.table import first_adoptions, first_counts, signal
@@ -137,9 +137,8 @@ def test_pieces_have_the_same_bits(how):
 
 
 def test_a_written_world():
-    place = build_named(
-        "social-options:qualities=[[0.9,0.1],[0.1,0.9]],changes=[30],popularity=[0,1],n_agents=5",
-        environment_named,
+    place = build_environment(
+        "social-options:qualities=[[0.9,0.1],[0.1,0.9]],changes=[30],popularity=[0,1],n_agents=5"
     )
     assert place == SocialOptions(
         qualities=((0.9, 0.1), (0.1, 0.9)), changes=(30,), popularity=(0.0, 1.0), n_agents=5

@@ -14,8 +14,10 @@ import tacit
 from simulation import own_things
 from tacit.arms import UCB1, Bernoulli, RewardFunction, from_river
 from tacit.cli import app
+from tacit.core import registry
 from tacit.core.kernels import INTERPRETED
-from tacit.core.registry import build_named, environment_named, policy_named
+from tacit.core.policy import Policy
+from tacit.core.registry import build_environment, build_policy
 from tacit.simulation import Study, run_study
 
 TIDE = RewardFunction(function=own_things.tide, n_arms=2)
@@ -58,6 +60,18 @@ def test_a_plain_policy_learns_and_takes_parameters():
     environment = Bernoulli(means=(0.1, 0.9))
     result = tacit.compare(places, environment, horizon=1000, repetitions=4)
     assert result["bold"].final("regret").mean() < 0.5 * result["shy"].final("regret").mean()
+
+
+def test_a_plain_policy_has_the_example_that_the_command_line_gives_it():
+    found = tacit.compare([own_things.Greedy], horizon=20, repetitions=1)
+    named = "simulation.own_things:Greedy"
+    assert found["Greedy"].environment == registry.build_environment(None, named)
+    with pytest.raises(ValueError, match="expected an environment, got none"):
+        registry.build_environment(None, Homeless)
+
+
+class Homeless(Policy):
+    """A policy that says nowhere where it can be tried."""
 
 
 def test_labels_tell_policies_apart():
@@ -169,12 +183,11 @@ def test_values_of_the_grid_are_columns(tmp_path):
         ([3], TIDE, "expected a policy, its class or its name, got 3"),
         (["ucb1"], 3, "expected an environment or its name, got 3"),
         (["ucb1"], own_things.tide, "becomes one with tacit.arms.RewardFunction"),
-        ([own_things.Greedy], None, "expected an environment, got none"),
         ([UCB1(n_arms=3)], TIDE, "expected n_arms to be 2 as in reward-function, got 3"),
         ([own_things.Outside], TIDE, r"expected select to return an arm in 0\.\.1, got 5"),
         (["simulation.own_things:Greedy:explore=wide"], TIDE, "explore to be a number"),
         (["simulation.own_things:tide:n_arms=2"], TIDE, "expected a policy class"),
-        (["colin"], TIDE, "plays in the setting 'users'|colin needs"),
+        (["colin"], TIDE, "plays in the setting 'contextual'|colin needs"),
     ],
 )
 def test_mistakes_are_named(policies, environment, complaint):
@@ -193,9 +206,9 @@ def test_a_reward_function_is_checked():
 
 
 def test_plain_things_travel_to_other_processes():
-    policy = build_named("simulation.own_things:Greedy:explore=0.5", policy_named, {"n_arms": 2})
+    policy = build_policy("simulation.own_things:Greedy:explore=0.5", {"n_arms": 2})
     assert pickle.loads(pickle.dumps(policy)) == policy
-    place = build_named("simulation.own_things:tide:n_arms=2", environment_named)
+    place = build_environment("simulation.own_things:tide:n_arms=2")
     back = pickle.loads(pickle.dumps(place))
     assert np.array_equal(back.table(1, 2, 30).recorded, place.table(1, 2, 30).recorded)
 

@@ -25,8 +25,9 @@ from typer.core import TyperGroup
 import tacit
 from tacit.cli import evaluations, ledger, listing, privacy, runs, service
 from tacit.cli.arguments import Address, EngineName, Json, Out, Workers
-from tacit.cli.output import progress_bar, show
+from tacit.cli.output import show
 from tacit.core.processes import exit_interrupted, install_sigint_handler
+from tacit.core.progress import progress_bar
 
 __all__ = [
     "Address",

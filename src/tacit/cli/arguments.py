@@ -1,11 +1,13 @@
-"""What the commands take: options that they share, and ``NAME:parameter=value,...``."""
+"""Options that several commands take."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from tacit.core.files import require_writable
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 Out = Annotated[Path, typer.Option("--out", help="Folder for the files written.")]
@@ -60,30 +62,8 @@ Repetitions = Annotated[
 ]
 
 
-def parsed(text: str) -> dict[str, Any]:
-    """Parse ``name:parameter=value,...`` or ``module:Name:parameter=value,...``."""
-    from tacit.core.specs import parse_spec
-
-    return parse_spec(text)
-
-
-def policy_and_environment(policy: str, environment: str | None, horizon: int) -> tuple[Any, Any]:
-    """Return the policy that was asked for and the environment it plays in, its example if none."""
-    from tacit.core.registry import build_pair, policy_named
-
-    written = parsed(policy)
-    place = (
-        environment
-        if environment is not None
-        else policy_named(written["name"]).example_environment
-    )
-    return build_pair(written, parsed(place), horizon)
-
-
 def require_picture(path: Path | None) -> None:
     """Complain about a picture that cannot be written before the work begins."""
-    from tacit.core.files import require_writable
-
     if path is not None:
         if path.suffix not in (".png", ".svg", ".pdf"):
             raise ValueError(f"--picture: expected a .png, .svg or .pdf file, got '{path}'")

@@ -7,8 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.arguments import Json, Seed, parsed
-from tacit.cli.output import progress_bar, show
+from tacit.cli.arguments import Json, Seed
+from tacit.cli.output import show
+from tacit.core.progress import progress_bar
+from tacit.core.specs import parse_spec
 
 app = typer.Typer()
 
@@ -40,11 +42,11 @@ def evaluate(
 
     Example: `tacit evaluate log.csv ucb1 klucb-cf:epsilon=1`
     """
-    from tacit.core.registry import build, policy_named
+    from tacit.core.registry import build_policy
     from tacit.simulation.evaluation import evaluate, open_bandit, read_log
 
     if log.partition(":")[0] == "open-bandit":
-        chosen = parsed(log)
+        chosen = parse_spec(log)
         chosen.pop("name")
         unknown = sorted(set(chosen) - {"campaign", "behaviour", "directory"})
         if unknown:
@@ -54,10 +56,7 @@ def evaluate(
         names = {"arm": arm, "reward": reward, "propensity": propensity}
         found = read_log(Path(log), columns=names, n_arms=n_arms)
     public = {"n_arms": found.n_arms, "horizon": len(found)}
-    policies: list[Any] = []
-    for text in policy:
-        spec = parsed(text)
-        policies.append(build(policy_named(spec.pop("name")), public, spec))
+    policies: list[Any] = [build_policy(text, public) for text in policy]
     rows = []
     with progress_bar(f"evaluate {found.source}") as progress:
         for done, (text, each) in enumerate(zip(policy, policies, strict=True), 1):

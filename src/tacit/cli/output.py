@@ -1,17 +1,14 @@
-"""What the command line prints: tables, progress, JSON."""
+"""What the command line prints: tables and JSON."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
-from tacit.core.compile_notice import on_compiling
 from tacit.core.json_codec import dumps
+from tacit.core.text import as_text
 
-MINUTE = 60.0
 _LEGIBLE = 12
 """Characters that a column needs on a terminal; with fewer, columns stand below each other."""
 
@@ -50,46 +47,3 @@ def _show_below_each_other(columns: Sequence[str], cells: Sequence[Sequence[str]
         for line in cells
     )
     print("\n\n".join(blocks))
-
-
-def as_text(value: Any) -> str:
-    """Write a number for a reader: four digits that count, thousands separated."""
-    if not isinstance(value, float):
-        return str(value)
-    short = f"{value:.4g}"
-    return f"{float(short):,.0f}" if 1e4 <= abs(value) < 1e12 else short
-
-
-@contextmanager
-def progress_bar(name: str) -> Iterator[Callable[[int, int], None]]:
-    """Give a function that moves a bar on a terminal, and writes a line a minute elsewhere.
-
-    Compilation that takes more than a second is announced on either.
-    """
-    on_compiling(_announce)
-    if not sys.stderr.isatty():
-        yield _line_a_minute(name)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _line_a_minute(name: str) -> Callable[[int, int], None]:
-    written = time.monotonic()
-
-    def move(done: int, total: int) -> None:
-        nonlocal written
-        if time.monotonic() - written >= MINUTE:
-            written = time.monotonic()
-            print(f"tacit: {name}: {done:,} of {total:,}", file=sys.stderr, flush=True)
-
-    return move
-
-
-def _announce() -> None:
-    print("tacit: compiling for the first use; the next one starts at once", file=sys.stderr)

@@ -9,9 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from tacit.cli.arguments import Horizon, Json, Seed, parsed, policy_and_environment, require_picture
-from tacit.cli.output import as_text, progress_bar, show
+from tacit.cli.arguments import Horizon, Json, Seed, require_picture
+from tacit.cli.output import show
 from tacit.core.json_codec import dumps
+from tacit.core.progress import progress_bar
+from tacit.core.specs import parse_spec
+from tacit.core.text import as_text
 
 app = typer.Typer()
 
@@ -34,14 +37,15 @@ def guarantee(
 
     Example: `tacit guarantee sw-klucb-cf:epsilon=1 --horizon 1000 --rewards 50`
     """
+    from tacit.core.registry import build_pair
     from tacit.privacy.auditing.mechanisms import mechanism_kinds
     from tacit.simulation.guarantees import horizons, person, spans
 
     require_picture(picture)
-    if parsed(target)["name"] in mechanism_kinds():
+    if parse_spec(target)["name"] in mechanism_kinds():
         chosen = _mechanism(target, environment)
     else:
-        chosen, _ = policy_and_environment(target, environment, horizon)
+        chosen, _ = build_pair(target, environment, horizon)
     stated = chosen.guarantee(horizon)
     rows = spans(chosen, horizon, delta, records=rewards)
     curve = horizons(chosen, horizon, delta) if as_json or picture is not None else []
@@ -115,7 +119,7 @@ class _Sent:
 def _mechanism(target: str, environment: str | None) -> Any:
     from tacit.privacy.auditing.mechanisms import build_mechanism
 
-    spec = parsed(target)
+    spec = parse_spec(target)
     _require_no_environment(spec["name"], environment)
     return _Sent(build_mechanism(spec.pop("name"), spec))
 
@@ -252,19 +256,20 @@ def _enumerated(
     epsilon: float | None,
     delta: float | None,
 ) -> Any:
+    from tacit.core.registry import build_pair
     from tacit.privacy.auditing.mechanisms import build_mechanism, mechanism_kinds
     from tacit.simulation.exact_audits import audit_exactly, audit_mechanism_exactly
 
     sampled = ("runs", "pairs", "alpha", "seed", "secure", "served", "picture")
     _refuse_given(context, "--exact samples nothing", sampled)
-    parameters = parsed(target)
+    parameters = parse_spec(target)
     name = parameters.pop("name")
     if name in mechanism_kinds():
         _require_no_environment(name, environment)
         mechanism = build_mechanism(name, parameters)
         return audit_mechanism_exactly(mechanism, epsilon=epsilon, delta=delta)
     rounds = 3 if horizon is None else horizon
-    policy, place = policy_and_environment(target, environment, rounds)
+    policy, place = build_pair(target, environment, rounds)
     return audit_exactly(policy, place, horizon=rounds, epsilon=epsilon, delta=delta)
 
 
@@ -284,14 +289,15 @@ def _serve_and_audit(target: str, claim: Any, games: int, quick: bool) -> Any:
         ) from None
     claim |= {"runs": games or (40 if quick else 150), "combinations": 4 if quick else None}
     with progress_bar(f"audit of {target.partition(':')[0]} as it is served") as progress:
-        return audit_served(parsed(target), **claim, progress=progress)
+        return audit_served(parse_spec(target), **claim, progress=progress)
 
 
 def _audited(target: str, environment: str | None, horizon: int | None, claim: Any) -> Any:
+    from tacit.core.registry import build_pair
     from tacit.privacy.auditing.mechanisms import audit_mechanism, mechanism_kinds
     from tacit.simulation.audits import audit_policy, releasing_horizon
 
-    parameters = parsed(target)
+    parameters = parse_spec(target)
     name = parameters.pop("name")
     if name in mechanism_kinds():
         _require_no_environment(name, environment)
@@ -299,13 +305,13 @@ def _audited(target: str, environment: str | None, horizon: int | None, claim: A
             raise ValueError(f"{name} is a mechanism, whose pairs are known; leave out --pairs")
         return audit_mechanism(name, parameters, **claim)
     if horizon is None:
-        _, place = policy_and_environment(target, environment, 20)
+        _, place = build_pair(target, environment, 20)
         horizon = releasing_horizon(
-            lambda rounds: policy_and_environment(target, environment, rounds)[0],
+            lambda rounds: build_pair(target, environment, rounds)[0],
             place,
             seed=claim["seed"],
         )
-    policy, place = policy_and_environment(target, environment, horizon)
+    policy, place = build_pair(target, environment, horizon)
     if not policy.compiled:
         print(f"tacit: {policy.name} is plain Python, played one game at a time", file=sys.stderr)
     return audit_policy(policy, place, horizon=horizon, **claim)

@@ -21,11 +21,13 @@ from tacit.cli.arguments import (
     Seed,
     Workers,
     parse_count,
-    parsed,
-    policy_and_environment,
 )
-from tacit.cli.output import as_text, progress_bar, show
+from tacit.cli.output import show
+from tacit.core.files import write_atomically
 from tacit.core.json_codec import dumps
+from tacit.core.progress import progress_bar
+from tacit.core.specs import parse_spec
+from tacit.core.text import as_text
 
 app = typer.Typer()
 
@@ -79,19 +81,15 @@ def compare(
 
     Example: `tacit compare klucb sw-klucb-cf --environment riser --epsilon 1 --horizon 5000 --repetitions 8`
     """
-    from tacit.core.registry import policy_named
+    from tacit.core.registry import example_environment
     from tacit.simulation import Study
 
-    specs = tuple(parsed(text) for text in policy)
+    specs = tuple(parse_spec(text) for text in policy)
     if epsilon and any("epsilon" in spec for spec in specs):
         raise ValueError("write epsilon behind a policy or give --epsilon for all, not both")
     study = Study(
         name=name,
-        environment=parsed(
-            environment
-            if environment is not None
-            else policy_named(specs[0]["name"]).example_environment
-        ),
+        environment=parse_spec(environment or example_environment(specs[0])),
         policies=specs,
         horizon=horizon,
         repetitions=repetitions,
@@ -122,10 +120,11 @@ def identify(
     """
     import numpy as np
 
+    from tacit.core.registry import build_pair
     from tacit.simulation import identify as play_until_sure
     from tacit.simulation.bands import band_of
 
-    chosen, place = policy_and_environment(policy, environment, limit)
+    chosen, place = build_pair(policy, environment, limit)
     with progress_bar(f"{chosen.name} in {place.name}") as progress:
         found = play_until_sure(
             chosen,
@@ -172,9 +171,10 @@ def check(
 
     Example: `tacit check klucb-cf:epsilon=1`
     """
+    from tacit.core.registry import build_pair
     from tacit.simulation.policy_checks import Subject, check_policy
 
-    chosen, place = policy_and_environment(policy, environment, horizon)
+    chosen, place = build_pair(policy, environment, horizon)
     subject = Subject(policy=chosen, environment=place, horizon=horizon, runs=runs)
     with progress_bar(f"check of {chosen.name}"):
         rows = [finding._asdict() for finding in check_policy(subject)]
@@ -192,8 +192,6 @@ def _run_study(
     pieces: int | None,
     as_json: bool,
 ) -> None:
-    from tacit.core.files import write_atomically
-    from tacit.privacy import brief
     from tacit.simulation import run_study
     from tacit.simulation.plots import draw_curves
     from tacit.simulation.plots.style import prepare_drawing
@@ -211,18 +209,8 @@ def _run_study(
         )
     rows = result.summary()
     if not as_json:
-        shown = [
-            {
-                "policy": row["label"],
-                row["measure"]: row["mean"],
-                "95%": f"{as_text(row['low'])} to {as_text(row['high'])}",
-                "privacy": brief(
-                    float(row["epsilon"]), float(row["delta"]), row["unit"], row["trust"]
-                ),
-            }
-            for row in rows
-        ]
-        show(shown, False)
+        head, *lines = result.lines()
+        show([dict(zip(head, line, strict=True)) for line in lines], False)
         print(flush=True)  # the figures can wait
     summary = out / f"{study.name}-summary.csv"
     text = io.StringIO()

@@ -10,9 +10,9 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +22,8 @@ from tacit.core.specs import build_dataclass, converter, parse_spec
 GROUP = "tacit.settings"
 D = TypeVar("D", bound=AnyPolicy | AnyEnvironment)
 K = TypeVar("K", bound=type[Any])
-_registered: dict[str, dict[str, type[Any]]] = {"policy": {}, "environment": {}}
+_BASES: dict[str, Any] = {"policy": Policy, "environment": Environment}
+_registered: dict[str, dict[str, type[Any]]] = {what: {} for what in _BASES}
 
 
 def register(kind: K) -> K:
@@ -39,8 +40,7 @@ def register(kind: K) -> K:
     <class 'tacit.core.registry.Bold'>
     """
     what = _what(kind)
-    named = isinstance(getattr(kind, "name", None), str)
-    if what is None or not named:
+    if what is None or not isinstance(getattr(kind, "name", None), str):
         raise ValueError(
             f"register: expected a Policy or Environment class with a name, got {kind!r}"
         )
@@ -61,41 +61,14 @@ def environments() -> dict[str, type[AnyEnvironment]]:
     return {**_installed("environment"), **_registered["environment"]}
 
 
-def _what(kind: Any) -> str | None:
-    for what, base in (("policy", Policy), ("environment", Environment)):
-        if isinstance(kind, type) and issubclass(kind, base):
-            return what
-    return None
-
-
-@cache
-def _installed(what: str) -> dict[str, type[Any]]:
-    found: dict[str, type[Any]] = {}
-    points = entry_points(group=GROUP)
-    if not points:
-        raise ValueError("no settings are installed; install tacit with pip (pip install -e .)")
-    for point in points:
-        module = point.load()
-        for public in module.__all__:
-            kind = getattr(module, public)
-            if _what(kind) != what or not hasattr(kind, "name"):
-                continue
-            other = found.setdefault(kind.name, kind)
-            if other is not kind:
-                raise ValueError(
-                    f"two {what} classes are called {kind.name!r}: "
-                    f"{other.__module__}:{other.__qualname__} and {point.value}:{public}"
-                )
-    return found
-
-
 def policy_named(name: Any) -> type[AnyPolicy]:
     """Return the policy called `name`, or ``module:Name``, or say which ones there are.
 
     A class is taken as it is; one in plain Python, with ``select`` and ``update``, is made a policy by the
     setting that it suits.
     """
-    return _named(policies(), "policy", name)
+    kind: type[AnyPolicy] = _find("policy", name)
+    return kind
 
 
 def environment_named(name: Any) -> type[AnyEnvironment]:
@@ -103,76 +76,8 @@ def environment_named(name: Any) -> type[AnyEnvironment]:
 
     A class is taken as it is; a plain function is made an environment by the setting that it suits.
     """
-    return _named(environments(), "environment", name)
-
-
-def _named(known: Mapping[str, type[D]], what: str, name: Any) -> type[D]:
-    if name is None:
-        raise ValueError(f"every {what} needs a name, such as {min(known)}")
-    if isinstance(name, str):
-        if name in known:
-            return known[name]
-        if ":" in name:
-            kind: type[D] = _imported(what, name)
-            return kind
-    elif (adopted := _adopted(what, name)) is not None:
-        taken: type[D] = adopted
-        return taken
-    near = difflib.get_close_matches(str(name), known, n=3)
-    listed = {"policy": "policies", "environment": "environments"}[what]
-    hint = f"did you mean {' or '.join(near)}?" if near else f"`tacit {listed}` lists them"
-    raise ValueError(f"no {what} is called {name!r}; {hint}")
-
-
-def _imported(what: str, name: str) -> Any:
-    """Return the class ``module:Name``; modules in the working folder are found too."""
-    module_name, _, public = name.partition(":")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.append(here)
-    try:
-        module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ValueError(f"{name}: cannot import {module_name} ({error})") from None
-    except Exception as error:
-        fault = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{name}: {module_name} fails when imported ({fault})") from error
-    kind = _adopted(what, getattr(module, public, None))
-    if kind is not None:
-        return kind
-    own = [key for key, value in vars(module).items() if _what(value) == what]
-    hint = f"it has {', '.join(own)}" if own else f"it has no {what}"
-    raise ValueError(f"{name}: expected a {what} class in {module_name}; {hint}")
-
-
-def _adopted(what: str, thing: Any) -> Any:
-    """Return `thing` if it is a class of the kind wanted, else what a setting makes of it."""
-    if _what(thing) == what:
-        return thing
-    if thing is None or _what(thing) is not None:
-        return None
-    for point in entry_points(group=GROUP):
-        adopt = getattr(point.load(), "wrap_plain_python", None)
-        made = None if adopt is None else adopt(what, thing)
-        if made is not None:
-            return made
-    return None
-
-
-def build_named(
-    given: str | Mapping[str, Any],
-    named: Callable[[Any], type[D]],
-    public: Mapping[str, Any] | None = None,
-) -> D:
-    """Return what is written as ``name:parameter=value`` or as a mapping with a name.
-
-    Examples
-    --------
-    >>> build_named("bernoulli:means=[0.3,0.7]", environment_named)
-    Bernoulli(means=(0.3, 0.7))
-    """
-    spec = parse_spec(given) if isinstance(given, str) else dict(given)
-    return build(named(spec.pop("name", None)), public or {}, spec)
+    kind: type[AnyEnvironment] = _find("environment", name)
+    return kind
 
 
 def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any]) -> D:
@@ -184,24 +89,65 @@ def build(kind: type[D], public: Mapping[str, Any], parameters: Mapping[str, Any
     >>> build(UCB1, {"n_arms": 3, "horizon": 10}, {"exploration": 1.0})
     UCB1(n_arms=3, exploration=1.0)
     """
+    if not isinstance(kind, type):  # built already
+        return kind
     return build_dataclass(kind, getattr(kind, "name", kind.__name__), parameters, public)
 
 
-def build_pair(
-    policy: str | Mapping[str, Any],
-    environment: str | Mapping[str, Any] | AnyEnvironment,
-    horizon: int,
-) -> tuple[AnyPolicy, AnyEnvironment]:
+def build_policy(given: Any, public: Mapping[str, Any]) -> AnyPolicy:
+    """Return a policy: one that is built already, or what is written, or a class.
+
+    Parameters
+    ----------
+    given : Policy, str, mapping or class
+        ``"name:parameter=value,..."``, or a mapping with ``name`` and the parameters.
+    public : mapping
+        Fills the parameters that are not given: sizes, the horizon and more.
+
+    Examples
+    --------
+    >>> build_policy("ucb1:exploration=1", {"n_arms": 3, "horizon": 10})
+    UCB1(n_arms=3, exploration=1.0)
+    """
+    kind, parameters = _parse("policy", given)
+    policy: AnyPolicy = build(kind, public, parameters)
+    return policy
+
+
+def build_environment(given: Any, policy: Any = None) -> AnyEnvironment:
+    """Return an environment: one that is built already, or what is written.
+
+    Parameters
+    ----------
+    given : Environment, str or mapping, optional
+        ``"name:parameter=value,..."``, or a mapping with ``name`` and the parameters; by default the
+        example of `policy`.
+    policy : optional
+        As for `build_policy`.
+
+    Examples
+    --------
+    >>> build_environment("bernoulli:means=[0.3,0.7]")
+    Bernoulli(means=(0.3, 0.7))
+    """
+    kind, parameters = _parse(
+        "environment", example_environment(policy) if given is None else given
+    )
+    environment: AnyEnvironment = build(kind, {}, parameters)
+    return environment
+
+
+def build_pair(policy: Any, environment: Any, horizon: int) -> tuple[AnyPolicy, AnyEnvironment]:
     """Return a policy and the environment it plays in, each built from its name and parameters.
 
     The environment fills the parameters of the policy that are public: sizes, the horizon and more.
 
     Parameters
     ----------
-    policy : str or mapping
-        ``"name:parameter=value,..."``, or a mapping with ``name`` and the parameters.
-    environment : str, mapping or Environment
-        The same, or one that is built already.
+    policy : Policy, str, mapping or class
+        As for `build_policy`.
+    environment : Environment, str, mapping or None
+        As for `build_environment`; None for the policy's own example.
     horizon : int
         Number of rounds T.
 
@@ -214,22 +160,142 @@ def build_pair(
     >>> tacit.build({"name": "klucb-cf", "epsilon": 1.0}, environment, horizon=10)[0].epsilon
     1.0
     """
-    chosen = parse_spec(policy) if isinstance(policy, str) else dict(policy)
-    kind = policy_named(chosen.pop("name", None))
-    place: dict[str, Any] = {}
-    where: type[AnyEnvironment] | AnyEnvironment
-    if isinstance(environment, Environment):
-        where = environment
-    else:
-        place = parse_spec(environment) if isinstance(environment, str) else dict(environment)
-        where = environment_named(place.pop("name", None))
+    kind, parameters = _parse("policy", policy)
+    where, place = _parse(
+        "environment", example_environment(kind) if environment is None else environment
+    )
     if kind.setting != where.setting:
         raise ValueError(
             f"{kind.name} is a policy of the setting {kind.setting!r}, {where.name} an environment "
             f"of {where.setting!r}; `tacit environments` lists them by setting"
         )
-    built = build(where, {}, place) if isinstance(where, type) else where
-    return build(kind, built.public_parameters(horizon), chosen), built
+    built: AnyEnvironment = build(where, {}, place)
+    chosen: AnyPolicy = build(kind, built.public_parameters(horizon), parameters)
+    return chosen, built
+
+
+def _parse(what: str, given: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a class, or an object that is built already, and the parameters that were written."""
+    if isinstance(given, str | Mapping):
+        spec = parse_spec(given) if isinstance(given, str) else dict(given)
+        return _find(what, spec.pop("name", None)), spec
+    if isinstance(given, _BASES[what]):
+        return given, {}
+    if what == "policy" and isinstance(given, type):
+        return _find(what, given), {}
+    if what == "policy":
+        raise ValueError(f"expected a policy, its class or its name, got {given!r}")
+    raise ValueError(
+        f"expected an environment or its name, got {given!r}; a function of your own "
+        "becomes one with tacit.arms.RewardFunction(function=..., n_arms=...)"
+    )
+
+
+def example_environment(policy: Any) -> str:
+    """Return the environment that a policy is tried in unless another one is named."""
+    kind, _ = _parse("policy", policy)
+    if not hasattr(kind, "example_environment"):
+        raise ValueError("expected an environment, got none")
+    example: str = kind.example_environment
+    return example
+
+
+def _what(kind: Any) -> str | None:
+    is_class = isinstance(kind, type)
+    return next((w for w, base in _BASES.items() if is_class and issubclass(kind, base)), None)
+
+
+@cache
+def _settings() -> list[EntryPoint]:
+    """Return the settings, those of Tacit first: they are most likely asked for."""
+    points = entry_points(group=GROUP)
+    if not points:
+        raise ValueError("no settings are installed; install tacit with pip (pip install -e .)")
+    return sorted(points, key=lambda point: not point.value.startswith("tacit."))
+
+
+@cache
+def _classes(point: EntryPoint, what: str) -> dict[str, type[Any]]:
+    """Return the policies or environments of one setting by name."""
+    module = point.load()
+    kinds = [getattr(module, public) for public in module.__all__]
+    return {kind.name: kind for kind in kinds if _what(kind) == what and hasattr(kind, "name")}
+
+
+@cache
+def _installed(what: str) -> dict[str, type[Any]]:
+    found: dict[str, type[Any]] = {}
+    for point in _settings():
+        for name, kind in _classes(point, what).items():
+            other = found.setdefault(name, kind)
+            if other is not kind:
+                raise ValueError(
+                    f"two {what} classes are called {name!r}: "
+                    f"{other.__module__}:{other.__qualname__} and {point.value}:{kind.__qualname__}"
+                )
+    return found
+
+
+def _candidates(what: str) -> Iterator[Mapping[str, type[Any]]]:
+    """Yield classes by name: what was registered, then setting after setting as far as it is needed."""
+    yield _registered[what]
+    if all(point.value.startswith("tacit.") for point in _settings()):
+        yield from (_classes(point, what) for point in _settings())
+    else:  # a setting from elsewhere may have a name twice
+        yield _installed(what)
+
+
+def _find(what: str, name: Any) -> Any:
+    """Return the class that is meant by a name, by ``module:Name`` or by itself."""
+    if name is None:
+        raise ValueError(f"every {what} needs a name, such as {min(_installed(what))}")
+    if isinstance(name, str):
+        for kinds in _candidates(what):
+            if name in kinds:
+                return kinds[name]
+        if ":" in name:
+            return _import(what, name)
+    elif (kind := _wrap(what, name)) is not None:
+        return kind
+    near = difflib.get_close_matches(str(name), {**_installed(what), **_registered[what]}, n=3)
+    listed = {"policy": "policies", "environment": "environments"}[what]
+    hint = f"did you mean {' or '.join(near)}?" if near else f"`tacit {listed}` lists them"
+    raise ValueError(f"no {what} is called {name!r}; {hint}")
+
+
+def _import(what: str, name: str) -> Any:
+    """Return the class ``module:Name``; modules in the working folder are found too."""
+    module_name, _, public = name.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ValueError(f"{name}: cannot import {module_name} ({error})") from None
+    except Exception as error:
+        fault = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{name}: {module_name} fails when imported ({fault})") from error
+    kind = _wrap(what, getattr(module, public, None))
+    if kind is not None:
+        return kind
+    own = [key for key, value in vars(module).items() if _what(value) == what]
+    hint = f"it has {', '.join(own)}" if own else f"it has no {what}"
+    raise ValueError(f"{name}: expected a {what} class in {module_name}; {hint}")
+
+
+def _wrap(what: str, thing: Any) -> Any:
+    """Return `thing` if it is a class of the kind wanted, else what a setting makes of it."""
+    if _what(thing) == what:
+        return thing
+    if thing is None or _what(thing) is not None:
+        return None
+    for point in _settings():
+        wrap = getattr(point.load(), "wrap_plain_python", None)
+        made = None if wrap is None else wrap(what, thing)
+        if made is not None:
+            return made
+    return None
 
 
 _NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
@@ -237,9 +303,9 @@ _NAMED = {"type": "object", "properties": {"name": {"type": "string"}}, "require
 
 @converter(Environment, _NAMED)
 def _environment(value: Any, kind: type[Any]) -> Any:
-    return build_named(value, environment_named)
+    return build_environment(value)
 
 
 @converter(Policy, _NAMED)
 def _policy(value: Any, kind: type[Any]) -> Any:
-    return build_named(value, policy_named)
+    return build_policy(value, {})

@@ -1,8 +1,8 @@
 """Parameters that a person wrote, held against what a description declares.
 
 A field's type says everything: which values it takes (its rules, see `tacit.core.constraints`), and how
-something written in a study file or on a command line becomes the object it stands for. The check, the
-help, the study file's complaints and the JSON schema all read the same annotations.
+something written in a study file or on a command line becomes the object it stands for. `_read` reads a
+type once; the check, the help, the study file's complaints and the JSON schema use what it found.
 
 How a written value becomes an object is the type's own business:
 
@@ -26,19 +26,22 @@ import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import MISSING, dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from tacit.core.constraints import Constraint, require
 
 D = TypeVar("D")
+Public = Mapping[str, Any]
 Converter = Callable[[Any, type[Any]], Any]
 _converters: dict[type[Any], tuple[Converter, Mapping[str, Any]]] = {}
 _NONE: Any = type(None)
-_PLAIN = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+_WORDS = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+_WORDS |= {Any: "data", Path: "a file"}
 _JSON = {int: "integer", float: "number", str: "string", bool: "boolean", _NONE: "null"}
+_JSON |= {Path: "string"}
 
 
 def converter(base: type[Any], schema: Mapping[str, Any]) -> Callable[[Converter], Converter]:
@@ -59,7 +62,7 @@ def converter(base: type[Any], schema: Mapping[str, Any]) -> Callable[[Converter
 
 
 def build_dataclass(
-    kind: type[D], name: str, parameters: Mapping[str, Any], public: Mapping[str, Any] | None = None
+    kind: type[D], name: str, parameters: Mapping[str, Any], public: Public | None = None
 ) -> D:
     """Return the frozen dataclass `kind` with `parameters`, and with `public` where it has none.
 
@@ -84,28 +87,26 @@ def build_dataclass(
     Traceback (most recent call last):
     ValueError: UCB1: expected exploration to be a number, got 'wide'
     """
-    fields = _fields(kind)
+    description: Any = kind
+    fields, public = _fields(description), public or {}
     unknown = sorted(set(parameters) - set(fields))
     if unknown:
         has = ", ".join(sorted(fields)) or "none"
         raise ValueError(f"{name} has no parameter {unknown[0]!r}; it has {has}")
-    hints = _hints(typing.cast(Any, kind))
-    given = {key: value for key, value in (public or {}).items() if key in fields}
+    given = {key: value for key, value in public.items() if key in fields}
     for key, written in parameters.items():
-        value = _converted(written, hints[key], key, public or {})
-        fits = _fits(value, hints[key])
-        require(kind.__name__, key, f"to be {_words(hints[key])}", fits, written)
-        given[key] = value
-    missing = [key for key, field in fields.items() if key not in given and _required(field)]
+        takes = fields[key].takes
+        given[key] = value = takes.convert(written, key, public)
+        require(kind.__name__, key, f"to be {takes.words}", takes.fits(value), written)
+    missing = [
+        key for key, field in fields.items() if field.default is MISSING and key not in given
+    ]
     if missing:
-        raise ValueError(f"{name} needs {', '.join(missing)}: {_example(kind, name, missing[0])}")
+        example = f"{name}:{missing[0]}=..."
+        if _has_kind(kind):
+            example = f'{{kind="{description.kind}",{missing[0]}=...}}'
+        raise ValueError(f"{name} needs {', '.join(missing)}: {example}")
     return kind(**given)
-
-
-def _example(kind: Any, name: str, parameter: str) -> str:
-    if _has_kind(kind):
-        return f'{{kind="{kind.kind}",{parameter}=...}}'
-    return f"{name}:{parameter}=..."
 
 
 def parse_spec(text: str) -> dict[str, Any]:
@@ -173,7 +174,7 @@ class Parameter:
     """From the docstring."""
 
 
-def parameters_of(kind: type[Any]) -> list[Parameter]:
+def parameters_of(kind: Any) -> list[Parameter]:
     """Return the parameters of a description: what each takes, its default, what it means.
 
     Examples
@@ -182,14 +183,19 @@ def parameters_of(kind: type[Any]) -> list[Parameter]:
     >>> [(each.name, each.takes, each.default) for each in parameters_of(UCB1)]
     [('n_arms', 'a whole number, >= 1', ''), ('exploration', 'a number, >= 0 and finite', '2.0')]
     """
-    hints, meanings = _hints(typing.cast(Any, kind)), _meanings(kind)
+    meanings = _meanings(kind)
     return [
-        Parameter(name, _takes(hints[name]), _default_words(field), meanings.get(name, ""))
+        Parameter(
+            name,
+            field.takes.help,
+            "" if field.default is MISSING else repr(field.default),
+            meanings.get(name, ""),
+        )
         for name, field in _fields(kind).items()
     ]
 
 
-def schema_of(kind: type[Any]) -> dict[str, Any]:
+def schema_of(kind: Any) -> dict[str, Any]:
     """Return the JSON schema of what may be written for a description.
 
     Examples
@@ -198,88 +204,183 @@ def schema_of(kind: type[Any]) -> dict[str, Any]:
     >>> schema_of(UCB1)["properties"]["n_arms"]
     {'type': 'integer', 'minimum': 1, 'description': 'Number of arms K.'}
     """
-    hints, meanings, fields = _hints(typing.cast(Any, kind)), _meanings(kind), _fields(kind)
-    properties: dict[str, Any] = {}
-    if isinstance(getattr(kind, "kind", None), str):
-        properties["kind"] = {"const": kind.kind}
+    meanings, fields = _meanings(kind), _fields(kind)
+    properties: dict[str, Any] = {"kind": {"const": kind.kind}} if _has_kind(kind) else {}
+    needed = list(properties)
     for name, field in fields.items():
-        properties[name] = _schema(hints[name])
+        properties[name] = field.takes.schema()
         if name in meanings:
             properties[name]["description"] = meanings[name]
-        default = _plain_default(field)
-        if default is not None:
+        default = field.default
+        is_finite = not isinstance(default, float) or math.isfinite(default)
+        if isinstance(default, int | float | str) and is_finite:
             properties[name]["default"] = default
+        if default is MISSING:
+            needed.append(name)
     found: dict[str, Any] = {"type": "object", "title": getattr(kind, "name", kind.__name__)}
     if getattr(kind, "summary", ""):
         found["description"] = kind.summary
-    needed = [name for name, field in fields.items() if _required(field)]
-    if "kind" in properties and "kind" not in fields:
-        needed.insert(0, "kind")
+    return found | {"properties": properties, "required": needed, "additionalProperties": False}
+
+
+class _Type(NamedTuple):
+    """What an annotation says about values."""
+
+    hint: Any
+    """The annotation without its rules."""
+    fits: Callable[[Any], bool]
+    """Whether a value can be what the annotation says."""
+    convert: Callable[[Any, str, Public], Any]
+    """Returns what a written value stands for; the value itself if it stands for nothing."""
+    words: str
+    help: str
+    """The words, with the rules."""
+    schema: Callable[[], dict[str, Any]]
+
+
+class _Field(NamedTuple):
+    takes: _Type
+    default: Any
+
+
+@cache
+def _fields(kind: Any) -> dict[str, _Field]:
+    """Return the parameters of a dataclass by name: what each takes, and its default or ``MISSING``."""
+    hints = typing.get_type_hints(kind, include_extras=True)
     return {
-        **found,
-        "properties": properties,
-        "required": needed,
-        "additionalProperties": False,
+        each.name: _Field(
+            _read(hints[each.name]),
+            each.default if each.default_factory is MISSING else each.default_factory(),
+        )
+        for each in dataclasses.fields(kind)
+        if each.init
     }
 
 
-def _converted(value: Any, hint: Any, parameter: str, public: Mapping[str, Any]) -> Any:
-    """Return what `value` stands for where a field's type is `hint`; itself if it stands for nothing."""
+def _read(hint: Any) -> _Type:
+    """Return what an annotation says: the one place that goes through a type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        return _converted(value, inner[0], parameter, public)
+        base = _read(inner[0])
+        rules = [each for each in inner[1:] if isinstance(each, Constraint)]
+        said = [] if rules and base.hint is str else [base.words]
+        extra = {key: value for rule in rules for key, value in rule.schema.items()}
+        return base._replace(
+            help=", ".join(said + [rule.words for rule in rules]),
+            schema=lambda: base.schema() | extra,
+        )
     if origin in (typing.Union, types.UnionType):
-        return _converted_member(value, inner, parameter, public)
-    if origin in (tuple, Sequence) and isinstance(value, list | tuple):
-        each = (inner[0],) * len(value) if origin is Sequence or inner[-1] is Ellipsis else inner
-        if len(each) != len(value):
+        members = [_read(each) for each in inner]
+        some = [each for each in members if each.hint is not _NONE]
+        words = " or ".join(dict.fromkeys(each.words for each in some))
+        help = " or ".join(dict.fromkeys(each.help for each in some))
+        if len(some) < len(members):
+            help += ", or none" if "," in help else " or none"
+        return _Type(
+            hint,
+            lambda value: any(each.fits(value) for each in members),
+            partial(_convert_member, members),
+            words,
+            help,
+            lambda: {"anyOf": [each.schema() for each in members]},
+        )
+    if origin in (tuple, Sequence):
+        return _read_list(hint, origin, inner)
+    if origin is Literal:
+        words = f"one of {', '.join(map(str, inner))}"
+        return _Type(hint, inner.__contains__, _return, words, words, lambda: {"enum": list(inner)})
+    words = f"of kind {hint.kind}" if _has_kind(hint) else getattr(hint, "__name__", str(hint))
+    words = _WORDS.get(hint, words)
+    fits = partial(_is_instance, origin or hint)
+    return _Type(hint, fits, partial(_convert, hint), words, words, partial(_schema, hint))
+
+
+def _read_list(hint: Any, origin: Any, inner: tuple[Any, ...]) -> _Type:
+    any_length = origin is Sequence or inner[-1] is Ellipsis
+    each = [_read(part) for part in (inner[:1] if any_length else inner)]
+
+    def of(value: Any) -> list[_Type]:
+        return each * len(value) if any_length else each
+
+    def fits(value: Any) -> bool:
+        if not isinstance(value, list | tuple) or len(of(value)) != len(value):
+            return False
+        return all(part.fits(v) for part, v in zip(of(value), value, strict=True))
+
+    def convert(value: Any, parameter: str, public: Public) -> Any:
+        if not isinstance(value, list | tuple) or len(of(value)) != len(value):
             return value
-        parts = [_converted(v, h, parameter, public) for v, h in zip(value, each, strict=True)]
+        pairs = zip(of(value), value, strict=True)
+        parts = [part.convert(v, parameter, public) for part, v in pairs]
         return tuple(parts) if origin is tuple else parts
-    if hint is float and isinstance(value, numbers.Integral) and not isinstance(value, bool):
-        return float(value)
-    if not isinstance(hint, type) or _fits(value, hint):
-        return value
-    return _made(value, hint, parameter, public)
+
+    def schema() -> dict[str, Any]:
+        if any_length:
+            return {"type": "array", "items": each[0].schema()}
+        n = {"minItems": len(each), "maxItems": len(each)}
+        return {"type": "array", "prefixItems": [part.schema() for part in each], **n}
+
+    words, help = (f"a list ({said} each)" for said in (each[0].words, each[0].help))
+    return _Type(hint, fits, convert, words, help, schema)
 
 
-def _converted_member(
-    value: Any, members: tuple[Any, ...], parameter: str, public: Mapping[str, Any]
-) -> Any:
-    exact = [each for each in members if each is not Any and _fits(value, each)]
+def _is_instance(kind: Any, value: Any) -> bool:
+    if kind in (int, float):
+        number = numbers.Integral if kind is int else numbers.Real
+        return isinstance(value, number) and not isinstance(value, bool)
+    return kind is Any or isinstance(value, kind)
+
+
+def _return(value: Any, parameter: str, public: Public) -> Any:
+    return value
+
+
+def _convert_member(members: list[_Type], value: Any, parameter: str, public: Public) -> Any:
+    """Convert a value to that member of a union which it fits, or which can be made of it."""
+    known = [each for each in members if each.hint is not Any]
+    hints = [each.hint for each in members]
+    exact = [each for each in known if each.fits(value)]
     if exact:
-        whole = [each for each in exact if _bare(each) is int]
-        return _converted(value, (whole or exact)[0], parameter, public)
-    bare = [_bare(each) for each in members]
-    if value == "none" and _NONE in bare and str not in bare:
+        whole = [each for each in exact if each.hint is int]
+        return (whole or exact)[0].convert(value, parameter, public)
+    if value == "none" and _NONE in hints and str not in hints:
         return None
-    kinds = {each.kind: each for each in bare if _has_kind(each)}
+    kinds: dict[str, Any] = {each.kind: each for each in hints if _has_kind(each)}
     if kinds and isinstance(value, str | Mapping):
-        return _made_of_kind(value, kinds, parameter, public)
-    for each in members:
-        made = _converted(value, each, parameter, public)
-        if each is not Any and _fits(made, each):
+        return _convert_kind(kinds, value, parameter, public)
+    for each in known:
+        made = each.convert(value, parameter, public)
+        if each.fits(made):
             return made
     return value
 
 
-def _made(value: Any, hint: type[Any], parameter: str, public: Mapping[str, Any]) -> Any:
-    if not isinstance(value, str | Mapping):
+def _convert(hint: Any, value: Any, parameter: str, public: Public) -> Any:
+    """Convert a value to a class."""
+    kind: Any
+    if hint is float and isinstance(value, numbers.Integral) and not isinstance(value, bool):
+        return float(value)
+    if not isinstance(hint, type) or not isinstance(value, str | Mapping):
         return value
-    if hasattr(hint, "from_spec"):
-        return _called(parameter, hint.from_spec, value)
-    for base, (function, _) in _converters.items():
-        if issubclass(hint, base):
-            return _called(parameter, function, value, hint)
-    if _has_kind(hint):
-        return _made_of_kind(value, {hint.kind: hint}, parameter, public)
+    if _is_instance(hint, value):
+        return value
+    try:
+        if hasattr(hint, "from_spec"):
+            return hint.from_spec(value)
+        for base, (function, _) in _converters.items():
+            if issubclass(hint, base):
+                return function(value, hint)
+    except TypeError as error:
+        raise ValueError(f"{parameter}: {error}") from None
+    if _has_kind(kind := hint):
+        return _convert_kind({kind.kind: kind}, value, parameter, public)
     if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
         return build_dataclass(hint, parameter, value, public)
     return value
 
 
-def _made_of_kind(
-    value: Any, kinds: Mapping[str, type[Any]], parameter: str, public: Mapping[str, Any]
+def _convert_kind(
+    kinds: Mapping[str, type[Any]], value: Any, parameter: str, public: Public
 ) -> Any:
     rest = {"kind": value} if isinstance(value, str) else dict(value)
     kind = rest.pop("kind", None)
@@ -289,146 +390,23 @@ def _made_of_kind(
     return build_dataclass(kinds[kind], f"{parameter} {kind}", rest, public)
 
 
-def _called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    try:
-        return function(*arguments)
-    except TypeError as error:
-        raise ValueError(f"{what}: {error}") from None
-
-
-def _fits(value: Any, hint: Any) -> bool:
-    """Return whether a value can be what an annotation says."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        return _fits(value, inner[0])
-    if origin in (typing.Union, types.UnionType):
-        return any(_fits(value, each) for each in inner)
-    if origin is Literal:
-        return value in inner
-    if origin in (tuple, Sequence):
-        if not isinstance(value, list | tuple):
-            return False
-        if origin is Sequence or inner[-1] is Ellipsis:
-            inner = (inner[0],) * len(value)
-        return len(value) == len(inner) and all(map(_fits, value, inner))
-    if hint in (int, float):
-        kind = numbers.Integral if hint is int else numbers.Real
-        return isinstance(value, kind) and not isinstance(value, bool)
-    return hint is Any or isinstance(value, origin or hint)
-
-
-def _words(hint: Any) -> str:
-    """Return a type in words."""
-    hint = _bare(hint)
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Union, types.UnionType):
-        return " or ".join(dict.fromkeys(_words(each) for each in inner if each is not _NONE))
-    if origin is Literal:
-        return f"one of {', '.join(map(str, inner))}"
-    if origin in (tuple, Sequence):
-        return f"a list ({_words(inner[0])} each)"
-    if hint is Any:
-        return "data"
-    if hint is Path:
-        return "a file"
-    if _has_kind(hint):
-        return f"of kind {hint.kind}"
-    return _PLAIN.get(hint, getattr(hint, "__name__", str(hint)))
-
-
-def _takes(hint: Any) -> str:
-    """Return a type and its rules in words."""
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        rules = [each.words for each in hint.__metadata__ if isinstance(each, Constraint)]
-        if _bare(hint) is str and rules:
-            return ", ".join(rules)
-        return ", ".join([_words(hint), *rules])
-    if origin in (typing.Union, types.UnionType):
-        parts = dict.fromkeys(_takes(each) for each in inner if each is not _NONE)
-        words = " or ".join(parts)
-        if _NONE in inner:
-            words += ", or none" if "," in words else " or none"
-        return words
-    if origin in (tuple, Sequence):
-        return f"a list ({_takes(inner[0])} each)"
-    return _words(hint)
-
-
 def _schema(hint: Any) -> dict[str, Any]:
-    origin, inner = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Annotated:
-        found = _schema(inner[0])
-        for each in hint.__metadata__:
-            if isinstance(each, Constraint):
-                found.update(each.schema)
-        return found
-    if origin in (typing.Union, types.UnionType):
-        return {"anyOf": [_schema(each) for each in inner]}
-    if origin is Literal:
-        return {"enum": list(inner)}
-    if origin in (tuple, Sequence):
-        if origin is Sequence or inner[-1] is Ellipsis:
-            return {"type": "array", "items": _schema(inner[0])}
-        n = len(inner)
-        return {
-            "type": "array",
-            "prefixItems": [_schema(each) for each in inner],
-            "minItems": n,
-            "maxItems": n,
-        }
+    """Return the schema of a class."""
     if hint in _JSON:
         return {"type": _JSON[hint]}
-    if hint is Path:
-        return {"type": "string"}
-    if not isinstance(hint, type):
-        return {}
     if hasattr(hint, "spec_schema"):
         return dict(hint.spec_schema)
+    if not isinstance(hint, type):
+        return {}
     for base, (_, schema) in _converters.items():
         if issubclass(hint, base):
             return dict(schema)
     return schema_of(hint) if dataclasses.is_dataclass(hint) else {}
 
 
-def _bare(hint: Any) -> Any:
-    return typing.get_args(hint)[0] if typing.get_origin(hint) is Annotated else hint
-
-
 def _has_kind(hint: Any) -> bool:
     is_description = isinstance(hint, type) and dataclasses.is_dataclass(hint)
     return is_description and isinstance(getattr(hint, "kind", None), str)
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return typing.get_type_hints(kind, include_extras=True)
-
-
-def _fields(kind: type[Any]) -> dict[str, dataclasses.Field[Any]]:
-    found = dataclasses.fields(typing.cast(Any, kind))
-    return {field.name: field for field in found if field.init}
-
-
-def _required(field: dataclasses.Field[Any]) -> bool:
-    return field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
-
-
-def _default_words(field: dataclasses.Field[Any]) -> str:
-    return "" if _required(field) else repr(_default(field))
-
-
-def _plain_default(field: dataclasses.Field[Any]) -> Any:
-    default = None if _required(field) else _default(field)
-    if isinstance(default, float) and not math.isfinite(default):
-        return None
-    return default if isinstance(default, int | float | str) else None
 
 
 def _meanings(kind: type[Any]) -> dict[str, str]:

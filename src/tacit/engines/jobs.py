@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.core.constraints import require
+from tacit.core.progress import Progress
 from tacit.engines.base import Engine, SerialEngine
 from tacit.engines.cluster import Cluster
 from tacit.engines.processes import Processes
 from tacit.engines.store import Codec, Store
-
-Progress = Callable[[int, int], None]
 
 
 def run_jobs(

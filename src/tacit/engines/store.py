@@ -11,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +24,9 @@ try:
 except ImportError:  # not on this system: two runs into one folder are then not noticed
     fcntl = None  # type: ignore[assignment]
 
-#: Folders of the package that decide no outcome.
-_APART = ("cli", "service", "client", "serving", "device", "simulation/plots")
+#: What decides the outcome of a simulation, beside the settings.
+_DECISIVE = [f"tacit.{each}" for each in ("core", "privacy", "graphs", "engines", "populations")]
+_DECISIVE += [f"tacit.simulation.{each}" for each in ("run", "result", "study", "grid")]
 
 
 class Codec(NamedTuple):
@@ -109,14 +111,12 @@ def code_stamp(modules: tuple[str, ...] = ()) -> str:
     Parameters
     ----------
     modules : tuple of str
-        Modules outside the package that take part, such as that of a policy of one's own; of a
-        package, everything in it.
+        Modules that take part beside Tacit's own and the installed settings, such as that of a policy
+        of one's own; of a package, everything in it.
     """
-    package = Path(__file__).parents[1]
-    apart = [package / folder for folder in _APART]
-    files = [f for f in package.rglob("*.py") if not any(map(f.is_relative_to, apart))]
+    settings = [point.value for point in entry_points(group="tacit.settings")]
     digest = hashlib.sha256()
-    for file in [*sorted(files), *_sources(modules)]:
+    for file in dict.fromkeys(_sources([*_DECISIVE, *settings, *modules])):
         digest.update(file_stamp(file).encode())
     return digest.hexdigest()
 

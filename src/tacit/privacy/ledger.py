@@ -20,10 +20,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from tacit.core.csv_escape import plain
 from tacit.core.database import Database, Schema, StoreError, connect_postgres, is_database
 from tacit.core.files import write_atomically
 from tacit.core.sqlite import SQLiteDatabase
+from tacit.core.text import escape_formula
 from tacit.privacy.budgets import (
     Amount,
     Cap,
@@ -498,7 +498,7 @@ class Ledger:
         """Write all entries as comma-separated values with a header line; no text is a formula there."""
         rows = self._exported()
         for row in rows:
-            row.update({name: plain(row[name]) for name in ("subject", "key", "note")})
+            row.update({name: escape_formula(row[name]) for name in ("subject", "key", "note")})
 
         def write(place: Path) -> None:
             with place.open("w", newline="", encoding="utf-8") as file:

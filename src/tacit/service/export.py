@@ -17,8 +17,8 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from tacit.core.csv_escape import plain
 from tacit.core.files import write_atomically
+from tacit.core.text import escape_formula
 from tacit.service.experiments import Hosted
 from tacit.service.http import allowed, hosted_of
 from tacit.serving.core import Event
@@ -136,7 +136,7 @@ def write(file: Path, lines: Iterable[str]) -> None:
                 writer = csv.DictWriter(out, COLUMNS)
                 writer.writeheader()
                 writer.writerows(
-                    {**row, **{name: plain(row[name]) for name in _NAMES}} for row in found
+                    {**row, **{name: escape_formula(row[name]) for name in _NAMES}} for row in found
                 )
             return
         import pyarrow

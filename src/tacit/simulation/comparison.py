@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -10,12 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from tacit.core.constraints import require
-from tacit.core.policy import AnyEnvironment, AnyPolicy, Environment, Policy
-from tacit.core.registry import build, build_named, environment_named, policy_named
+from tacit.core.policy import AnyPolicy
+from tacit.core.progress import Progress, is_watched, progress_bar
+from tacit.core.registry import build_environment, build_policy
 from tacit.core.specs import parse_spec
-from tacit.simulation.result import Result, cell_of
+from tacit.simulation.result import Result
 from tacit.simulation.result_tables import CellResult, Tabular
 from tacit.simulation.run import require_match, simulate
+from tacit.simulation.study import Cell, label_policy
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Comparison(Tabular):
     @property
     def shown(self) -> tuple[CellResult, ...]:
         """A cell for each policy."""
-        return tuple(cell_of(label, result) for label, result in self.results.items())
+        return tuple(result.as_cell(label) for label, result in self.results.items())
 
     def __getitem__(self, label: str) -> Result:
         return self.results[label]
@@ -58,9 +59,11 @@ def compare(
     seed: int = 0,
     checkpoints: int = 100,
     threads: int | None = None,
-    progress: bool | Callable[[int, int], None] | None = None,
+    progress: bool | Progress | None = None,
 ) -> Comparison:
     """Play policies in one environment, all on the same tables.
+
+    ``tacit compare`` on the command line does the same in processes, and keeps files.
 
     Parameters
     ----------
@@ -95,104 +98,68 @@ def compare(
     | klucb-cf epsilon=1 | 44.8 | 33.4 to 56.2 | epsilon 1 a reward, local |
     <BLANKLINE>
     """
-    labelled = (
-        list(policies.items())
-        if isinstance(policies, Mapping)
-        else [(None, each) for each in ([policies] if isinstance(policies, str) else policies)]
-    )
-    require("compare", "policies", "at least one", len(labelled) > 0, labelled)
-    place = _environment(environment, labelled[0][1])
-    chosen: dict[str, AnyPolicy] = {}
-    for label, each in labelled:
-        policy = _policy(each, place, horizon)
-        require_match(policy, place, horizon)
-        name = label or _label(each, policy)
-        while name in chosen:
-            name = repr(policy) if repr(policy) not in chosen else f"{name} (again)"
-        chosen[name] = policy
-    with _progress(progress, place.name, horizon * repetitions * len(chosen)) as tell:
+    cells = _cells(policies, environment, horizon)
+    name = cells[0].environment.name
+    with _count_rounds(progress, name, horizon * repetitions * len(cells)) as count:
         results = {
-            name: simulate(
-                policy,
-                place,
+            cell.label: simulate(
+                cell.policy,
+                cell.environment,
                 horizon=horizon,
                 repetitions=repetitions,
                 seed=seed,
                 checkpoints=min(checkpoints, horizon),
                 threads=threads,
-                progress=tell,
+                progress=count,
             )
-            for name, policy in chosen.items()
+            for cell in cells
         }
     return Comparison(results)
 
 
-def _environment(given: Any, first: Any) -> AnyEnvironment:
-    if given is None:
-        if isinstance(first, str):
-            first = policy_named(parse_spec(first)["name"])
-        if not hasattr(first, "example_environment"):
-            raise ValueError("compare: expected an environment, got none")
-        given = first.example_environment
-    if isinstance(given, Environment):
-        return given
-    if isinstance(given, str | Mapping):
-        return build_named(given, environment_named)
-    raise ValueError(
-        f"compare: expected an environment or its name, got {given!r}; a function of your own "
-        "becomes one with tacit.arms.RewardFunction(function=..., n_arms=...)"
-    )
-
-
-def _policy(given: Any, environment: AnyEnvironment, horizon: int) -> AnyPolicy:
-    public = environment.public_parameters(horizon)
-    if isinstance(given, Policy):
-        return given
-    if isinstance(given, str | Mapping):
-        return build_named(given, policy_named, public)
-    if isinstance(given, type):
-        return build(policy_named(given), public, {})
-    raise ValueError(f"compare: expected a policy, its class or its name, got {given!r}")
+def _cells(policies: Any, environment: Any, horizon: int) -> list[Cell]:
+    if isinstance(policies, str):
+        policies = [policies]
+    is_labelled = isinstance(policies, Mapping)
+    given = list(policies.items()) if is_labelled else [("", each) for each in policies]
+    require("compare", "policies", "at least one", len(given) > 0, given)
+    place = build_environment(environment, given[0][1])
+    cells: dict[str, Cell] = {}
+    for written, each in given:
+        policy = build_policy(each, place.public_parameters(horizon))
+        require_match(policy, place, horizon)
+        label = written or _label(each, policy)
+        while label in cells:
+            label = repr(policy) if repr(policy) not in cells else f"{label} (again)"
+        cells[label] = Cell(label, policy, place, horizon, {})
+    return list(cells.values())
 
 
 def _label(given: Any, policy: AnyPolicy) -> str:
     if isinstance(given, str):
-        spec = parse_spec(given)
-        spec.pop("name")
-        return " ".join([policy.name, *(f"{key}={value}" for key, value in spec.items())])
+        return label_policy(policy.name, parse_spec(given))
     epsilon = getattr(policy, "epsilon", None)
-    return policy.name if epsilon is None else f"{policy.name} epsilon={epsilon:g}"
+    return label_policy(policy.name, {} if epsilon is None else {"epsilon": f"{epsilon:g}"})
 
 
 @contextmanager
-def _progress(
-    progress: bool | Callable[[int, int], None] | None, name: str, total: int
+def _count_rounds(
+    progress: bool | Progress | None, name: str, total: int
 ) -> Iterator[Callable[[int], None] | None]:
-    if progress is None:
-        progress = sys.stderr.isatty() or "ipykernel" in sys.modules
-    played = 0
-    if callable(progress):
-        tell = progress
-
-        lock = threading.Lock()
-
-        def count(rounds: int) -> None:
-            nonlocal played
-            with lock:
-                played += rounds
-                tell(played, total)
-
-        yield count
+    """Give what threads call with the rounds that they played; None where nobody watches."""
+    if not callable(progress):
+        if not (is_watched() if progress is None else progress):
+            yield None
+            return
+        with progress_bar(name) as bar, _count_rounds(bar, name, total) as count:
+            yield count
         return
-    if not progress:
-        yield None
-        return
-    try:
-        from rich.progress import BarColumn, Progress, TaskProgressColumn, TimeRemainingColumn
-    except ImportError:
-        yield None
-        return
-    columns = ("{task.description}", BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, transient=True) as bar:
-        task = bar.add_task(name, total=total)
-        yield lambda rounds: bar.advance(task, rounds)
+    tell, played, lock = progress, 0, threading.Lock()
+
+    def count_played(rounds: int) -> None:
+        nonlocal played
+        with lock:
+            played += rounds
+            tell(played, total)
+
+    yield count_played

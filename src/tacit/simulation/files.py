@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import tacit
 from tacit.core.files import write_atomically
-from tacit.engines import Store
+from tacit.simulation.result import Result
 from tacit.simulation.result_tables import CellResult, Tabular, arrow_of, require_arrow
 from tacit.simulation.study import Cell, Study
+
+#: What the metadata says of a cell; the rest are columns.
+_SAID = [each.name for each in dataclasses.fields(CellResult)][:-2]
 
 
 @dataclass(frozen=True)
@@ -44,38 +48,29 @@ class StudyResult(Tabular):
 
 
 def write(
-    path: Path,
-    study: Study,
-    cells: Sequence[Cell],
-    jobs: Mapping[str, tuple[Study, Cell, range]],
-    store: Store,
-) -> None:
-    """Gather the outcomes of every cell into one Parquet file, in the order of the study."""
+    path: Path, study: Study, outcomes: Iterable[tuple[Cell, list[dict[str, Any]]]]
+) -> StudyResult:
+    """Write the outcomes of every cell, part by part, to one Parquet file, and return them."""
     import pyarrow.parquet as pq
 
-    import tacit
-
-    gathered, about = [], []
-    for cell in cells:
-        loaded = [store.get(key) for key, (_, of, _) in jobs.items() if of is cell]
-        names = [key for key in loaded[0] if key.startswith("measure_")]
-        said = {
-            "label": cell.label,
-            "name": cell.policy.name,
-            "policy": repr(cell.policy),
-            "environment": repr(cell.environment),
-            "horizon": cell.horizon,
-            "varied": dict(cell.varied),
-            "guarantee": json.loads(cell.policy.guarantee(cell.horizon).to_json()),
-            "numerics": "research",
-        }
-        measures = {
-            key.removeprefix("measure_"): np.concatenate([part[key] for part in loaded])
-            for key in names
-        }
-        gathered.append(CellResult(**said, checkpoints=loaded[0]["checkpoints"], measures=measures))
-        draws = int(sum(part["noise_draws"].sum() for part in loaded))
-        about.append({**said, "measures": list(measures), "noise_draws": draws})
+    cells, about = [], []
+    for cell, parts in outcomes:
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        measures = [name for name in joined if name.startswith("measure_")]
+        result = Result(
+            policy=cell.policy,
+            environment=cell.environment,
+            horizon=cell.horizon,
+            seed=study.seed,
+            repetitions=np.arange(study.repetitions),
+            checkpoints=parts[0]["checkpoints"],
+            measures={name.removeprefix("measure_"): joined[name] for name in measures},
+            noise_draws=joined["noise_draws"],
+        )
+        cells.append(result.as_cell(cell.label, cell.varied))
+        said = {name: getattr(cells[-1], name) for name in _SAID}
+        draws = int(result.noise_draws.sum())
+        about.append({**said, "measures": list(result.measures), "noise_draws": draws})
     metadata = {
         "name": study.name,
         "fingerprint": study.fingerprint,
@@ -83,10 +78,10 @@ def write(
         "study": dataclasses.asdict(study),
         "cells": about,
     }
-    table = arrow_of(gathered).replace_schema_metadata(
-        {"tacit": json.dumps(metadata, default=repr)}
-    )
+    text = json.dumps(metadata, default=repr)
+    table = arrow_of(cells).replace_schema_metadata({"tacit": text})
     write_atomically(path, lambda file: pq.write_table(table, file, compression="zstd"))
+    return _result(path, json.loads(text), cells)
 
 
 def read(path: str | Path) -> StudyResult:
@@ -107,28 +102,15 @@ def read(path: str | Path) -> StudyResult:
     cells = []
     for i, about in enumerate(metadata["cells"]):
         rows = np.flatnonzero(number == i)
-        rounds = table["round"].to_numpy()[rows]
         n = int(table["repetition"].to_numpy()[rows].max()) + 1
-        columns = {name: table[name].to_numpy()[rows].reshape(n, -1) for name in about["measures"]}
-        cells.append(
-            CellResult(
-                label=about["label"],
-                name=about["name"],
-                policy=about["policy"],
-                environment=about["environment"],
-                horizon=about["horizon"],
-                varied=about["varied"],
-                guarantee=about["guarantee"],
-                numerics=about["numerics"],
-                checkpoints=rounds.reshape(n, -1)[0],
-                measures=columns,
-            )
-        )
-    return StudyResult(
-        name=metadata["name"],
-        path=path,
-        fingerprint=metadata["fingerprint"],
-        version=metadata["version"],
-        study=metadata["study"],
-        cells=tuple(cells),
-    )
+        names = ("round", *about["measures"])
+        columns = {name: table[name].to_numpy()[rows].reshape(n, -1) for name in names}
+        checkpoints = columns.pop("round")[0]
+        said = {name: about[name] for name in _SAID}
+        cells.append(CellResult(**said, checkpoints=checkpoints, measures=columns))
+    return _result(path, metadata, cells)
+
+
+def _result(path: Path, metadata: Mapping[str, Any], cells: list[CellResult]) -> StudyResult:
+    said = {name: metadata[name] for name in ("name", "fingerprint", "version", "study")}
+    return StudyResult(path=path, cells=tuple(cells), **said)

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tacit.core.files import require_writable
+from tacit.core.progress import Progress
 from tacit.engines import ARRAYS, Engine, SerialEngine, Store, engine_named, lock_run, run_jobs
-from tacit.engines.jobs import Progress
 from tacit.simulation.files import StudyResult, read, write
 from tacit.simulation.result_tables import require_arrow
 from tacit.simulation.run import require_match, simulate
@@ -86,12 +86,15 @@ def run_study(
                     job = partial(_job, pieces=pieces, engine=where, keep=kept)
                     where = SerialEngine()
                 run_jobs(job, _in_turn(jobs), store, engine=where, progress=progress)
-                write(target, study, cells, jobs, store)
             except ValueError:
                 store.remove_if_empty()  # finished parts stay
                 raise
+            parts: dict[str, list[Any]] = {}
+            for key in jobs:
+                parts.setdefault(key.partition("-")[0], []).append(store.get(key))
+            result = write(target, study, zip(cells, parts.values(), strict=True))
             store.remove()
-            return read(target)
+            return result
     except BaseException:
         if made and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()

@@ -71,20 +71,19 @@ class Result(Tabular):
     @property
     def shown(self) -> tuple[CellResult, ...]:
         """The one cell."""
-        return (cell_of(self.policy.name, self),)
+        return (self.as_cell(self.policy.name),)
 
-
-def cell_of(label: str, result: Result, varied: Mapping[str, Any] | None = None) -> CellResult:
-    """Return a result as a cell of a comparison."""
-    return CellResult(
-        label=label,
-        name=result.policy.name,
-        policy=repr(result.policy),
-        environment=repr(result.environment),
-        horizon=result.horizon,
-        varied=varied or {},
-        guarantee=json.loads(result.guarantee.to_json()),
-        numerics=result.numerics,
-        checkpoints=result.checkpoints,
-        measures=result.measures,
-    )
+    def as_cell(self, label: str, varied: Mapping[str, Any] | None = None) -> CellResult:
+        """Return the result as a cell of a comparison or a study."""
+        return CellResult(
+            label=label,
+            name=self.policy.name,
+            policy=repr(self.policy),
+            environment=repr(self.environment),
+            horizon=self.horizon,
+            varied=dict(varied or {}),
+            guarantee=json.loads(self.guarantee.to_json()),
+            numerics=self.numerics,
+            checkpoints=self.checkpoints,
+            measures=self.measures,
+        )

@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.core.text import as_text
 from tacit.privacy import brief
 from tacit.simulation.bands import Band, band_of
 
@@ -124,10 +125,10 @@ class Tabular(ABC):
         measure : str, optional
             By default the first of the environment.
         """
-        head, *rows = self._lines(measure)
+        head, *rows = self.lines(measure)
         if format == "markdown":
-            params = ["---", "---:", "---", "---"]
-            lines = [head, params, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
+            rule = ["---", "---:", "---", "---"]
+            lines = [head, rule, *([cell.replace("|", r"\|") for cell in row] for row in rows)]
             return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
         if format == "latex":
             body = [" & ".join(map(_latex, line)) + r" \\" for line in (head, *rows)]
@@ -159,21 +160,22 @@ class Tabular(ABC):
 
         return plot_curves(self, measure)
 
-    def _lines(self, measure: str | None) -> list[list[str]]:
+    def lines(self, measure: str | None = None) -> list[list[str]]:
+        """Return the cells of the table as text, its head first: policy, mean, 95% interval, privacy."""
         rows = self.summary(measure)
         head = ["policy", rows[0]["measure"], "95% interval", "privacy"]
         return [head] + [
             [
                 row["label"],
-                f"{row['mean']:.4g}",
-                f"{row['low']:.4g} to {row['high']:.4g}",
+                as_text(row["mean"]),
+                f"{as_text(row['low'])} to {as_text(row['high'])}",
                 brief(float(row["epsilon"]), float(row["delta"]), row["unit"], row["trust"]),
             ]
             for row in rows
         ]
 
     def _repr_html_(self) -> str:
-        head, *rows = self._lines(None)
+        head, *rows = self.lines()
         first = self.shown[0]
         n = len(next(iter(first.measures.values())))
         note = f"{self.title}: mean of {n} repetitions of {first.horizon:,} rounds"

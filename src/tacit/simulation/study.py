@@ -151,18 +151,10 @@ class Study:
         """A hash of everything that decides the result: the study, its files and the code."""
         said = dataclasses.asdict(self)
         files = [file_stamp(Path(text)) for text in _texts(said) if Path(text).is_file()]
-        code = code_stamp(self._modules())
+        pairs = [(cell.policy, cell.environment) for cell in self.cells()]
+        code = code_stamp(tuple(sorted({type(each).__module__ for pair in pairs for each in pair})))
         text = json.dumps([said, files, code], sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-    def _modules(self) -> tuple[str, ...]:
-        """Return the modules of policies and environments that are not Tacit's own."""
-        kinds = {
-            type(each).__module__
-            for cell in self.cells()
-            for each in (cell.policy, cell.environment)
-        }
-        return tuple(sorted(name for name in kinds if not name.startswith("tacit.")))
 
     def cells(self) -> list[Cell]:
         """Return every combination of the grid, once, in a fixed order."""
@@ -204,11 +196,8 @@ class Study:
         name: Any = parameters.get("name")
         label = parameters.pop("label", None)
         if label is None:
-            label = policy_named(name).name
-            if sum(other.get("name") == name for other in self.policies) > 1:
-                label = " ".join(
-                    [label, *(f"{k}={v}" for k, v in parameters.items() if k != "name")]
-                )
+            is_alone = sum(other.get("name") == name for other in self.policies) == 1
+            label = label_policy(policy_named(name).name, {} if is_alone else parameters)
         horizon, varied = self.horizon, {}
         for key, value in chosen.items():
             touched, path = axes[key]
@@ -220,14 +209,19 @@ class Study:
             else:
                 _put(environment if key.startswith("environment.") else parameters, path, value)
         policy, built = build_pair(parameters, environment, horizon)
-        shown = [f"{key.rpartition('.')[2]}={value}" for key, value in varied.items()]
-        return Cell(
-            label=" ".join([label, *shown]),
-            policy=policy,
-            environment=built,
-            horizon=horizon,
-            varied=varied,
-        )
+        return Cell(label_policy(label, varied), policy, built, horizon, varied)
+
+
+def label_policy(name: str, parameters: Mapping[str, Any]) -> str:
+    """Return what a policy is called beside others: a name, and what is written for it or varied.
+
+    Examples
+    --------
+    >>> label_policy("klucb-cf", {"name": "klucb-cf", "policy.epsilon": 1.0})
+    'klucb-cf epsilon=1.0'
+    """
+    said = [(key.rpartition(".")[2], value) for key, value in parameters.items()]
+    return " ".join([name, *(f"{key}={value}" for key, value in said if key != "name")])
 
 
 def _texts(value: Any) -> Iterator[str]:
