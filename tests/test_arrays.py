@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tacit.core.arrays import (
-    change_arrays,
+    change_leaves,
     in_one_buffer,
     leaves,
     pack,
@@ -61,8 +61,11 @@ def test_arrays_move_into_one_buffer_and_stay_the_same():
     assert not moved[1][0].any()
 
 
-def test_arrays_are_changed_in_place_of_themselves():
-    assert change_arrays(tree(), np.size) == Outer(Inner(2, 3), 2)
+def test_leaves_are_changed_in_place_of_themselves():
+    names: list[str] = []
+    changed = change_leaves(tree(), lambda name, leaf: names.append(name) or np.size(leaf))
+    assert changed == Outer(Inner(2, 3), 2)
+    assert names == [name for name, _ in leaves(tree())]
 
 
 def test_objects_are_not_read():

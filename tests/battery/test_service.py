@@ -16,7 +16,7 @@ from tacit.arms.policy import ArmsPolicy
 from tacit.arms.table import reward
 from tacit.contextual import FedUCB, NoisySums, PrivateContexts, Published
 from tacit.contextual import table as users
-from tacit.core.files import load, save
+from tacit.core.arrays import load, save
 from tacit.core.tapes import NOISE, seeded_tape
 from tacit.privacy.mechanisms.shuffled_bits import flip_bit
 

@@ -44,8 +44,8 @@ from tacit.contextual.ridge import Block, merge_blocks, require_size
 from tacit.contextual.statistics import Statistics, restore
 from tacit.contextual.table import RECORDED, Rows, Table, as_matrix, require_fit
 from tacit.contextual.trace import Trace
+from tacit.core.arrays import load, save
 from tacit.core.constraints import Count, NonNegative, Positive, Share, check, one_of, require
-from tacit.core.files import load, save
 from tacit.core.policy import Policy, Program, require_secure
 from tacit.core.tapes import SECURE, Tape
 from tacit.device import Channel as Reporting

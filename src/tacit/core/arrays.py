@@ -2,20 +2,25 @@
 
 A tree is a ``NamedTuple`` whose fields are arrays, numbers and such tuples. `leaves` names what it holds.
 Three formats keep it: `pack` makes bytes for a snapshot in a store, `write_npz` NumPy's own file of
-arrays by name, and `tacit.core.files.save` such a file with a description in it.
+arrays by name, and `save` such a file with a description in it, ``about.json``. None of them uses pickle.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.core.files import write_atomically
+
+S = TypeVar("S")
+FORMAT = 1
 _ALIGNMENT = 64
 
 
@@ -36,34 +41,41 @@ def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
     return [] if tree is None else [(name, tree)]
 
 
-def change_arrays(tree: Any, change: Callable[[NDArray[Any]], Any]) -> Any:
-    """Return the same tuples with what `change` returns in the place of every array."""
-    if isinstance(tree, np.ndarray):
-        return change(tree)
-    if isinstance(tree, tuple):
-        parts = [change_arrays(part, change) for part in tree]
-        return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
-    return tree
+def change_leaves(tree: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
+    """Return the same tuples with ``change(name, leaf)`` in the place of every leaf that is not None."""
+    if not isinstance(tree, tuple):
+        return None if tree is None else change(name, tree)
+    dot = f"{name}." if name else ""
+    names = getattr(tree, "_fields", range(len(tree)))
+    parts = [change_leaves(v, change, f"{dot}{n}") for n, v in zip(names, tree, strict=True)]
+    return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
 
 
 def in_one_buffer(tree: Any) -> tuple[Any, NDArray[np.uint64]]:
     """Return the same tuples with all their arrays moved into one buffer."""
-    arrays: list[NDArray[Any]] = []
-    change_arrays(tree, arrays.append)
-    offsets = np.cumsum([0] + [-(-a.nbytes // _ALIGNMENT) * _ALIGNMENT for a in arrays])
+    sizes = []
+
+    def measure(_: str, leaf: Any) -> None:
+        if isinstance(leaf, np.ndarray):
+            sizes.append(-(-leaf.nbytes // _ALIGNMENT) * _ALIGNMENT)
+
+    change_leaves(tree, measure)
+    offsets = np.cumsum([0, *sizes])
     buffer = np.zeros(int(offsets[-1]) // 8, np.uint64)
     memory = buffer.view(np.uint8)
     places = iter(offsets.tolist())
 
-    def move(array: NDArray[Any]) -> NDArray[Any]:
+    def move(_: str, leaf: Any) -> Any:
+        if not isinstance(leaf, np.ndarray):
+            return leaf
         start = next(places)
-        flat = memory[start : start + array.nbytes].view(array.dtype)
-        fortran = array.flags.f_contiguous and not array.flags.c_contiguous
-        moved = flat.reshape(array.shape, order="F" if fortran else "C")
-        moved[...] = array
+        flat = memory[start : start + leaf.nbytes].view(leaf.dtype)
+        fortran = leaf.flags.f_contiguous and not leaf.flags.c_contiguous
+        moved = flat.reshape(leaf.shape, order="F" if fortran else "C")
+        moved[...] = leaf
         return moved
 
-    return change_arrays(tree, move), buffer
+    return change_leaves(tree, move), buffer
 
 
 def pack(tree: Any) -> bytes:
@@ -115,3 +127,50 @@ def read_npz(file: str | Path | IO[bytes]) -> dict[str, NDArray[Any]]:
     """Return arrays by name; objects are refused, because reading them runs code."""
     with np.load(file, allow_pickle=False) as kept:
         return dict(kept)
+
+
+def save(path: str | Path, state: Any, about: Mapping[str, Any]) -> None:
+    """Write `state`, a tree, and `about`, JSON, to a file that any tool that reads ``.npy`` opens."""
+    arrays = {name: np.asarray(value) for name, value in leaves(state)}
+
+    def write(file: Path) -> None:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("about.json", json.dumps({"format": FORMAT, **about}, indent=1))
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
+
+    write_atomically(Path(path), write, mode=0o600)
+
+
+def load(path: str | Path, template: S) -> tuple[S, dict[str, Any]]:
+    """Return the state saved at `path`, in the shape of `template`, and what was said about it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            about = json.loads(archive.read("about.json"))
+            arrays = {}
+            for name in archive.namelist():
+                if name.endswith(".npy"):
+                    with archive.open(name) as member:
+                        arrays[name[:-4]] = np.lib.format.read_array(member, allow_pickle=False)
+    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path}: not a saved state ({error})") from None
+    if about.get("format") != FORMAT:
+        raise ValueError(f"{path}: expected format {FORMAT}, got {about.get('format')}")
+    arrays = dict(rename_old(template, arrays.items()))
+
+    def read(name: str, like: Any) -> Any:
+        if name not in arrays:
+            found = ", ".join(sorted(arrays))
+            raise ValueError(f"{path}: expected an array {name!r}, found {found}")
+        array, mine = arrays[name], np.asarray(like)
+        if array.dtype != mine.dtype or array.shape != mine.shape:
+            raise ValueError(
+                f"{path}: expected {name} of {mine.dtype}{list(mine.shape)}, "
+                f"got {array.dtype}{list(array.shape)}; was it saved by another policy?"
+            )
+        if isinstance(like, np.ndarray):
+            return np.ascontiguousarray(array)
+        return array[()] if isinstance(like, np.generic) else type(like)(array[()])
+
+    return change_leaves(template, read), about

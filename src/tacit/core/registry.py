@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -236,21 +236,18 @@ def _installed(what: str) -> dict[str, type[Any]]:
     return found
 
 
-def _candidates(what: str) -> Iterator[Mapping[str, type[Any]]]:
-    """Yield classes by name: what was registered, then setting after setting as far as it is needed."""
-    yield _registered[what]
-    if all(point.value.startswith("tacit.") for point in _settings()):
-        yield from (_classes(point, what) for point in _settings())
-    else:  # a setting from elsewhere may have a name twice
-        yield _installed(what)
-
-
 def _find(what: str, name: Any) -> Any:
     """Return the class that is meant by a name, by ``module:Name`` or by itself."""
     if name is None:
         raise ValueError(f"every {what} needs a name, such as {min(_installed(what))}")
     if isinstance(name, str):
-        for kinds in _candidates(what):
+        if name in _registered[what]:
+            return _registered[what][name]
+        own = all(point.value.startswith("tacit.") for point in _settings())
+        # A setting from elsewhere may use a name of another one: then all of them are looked at.
+        for kinds in (
+            (_classes(point, what) for point in _settings()) if own else [_installed(what)]
+        ):
             if name in kinds:
                 return kinds[name]
         if ":" in name:

@@ -299,19 +299,21 @@ def _read_list(hint: Any, origin: Any, inner: tuple[Any, ...]) -> _Type:
     any_length = origin is Sequence or inner[-1] is Ellipsis
     each = [_read(part) for part in (inner[:1] if any_length else inner)]
 
-    def of(value: Any) -> list[_Type]:
-        return each * len(value) if any_length else each
-
     def fits(value: Any) -> bool:
-        if not isinstance(value, list | tuple) or len(of(value)) != len(value):
+        if not isinstance(value, list | tuple):
             return False
-        return all(part.fits(v) for part, v in zip(of(value), value, strict=True))
+        types = each * len(value) if any_length else each
+        return len(types) == len(value) and all(
+            t.fits(v) for t, v in zip(types, value, strict=True)
+        )
 
     def convert(value: Any, parameter: str, public: Public) -> Any:
-        if not isinstance(value, list | tuple) or len(of(value)) != len(value):
+        if not isinstance(value, list | tuple):
             return value
-        pairs = zip(of(value), value, strict=True)
-        parts = [part.convert(v, parameter, public) for part, v in pairs]
+        types = each * len(value) if any_length else each
+        if len(types) != len(value):
+            return value
+        parts = [t.convert(v, parameter, public) for t, v in zip(types, value, strict=True)]
         return tuple(parts) if origin is tuple else parts
 
     def schema() -> dict[str, Any]:

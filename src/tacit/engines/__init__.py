@@ -4,9 +4,9 @@ A job is a function of its arguments and nothing else. `run_jobs` does those who
 `Store`, one file each, so that a run that is stopped loses what was under way and nothing more.
 """
 
-from tacit.engines.base import Engine, SerialEngine
+from tacit.engines.base import Engine
 from tacit.engines.cluster import Cluster
-from tacit.engines.jobs import engine_named, run_jobs
+from tacit.engines.jobs import SerialEngine, engine_named, run_jobs
 from tacit.engines.processes import Processes
 from tacit.engines.store import ARRAYS, JSON, Codec, Store, code_stamp, lock_run
 

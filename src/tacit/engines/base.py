@@ -1,4 +1,4 @@
-"""What an engine is, and the simplest one."""
+"""What an engine is."""
 
 from __future__ import annotations
 
@@ -39,17 +39,3 @@ class Engine(ABC):
         Exception
             The first that a job raises; jobs under way are given up.
         """
-
-
-class SerialEngine(Engine):
-    """The process that asks, one job after the other."""
-
-    def run(
-        self,
-        function: Callable[..., Any],
-        jobs: Sequence[tuple[Any, ...]],
-        finished: Finished,
-    ) -> None:
-        """Call `function` for every job, in order."""
-        for i, job in enumerate(jobs):
-            finished(i, function(*job))

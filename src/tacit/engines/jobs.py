@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tacit.core.constraints import require
 from tacit.core.progress import Progress
-from tacit.engines.base import Engine, SerialEngine
+from tacit.engines.base import Engine, Finished
 from tacit.engines.cluster import Cluster
 from tacit.engines.processes import Processes
 from tacit.engines.store import Codec, Store
+
+
+class SerialEngine(Engine):
+    """The process that asks, one job after the other."""
+
+    def run(
+        self,
+        function: Callable[..., Any],
+        jobs: Sequence[tuple[Any, ...]],
+        finished: Finished,
+    ) -> None:
+        """Call `function` for every job, in order."""
+        for i, job in enumerate(jobs):
+            finished(i, function(*job))
 
 
 def run_jobs(

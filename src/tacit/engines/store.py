@@ -144,22 +144,7 @@ def lock_run(folder: str | Path, name: str) -> Iterator[None]:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f".{name}.lock"
-    if fcntl is None:
-        yield
-        return
-    with _locked(path, f"{folder}: another run of {name} is at work here") as handle:
-        handle.truncate(0)
-        handle.write(str(os.getpid()))
-        handle.flush()
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)
-
-
-@contextmanager
-def _locked(path: Path, complaint: str) -> Iterator[Any]:
-    while True:
+    while fcntl is not None:
         with path.open("a+") as handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -168,8 +153,17 @@ def _locked(path: Path, complaint: str) -> Iterator[Any]:
                 who = handle.read().strip()
                 process = f" (process {who})" if who else ""
                 raise ValueError(
-                    f"{complaint}{process}; wait for it or choose another folder"
+                    f"{folder}: another run of {name} is at work here{process}; "
+                    "wait for it or choose another folder"
                 ) from None
-            if path.exists() and os.path.samestat(os.fstat(handle.fileno()), path.stat()):
-                yield handle
-                return
+            if not (path.exists() and os.path.samestat(os.fstat(handle.fileno()), path.stat())):
+                continue  # the other run removed it when it ended
+            handle.truncate(0)
+            handle.write(str(os.getpid()))
+            handle.flush()
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+            return
+    yield

@@ -20,7 +20,10 @@ from tacit.engines import ARRAYS, Engine, SerialEngine, Store, engine_named, loc
 from tacit.simulation.files import StudyResult, read, write
 from tacit.simulation.result_tables import require_arrow
 from tacit.simulation.run import require_match, simulate
-from tacit.simulation.study import Cell, Study, blocks
+from tacit.simulation.study import Cell, Study
+
+_BLOCK = 8
+"""How many repetitions are computed and kept together."""
 
 
 def run_study(
@@ -74,9 +77,9 @@ def run_study(
                     store.remove()  # a run may have been killed just before it did
                     return finished
             jobs = {
-                f"{i}-{repetitions.start}": (study, cell, repetitions)
+                f"{i}-{first}": (study, cell, range(first, min(first + _BLOCK, study.repetitions)))
                 for i, cell in enumerate(cells)
-                for repetitions in blocks(study.repetitions)
+                for first in range(0, study.repetitions, _BLOCK)
             }
             try:
                 where = _engine(engine, workers, address, cells, pieces or len(jobs))

@@ -23,8 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.core.arrays import leaves
-from tacit.core.files import load, save
+from tacit.core.arrays import leaves, load, save
 from tacit.core.kernels import INTERPRETED
 from tacit.core.policy import AnyEnvironment, AnyPolicy
 from tacit.core.registry import build

@@ -27,22 +27,34 @@ import dataclasses
 import hashlib
 import itertools
 import json
-import math
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from tacit.core.constraints import require
+from tacit.core.constraints import Constraint, check, require
 from tacit.core.policy import AnyEnvironment, AnyPolicy
 from tacit.core.registry import build_pair, policy_named
 from tacit.engines.store import code_stamp, file_stamp
 
 _NAME = re.compile(r"[\w-][\w.-]*")
-_LARGEST = {"horizon": 10**15, "repetitions": 10**6, "checkpoints": 10**6}
+
+
+def _whole(largest: int) -> Constraint:
+    """Return the rule that a value is a whole number, at least 1 and not too large."""
+    words = f"a whole number from 1 to {largest:,}"
+    return Constraint(words, lambda value: type(value) is int and 1 <= value <= largest)
+
+
+_Name = Annotated[
+    str, Constraint("letters, digits, - _ . (not at the front)", lambda v: _NAME.fullmatch(v))
+]
+_Rounds = Annotated[int, _whole(10**15)]
+_Count = Annotated[int, _whole(10**6)]
+_SEED = Constraint("a whole number >= 0", lambda value: type(value) is int and value >= 0)
 _TOP = {"name", "horizon", "repetitions", "seed", "checkpoints", "environment", "policy", "grid"}
 
 
@@ -86,23 +98,17 @@ class Study:
     ['klucb-cf epsilon=1.0', 'klucb-cf epsilon=2.0']
     """
 
-    name: str
+    name: _Name
     environment: Mapping[str, Any]
     policies: tuple[Mapping[str, Any], ...]
-    horizon: int = 10_000
-    repetitions: int = 20
-    seed: int = 0
-    checkpoints: int = 100
+    horizon: _Rounds = 10_000
+    repetitions: _Count = 20
+    seed: Annotated[int, _SEED] = 0
+    checkpoints: _Count = 100
     grid: Mapping[str, list[Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        plain = isinstance(self.name, str) and _NAME.fullmatch(self.name) is not None
-        require(self, "name", "letters, digits, - _ . (not at the front)", plain, self.name)
-        for parameter, largest in _LARGEST.items():
-            value = getattr(self, parameter)
-            rule = f"a whole number from 1 to {largest:,}"
-            require(self, parameter, rule, _whole(value, 1, largest), value)
-        require(self, "seed", "a whole number >= 0", _whole(self.seed, 0), self.seed)
+        check(self)
         described = isinstance(self.environment, Mapping)
         require(self, "environment", "a name and parameters", described, self.environment)
         require(self, "policies", "at least one", len(self.policies) > 0, self.policies)
@@ -119,7 +125,8 @@ class Study:
             some = isinstance(values, list) and len(values) > 0
             require(self, f"grid {key!r}", "a list of values", some, values)
         for horizon in self.grid.get("horizon", ()):
-            require(self, "grid horizon", "whole numbers >= 1", _whole(horizon, 1), horizon)
+            is_whole = type(horizon) is int and horizon >= 1
+            require(self, "grid horizon", "whole numbers >= 1", is_whole, horizon)
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Study:
@@ -173,11 +180,15 @@ class Study:
         names: list[Any] = [policy.get("name") for policy in self.policies]
         axes: dict[str, tuple[set[Any], list[str]]] = {}
         for key in self.grid:
-            owner, path = _owner(key, names)
-            if key == "horizon" or owner == "environment":
-                axes[key] = ({""}, path)
-                continue
-            touched = {name for name in names if owner in ("policy", name) and _has(name, path[0])}
+            owners = [
+                each for each in ("environment", "policy", *names) if key.startswith(f"{each}.")
+            ]
+            owner = owners[0] if owners else ""
+            path = key.removeprefix(f"{owner}.").split(".") if owner else [key.rpartition(".")[2]]
+            touched = {""}
+            if key != "horizon" and owner != "environment":
+                fields = {name: policy_named(name).__dataclass_fields__ for name in names}
+                touched = {n for n in names if owner in ("policy", n) and path[0] in fields[n]}
             if not touched:
                 raise ValueError(
                     f"Study: grid key {key!r} touches nothing: no policy here has {path[0]!r}; "
@@ -235,14 +246,6 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def _owner(key: str, names: Iterable[Any]) -> tuple[str, list[str]]:
-    """Split a grid key into whose it is and the path to the parameter."""
-    for owner in ("environment", "policy", *names):
-        if key.startswith(f"{owner}."):
-            return str(owner), key.removeprefix(f"{owner}.").split(".")
-    return "", [key.rpartition(".")[2]]
-
-
 def _put(parameters: dict[str, Any], path: list[str], value: Any) -> None:
     """Set a parameter, or a part of one: ``privacy.epsilon`` is epsilon of what privacy is."""
     first, *rest = path
@@ -253,18 +256,3 @@ def _put(parameters: dict[str, Any], path: list[str], value: Any) -> None:
     inner = {"kind": inner} if isinstance(inner, str) else dict(inner)
     _put(inner, rest, value)
     parameters[first] = inner
-
-
-def _has(policy: Any, parameter: str) -> bool:
-    kind: Any = policy_named(policy)
-    return parameter in {f.name for f in dataclasses.fields(kind)}
-
-
-def _whole(value: Any, smallest: int, largest: float = math.inf) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and smallest <= value <= largest
-
-
-def blocks(repetitions: int, size: int = 8) -> Iterator[range]:
-    """Split the repetitions into the pieces that are computed and kept one by one."""
-    for first in range(0, repetitions, size):
-        yield range(first, min(first + size, repetitions))

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from tacit.core.arrays import load, save
 from tacit.core.constraints import require
-from tacit.core.files import load, save
 from tacit.core.json_codec import dumps
 from tacit.core.policy import AnyPolicy, require_secure
 from tacit.core.tapes import Tape, secure_tape, seeded_tape
