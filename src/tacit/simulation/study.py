@@ -50,7 +50,7 @@ def _whole(largest: int) -> Constraint:
 
 
 _Name = Annotated[
-    str, Constraint("letters, digits, - _ . (not at the front)", lambda v: _NAME.fullmatch(v))
+    str, Constraint("letters, digits, - _ . (not at the front)", lambda v: bool(_NAME.fullmatch(v)))
 ]
 _Rounds = Annotated[int, _whole(10**15)]
 _Count = Annotated[int, _whole(10**6)]
@@ -187,8 +187,9 @@ class Study:
             path = key.removeprefix(f"{owner}.").split(".") if owner else [key.rpartition(".")[2]]
             touched = {""}
             if key != "horizon" and owner != "environment":
-                fields = {name: policy_named(name).__dataclass_fields__ for name in names}
-                touched = {n for n in names if owner in ("policy", n) and path[0] in fields[n]}
+                kinds: dict[Any, Any] = {name: policy_named(name) for name in names}
+                having = {n for n in names if path[0] in kinds[n].__dataclass_fields__}
+                touched = {name for name in having if owner in ("policy", name)}
             if not touched:
                 raise ValueError(
                     f"Study: grid key {key!r} touches nothing: no policy here has {path[0]!r}; "
