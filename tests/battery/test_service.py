@@ -310,7 +310,7 @@ def test_a_learner_without_a_seed_refuses_inexact_noise():
 def test_every_report_is_charged_and_no_more(case, tmp_path):
     _, policy = served(case)
     epsilon = case.parameters["epsilon"]
-    with tacit.Learner(policy, store=tmp_path / "x.db", budget={"ever": epsilon}) as learner:
+    with tacit.Learner(policy, store=tmp_path / "x.db", budget={"lifetime": epsilon}) as learner:
         for person in range(20):
             asked = learner.decide(person=f"person {person}")
             assert asked.device.epsilon <= epsilon

@@ -52,7 +52,12 @@ def check_service(service, expected):
                 assert new["estimate"] == pytest.approx(old["estimate"], rel=1e-9)
         described = service.call("GET", f"/v1/experiments/{name}").json()
         assert described["options"] == was["description"]["options"]
-        assert described["budget"] == was["description"]["budget"]
+        # What 0.2 called ever is called lifetime.
+        budget = {
+            each.replace("ever", "lifetime"): most
+            for each, most in was["description"]["budget"].items()
+        }
+        assert described["budget"] == budget
         assert described["guarantee"]["epsilon"] == was["description"]["guarantee"]["epsilon"]
     # The same request under the same id gets the stored answer and costs nothing.
     again = service.decide(person="ada", shown=True, id="ada-0")

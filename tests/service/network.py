@@ -111,7 +111,7 @@ class World:
             "max_open": 30,
         }
         if self.budget:
-            wanted["budget"] = {"day": DAY / 1e6, "ever": EVER / 1e6}
+            wanted["budget"] = {"day": DAY / 1e6, "lifetime": EVER / 1e6}
         self.app.state.host.create(msgspec.convert(wanted, ExperimentRequest))
 
     def start(self) -> None:
@@ -257,7 +257,7 @@ class World:
             for person, window, amount in () if again else event.charges:
                 self.spent[person, window] += amount
         self.seen = last
-        allowed = {"day": DAY, "ever": EVER} if self.budget else {}
+        allowed = {"day": DAY, "lifetime": EVER} if self.budget else {}
         for (_, window), amount in self.spent.items():
             assert amount <= allowed.get(window.partition(" ")[0], amount), "a budget is exceeded"
         assert not self.account.twice, f"noise used for two sums: {self.account.twice[:1]}"

@@ -28,13 +28,13 @@ def patch(service, change, name="news"):
         {"add_options": ["new", "red"]},
         {"add_people": {"ada": []}},
         {"edges": [["ada", "bob"]]},
-        {"budget": {"ever": 0.5}},
+        {"budget": {"lifetime": 0.5}},
     ],
     ids="-".join,
 )
 def test_a_change_happens_whole_or_not_at_all(bad, service):
     # Finding S6
-    service.create(LOCAL, budget={"ever": 5.0})
+    service.create(LOCAL, budget={"lifetime": 5.0})
     hosted = service.opened.host.experiments["news"]
     seq, before = hosted.experiment.seq, hosted.core.snapshot()
     good = {
@@ -89,7 +89,7 @@ def test_a_log_of_version_0_2_is_replayed(service):
     service.create(LOCAL)
     hosted = service.opened.host.experiments["news"]
     old = [
-        ("allowances", {"each": {"ever": 5.0}}),
+        ("allowances", {"each": {"lifetime": 5.0}}),
         ("option", {"name": "fresh"}),
         ("retire", {"option": 0}),
         ("mode", {"mode": "frozen"}),
@@ -98,7 +98,7 @@ def test_a_log_of_version_0_2_is_replayed(service):
     service.opened.host.store.append("news", 0, events)
     hosted.experiment.reload()
     described = service.call("GET", "/v1/experiments/news").json()
-    assert described["budget"] == {"ever": 5.0}
+    assert described["budget"] == {"lifetime": 5.0}
     assert described["mode"] == "frozen"
     assert described["options"][0]["retired"]
     assert described["options"][3]["name"] == "fresh"
@@ -115,9 +115,9 @@ def test_a_budget_is_held_to_the_same_rules_at_both_ends(service):
     with_delta = {"name": "fed", "policy": {"name": "fed-ucb", **VISITS}, "people": ["ada", "bob"]}
     plain = {**LOCAL, "name": "plain", "policy": {"name": "ucb1"}}
     for wanted, budget in (
-        (with_delta, {"ever": 9.0}),
-        (plain, {"ever": 9.0}),
-        (LOCAL, {"ever": 0.5}),
+        (with_delta, {"lifetime": 9.0}),
+        (plain, {"lifetime": 9.0}),
+        (LOCAL, {"lifetime": 0.5}),
     ):
         refused = service.call("POST", "/v1/experiments", {**wanted, "budget": budget})
         assert refused.status_code == 422
@@ -137,7 +137,7 @@ def test_a_cap_patched_in_later_counts_what_was_spent(service):
     service.create(LOCAL)
     for _ in range(3):
         service.report(service.decide(person="ada", shown=True), 1.0)
-    assert patch(service, {"budget": {"ever": 3.0}}).status_code == 200
+    assert patch(service, {"budget": {"lifetime": 3.0}}).status_code == 200
     assert service.decide(person="ada", shown=True)["reason"] == "budget"
     assert service.decide(person="bob", shown=True)["reason"] == "learn"
 
@@ -146,7 +146,7 @@ def test_a_report_of_several_rewards_is_charged_for_all(service):
     # Finding P5
     ring = {"name": "gap", "epsilon": 1.0, "horizon": 1000, "graph": {"name": "ring", "n_nodes": 4}}
     made = {**CENTRAL, "policy": ring, "options": ["a", "b", "c", "d"]}
-    low = {**made, "budget": {"ever": 2.0}}
+    low = {**made, "budget": {"lifetime": 2.0}}
     assert service.call("POST", "/v1/experiments", low).status_code == 422
     service.create(made)
     decision = service.decide("trusted", person="ada", shown=True, eligible=["a"])
@@ -154,11 +154,11 @@ def test_a_report_of_several_rewards_is_charged_for_all(service):
     report = {"v": 1, "id": decision["id"], "value": value}
     assert service.call("POST", "/v1/experiments/trusted/reports", report).status_code == 200
     whole = service.opened.host.experiments["trusted"].policy.guarantee(1000).for_user(3).epsilon
-    for window in ("ever", "year"):
+    for window in ("lifetime", "year"):
         assert patch(service, {"budget": {window: whole + 2.9}}, "trusted").status_code == 200
         again = service.decide("trusted", person="ada", shown=True, eligible=["a"])
         assert again["reason"] == "budget"
-    assert service.opened.host.store.amounts("trusted", "ever") == [round(whole * 10**6)]
+    assert service.opened.host.store.amounts("trusted", "lifetime") == [round(whole * 10**6)]
 
 
 @pytest.mark.parametrize("policy", ["private-contexts", "fed-ucb"])
@@ -227,7 +227,7 @@ def test_a_clock_that_was_ahead_is_set_back(service):
 def test_a_lost_key_stops_the_service(tmp_path):
     # Finding P8
     running = Service(tmp_path / "s.db")
-    running.create(LOCAL, budget={"ever": 1.0})
+    running.create(LOCAL, budget={"lifetime": 1.0})
     running.decide(person="ada", shown=True)
     running.stop()
     (tmp_path / "s.db.key").unlink()

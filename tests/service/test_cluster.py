@@ -286,7 +286,7 @@ def test_a_database_that_restarts_under_load(cluster, postgres):
 
 def test_an_old_dump_is_refused_until_it_is_called_one(cluster, tmp_path):
     process, call = cluster.first, cluster.call
-    call(process, "POST", "/v1/experiments", {**LOCAL, "budget": {"ever": 3.0}})
+    call(process, "POST", "/v1/experiments", {**LOCAL, "budget": {"lifetime": 3.0}})
     ask = {"person": "ann", "shown": True}
     assert call(process, "POST", f"{NEWS}/decisions", ask).json()["instructions"]
     cluster.server.dump(cluster.schema, tmp_path / "dump.sql")

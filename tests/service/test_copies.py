@@ -132,7 +132,7 @@ def test_an_old_backup_is_put_back_by_one_command(tmp_path):
     store, copy = tmp_path / "s.db", tmp_path / "copy.db"
     service = Service(store)
     token = service.admin
-    service.create(LOCAL, budget={"ever": 3.0})
+    service.create(LOCAL, budget={"lifetime": 3.0})
     assert service.decide(person="ann", shown=True)["instructions"]
     back_up(store, copy)  # while it is in use
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
@@ -186,7 +186,7 @@ def test_an_experiment_made_after_the_copy_is_named_and_may_be_made_anew(tmp_pat
 def test_a_copy_without_its_mark_counts_everything_as_spent(tmp_path):
     """Moved to another machine: nobody knows what came after."""
     service = Service(tmp_path / "s.db")
-    service.create(LOCAL, budget={"ever": 1000.0})
+    service.create(LOCAL, budget={"lifetime": 1000.0})
     service.decide(person="ann", shown=True)
     service.stop()
     back_up(tmp_path / "s.db", tmp_path / "copy.db")
@@ -213,7 +213,7 @@ def test_a_crash_while_a_gap_is_noted_counts_it_once_more_never_less(tmp_path, m
     store, copy = tmp_path / "s.db", tmp_path / "copy.db"
     service = Service(store)
     token = service.admin
-    service.create(LOCAL, budget={"ever": 10.0})
+    service.create(LOCAL, budget={"lifetime": 10.0})
     service.decide(person="ann", shown=True)
     back_up(store, copy)
     for _ in range(3):

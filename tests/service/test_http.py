@@ -236,7 +236,7 @@ def test_nobody_waits_for_a_log_to_be_folded_while_nothing_of_it_expired(tmp_pat
 
 def test_everything_survives_a_restart(tmp_path):
     first = Service(tmp_path / "store.db")
-    first.create(LOCAL, budget={"ever": 50.0})
+    first.create(LOCAL, budget={"lifetime": 50.0})
     decided = [first.decide(person="ann", shown=True) for _ in range(20)]
     for decision in decided[:10]:
         assert first.report(decision, 1.0).json()["status"] == "learned"
@@ -297,7 +297,7 @@ def test_a_name_is_what_it_looks_like(service):
         assert made.status_code == 400, name
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     kept = [accents[0], family, "\u05d0\u05d1", "</td>", "{{ 7 * 7 }}", "a" * 200]
-    service.create(LOCAL, options=kept, budget={"ever": 1.5})
+    service.create(LOCAL, options=kept, budget={"lifetime": 1.5})
     for name in (accents[1], "pink\n", family):
         answer = service.call("PATCH", "/v1/experiments/news", {"add_options": [name]})
         assert answer.status_code in (409, 422), name

@@ -65,7 +65,7 @@ def test_a_graceful_end_under_load_finishes_what_was_accepted(tmp_path):
 def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
     """A limit on the size of files stands for a disk without space."""
     service = Service(tmp_path / "s.db")
-    service.create(LOCAL, budget={"ever": 1e5})
+    service.create(LOCAL, budget={"lifetime": 1e5})
     path, body = "/v1/experiments/news/decisions", {"person": "ann", "shown": True}
     kept = [service.decide(**body) for _ in range(3)]
     largest = max(file.stat().st_size for file in tmp_path.iterdir())
@@ -90,7 +90,7 @@ def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
     # There is space again: it goes on, with everything that was answered and nothing else.
     hosted = service.opened.host.experiments["news"]
     assert hosted.core.decided == len(kept) > 3
-    (spent,) = service.opened.host.store.amounts("news", "ever")
+    (spent,) = service.opened.host.store.amounts("news", "lifetime")
     assert spent == len(kept) * hosted.core.cost
     for decision in kept:
         assert service.report(decision, 1.0).json()["status"] == "learned"
@@ -119,7 +119,7 @@ def test_an_old_copy_is_refused_until_it_is_called_one(tmp_path):
         answer = httpx2.request(method, url, json=body, headers=headers, verify=UNENCRYPTED)
         return answer.json()
 
-    create(process.url, {**LOCAL, "budget": {"ever": 3.0}}, headers)
+    create(process.url, {**LOCAL, "budget": {"lifetime": 3.0}}, headers)
     assert call("POST", "/decisions", ask)["instructions"]
     process.kill(signal.SIGTERM)
     copy = (tmp_path / "s.db").read_bytes()

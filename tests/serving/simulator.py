@@ -116,7 +116,7 @@ class Simulator:
             max_open=25,
             allowances=(
                 (
-                    Allowance(epsilon=ALLOWED / 1e6, window="ever"),
+                    Allowance(epsilon=ALLOWED / 1e6, window="lifetime"),
                     Allowance(epsilon=3.0, window="day"),
                 )
                 if self.random.random() < 0.5

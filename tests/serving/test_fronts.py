@@ -22,7 +22,7 @@ from tacit.serving.description import _REQUEST, _REWARD
 NFC, NFD = "Jos\u00e9", "Jose\u0301"
 FROZEN = Path(__file__).parents[1] / "frozen" / "v0_2_0"
 POLICY = KLUCBCF(n_arms=3, epsilon=1.0)
-HOW = {"options": ["red", "green", "blue"], "budget": {"ever": 3.0}, "report_after": 3600.0}
+HOW = {"options": ["red", "green", "blue"], "budget": {"lifetime": 3.0}, "report_after": 3600.0}
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def ask(learner, person, n=1):
 def test_one_name_is_one_person_however_its_accents_are_encoded(tmp_path):
     # Finding P15
     for store in ({}, {"store": tmp_path / "x.db"}):
-        learner = tacit.Learner(POLICY, budget={"ever": 2.0}, **store)
+        learner = tacit.Learner(POLICY, budget={"lifetime": 2.0}, **store)
         assert ask(learner, NFC) + ask(learner, NFD, 2) == ["", "", "budget"]
         learner.close()
     learner = tacit.Learner(LinUCB(n_users=1, dimension=2), people=[NFC])
@@ -65,7 +65,7 @@ def test_pseudonyms_are_those_of_a_service_and_differ_between_experiments(tmp_pa
 
 def test_what_0_2_spent_adds_up_with_what_is_spent_now(frozen):
     # Finding P15: there ada was shown three decisions, José two, written as NFC.
-    how = {"options": ["red", "green", "blue"], "budget": {"day": 2.0, "ever": 6.0}}
+    how = {"options": ["red", "green", "blue"], "budget": {"day": 2.0, "lifetime": 6.0}}
     with tacit.Learner(POLICY, store=frozen, **how) as learner:
         with sqlite3.connect(frozen) as db:
             rows = db.execute(
@@ -85,7 +85,7 @@ def test_what_0_2_spent_adds_up_with_what_is_spent_now(frozen):
         with pytest.raises(RefusedError):
             learner.decide(person="eve", id="d-0")
         core = learner._core
-        learner._run(type(core).change, allowances={"ever": spent / 1e6 + 1.0})
+        learner._run(type(core).change, allowances={"lifetime": spent / 1e6 + 1.0})
         assert ask(learner, "ada", 2) == ["", "budget"]
         jose = sum(
             amount
@@ -93,7 +93,7 @@ def test_what_0_2_spent_adds_up_with_what_is_spent_now(frozen):
             if person in learner._pseudonyms.aliases.get(learner._pseudonym(NFD), ())
         )
         assert jose > 0
-        learner._run(type(core).change, allowances={"ever": jose / 1e6 + 1.0})
+        learner._run(type(core).change, allowances={"lifetime": jose / 1e6 + 1.0})
         assert ask(learner, NFD) + ask(learner, NFC) == ["", "budget"]
         learner._experiment.verify()
 
@@ -106,7 +106,7 @@ def test_a_store_of_a_learner_is_served_and_goes_back(tmp_path):
     service = Service(file)
     try:
         described = service.call("GET", "/v1/experiments/news").json()
-        assert described["budget"] == {"ever": 3.0}
+        assert described["budget"] == {"lifetime": 3.0}
         assert described["policy"]["name"] == "klucb-cf"
         asked = [service.decide(person="ada", shown=True) for _ in range(3)]
         assert [each["instructions"] is not None for each in asked] == [True, True, False]

@@ -11,7 +11,7 @@ from tacit.arms import KLUCBCF
 from tacit.serving import StoreError
 
 POLICY = KLUCBCF(n_arms=2, epsilon=1.0)
-BUDGET = {"ever": 1.0}
+BUDGET = {"lifetime": 1.0}
 
 
 def key_file(place):

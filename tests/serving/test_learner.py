@@ -381,7 +381,9 @@ def test_a_central_learner_without_report_after_says_that_arrivals_show():
 
 
 def test_only_what_was_shown_is_charged_awaited_and_learned():
-    learner = tacit.Learner(LOCAL, report_after=10.0, grace=0.0, budget={"day": 2.0, "ever": 3.0})
+    learner = tacit.Learner(
+        LOCAL, report_after=10.0, grace=0.0, budget={"day": 2.0, "lifetime": 3.0}
+    )
     clock = Clock(learner)
     hidden = learner.decide(person="ada", shown=False)
     with pytest.raises(RefusedError, match="shown before a report"):
@@ -488,7 +490,7 @@ def test_a_clock_that_is_set_back_opens_nothing_again():
 
 def test_spending_of_windows_that_are_over_is_forgotten(monkeypatch):
     monkeypatch.setattr("tacit.serving.core.budget._CROWDED", 10)
-    learner = tacit.Learner(LOCAL, budget={"day": 1.0, "ever": 5.0})
+    learner = tacit.Learner(LOCAL, budget={"day": 1.0, "lifetime": 5.0})
     clock = Clock(learner)
     for _ in range(20):
         for person in "ab":

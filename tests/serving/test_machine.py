@@ -47,7 +47,9 @@ class Callers(RuleBasedStateMachine):
             "report_after": 10.0 if later else None,
             "grace": 1.0,
             "retention": 20.0,
-            "budget": {"ever": 400.0} if budget and policy.name in ("dpse", "klucb-cf") else None,
+            "budget": {"lifetime": 400.0}
+            if budget and policy.name in ("dpse", "klucb-cf")
+            else None,
             "explore": 0.2 if explore and getattr(policy, "learns_from_any", True) else 0.0,
             "max_open": 8,
         }

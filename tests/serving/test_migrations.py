@@ -32,7 +32,7 @@ def test_every_earlier_version_is_taken_over(place, version):
         assert [event.kind for event in first] == ["decide", "learn"]
         assert first[1].state == b"\x00\xff"
         assert first[1].body == {"value": 1, "released": [0.5]}
-        assert store.spent("news", "ada", "ever") == 2_000_000
+        assert store.spent("news", "ada", "lifetime") == 2_000_000
         assert store.find_loss("news") is not None
         store.acquire("news")
         event = Event("epoch", 1_700_000_001_000, None, {"since": 0, "debt": 0, "lost": 0})

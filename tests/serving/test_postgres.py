@@ -74,7 +74,7 @@ def test_an_old_copy_is_refused_though_it_came_while_the_process_ran(database):
 
 
 def test_a_copy_in_another_database_is_refused(database, postgres, tmp_path):
-    with database.learner(LOCAL, budget={"ever": 4.0}) as learner:
+    with database.learner(LOCAL, budget={"lifetime": 4.0}) as learner:
         for _ in range(3):
             learner.decide(person="ada")
     with postgres.connect() as db:

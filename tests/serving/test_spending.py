@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.arms import DPIMED, DPSE, GAP, KLUCBCF
 from tacit.graphs import Graph
-from tacit.serving import Core, RefusedError
+from tacit.serving import Allowance, Core, RefusedError
 from tacit.serving.core.budget import WINDOWS, amount_of
 
 LOCAL = KLUCBCF(n_arms=2, epsilon=1.0)
@@ -42,7 +42,7 @@ def everywhere(epsilon):
 
 def test_a_saved_learner_knows_what_was_spent(tmp_path):
     # Finding P3
-    learner = tacit.Learner(LOCAL, budget={"ever": 2.0})
+    learner = tacit.Learner(LOCAL, budget={"lifetime": 2.0})
     asked = 0
     for turn in range(4):
         asked += not ask(learner)
@@ -61,7 +61,7 @@ def test_a_saved_learner_knows_what_was_spent(tmp_path):
 
 def test_a_learner_that_was_saved_out_of_a_store_knows_it_too(place, tmp_path):
     # Finding P3
-    with place.learner(LOCAL, budget={"ever": 2.0}) as learner:
+    with place.learner(LOCAL, budget={"lifetime": 2.0}) as learner:
         assert ask(learner) == ""
         learner.save(tmp_path / "saved")
     again = tacit.Learner.load(tmp_path / "saved", LOCAL)
@@ -71,7 +71,7 @@ def test_a_learner_that_was_saved_out_of_a_store_knows_it_too(place, tmp_path):
 
 
 def test_a_file_of_version_0_2_counts_all_as_spent_on_everybody(tmp_path):
-    learner = tacit.Learner(LOCAL, budget={"ever": 2.0})
+    learner = tacit.Learner(LOCAL, budget={"lifetime": 2.0})
     ask(learner)
     ask(learner, "bob")
     learner.save(tmp_path / "saved")
@@ -93,7 +93,7 @@ def test_a_cap_that_comes_later_counts_what_was_spent_before(place):
     with place.learner(LOCAL) as learner:
         assert [ask(learner) for _ in range(3)] == ["", "", ""]
         assert spent(learner) == everywhere(3.0)
-        learner._run(Core.change, allowances={"ever": 4.0})
+        learner._run(Core.change, allowances={"lifetime": 4.0})
         assert [ask(learner), ask(learner)] == ["", "budget"]
         learner._run(Core.change, allowances={"year": 5.0})
         assert [ask(learner), ask(learner)] == ["", "budget"]
@@ -101,7 +101,7 @@ def test_a_cap_that_comes_later_counts_what_was_spent_before(place):
         # Without a person nothing can be charged, and with a cap nobody is asked.
         learner._run(Core.change, allowances={})
         later = learner.decide(shown=False)
-        learner._run(Core.change, allowances={"ever": 10.0})
+        learner._run(Core.change, allowances={"lifetime": 10.0})
         learner.show(later)
         assert later.reason == "budget"
 
@@ -110,7 +110,7 @@ def test_a_store_of_version_0_2_says_since_when_all_windows_are_counted(place):
     # Finding P4
     with place.learner(LOCAL) as learner:
         ask(learner)
-        learner._run(Core.change, allowances={"ever": 4.0})
+        learner._run(Core.change, allowances={"lifetime": 4.0})
         assert "budgets of that time" not in learner.guarantee().sentence()
     place.run("UPDATE experiments SET counted = at")
     with place.learner(LOCAL) as learner:
@@ -132,8 +132,8 @@ def test_a_report_costs_every_reward_that_it_may_carry(kind, place):
         ask(learner, "bob", eligible=["3"])
         assert spent(learner, "bob") == everywhere(2.0)
     with pytest.raises(ValueError, match="at least 6, what one report costs"):
-        tacit.Learner(policy, budget={"ever": 5.0})
-    capped = tacit.Learner(policy, budget={"ever": 7.0})
+        tacit.Learner(policy, budget={"lifetime": 5.0})
+    capped = tacit.Learner(policy, budget={"lifetime": 7.0})
     assert [ask(capped, eligible=["0"]) for _ in range(2)] == ["", "budget"]
 
 
@@ -274,3 +274,9 @@ def test_restored_gaps_are_in_the_json(place):
     with place.learner(policy, restored=True) as learner:
         stated = json.loads(learner.guarantee().to_json())
     assert any("an old copy was restored" in each for each in stated["not_protected"])
+
+
+def test_the_word_of_version_0_2_for_a_lifetime_is_read():
+    assert Allowance(epsilon=1.0, window="ever") == Allowance(epsilon=1.0, window="lifetime")
+    learner = tacit.Learner(KLUCBCF(n_arms=2, epsilon=1.0), budget={"ever": 2.0})
+    assert [learner.decide(person="ada").reason for _ in range(3)] == ["", "", "budget"]

@@ -102,7 +102,7 @@ def test_readers_may_look_while_it_runs(place):
 
 
 def test_an_old_copy_is_refused_and_costs_what_was_lost(place):
-    budget = {"ever": 25.0}
+    budget = {"lifetime": 25.0}
     with place.learner(LOCAL, budget=budget) as learner:
         for _ in range(10):
             learner.decide(person="ada")

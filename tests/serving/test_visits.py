@@ -216,7 +216,7 @@ def test_what_it_states_and_what_it_refuses():
     with pytest.raises(ValueError, match=r"'central'.*never leave the device.*LinUCB\(epsilon"):
         tacit.Learner(policy_of(trust="local"))
     with pytest.raises(ValueError, match="only where delta is 0"):
-        tacit.Learner(policy_of(), people=NAMES, budget={"ever": 10.0})
+        tacit.Learner(policy_of(), people=NAMES, budget={"lifetime": 10.0})
     with pytest.raises(RefusedError, match="expected a person who was added"):
         learner.decide(person="eve", contexts=[[1.0, 0.0]])
     plain = tacit.Learner(policy_of(epsilon=None), people=NAMES)

@@ -146,7 +146,9 @@ def description(case: Case) -> dict[str, Any]:
 
 
 def first_caps(case: Case) -> dict[str, float]:
-    caps = {"ever": {"ever": 4.0}, "day": {"day": 2.0, "ever": 6.0}}.get(case["budget"], {})
+    caps = {"lifetime": {"lifetime": 4.0}, "day": {"day": 2.0, "lifetime": 6.0}}.get(
+        case["budget"], {}
+    )
     return {period: most * cap_unit(case) for period, most in caps.items()}
 
 

@@ -138,7 +138,7 @@ class Life:
             good += [("add_options", [new])]
             good += [("retire_options", [rng.choice(left)])] if len(left) > 2 else []
         if case["budget"] == "later":
-            caps = {"ever": 3.0 * unit, "month": 5.0 * unit, "day": 2.0 * unit}
+            caps = {"lifetime": 3.0 * unit, "month": 5.0 * unit, "day": 2.0 * unit}
             names = rng.sample(list(caps), rng.randint(0, 2))
             good.append(("budget", {name: caps[name] for name in names}))
         if "is_makeable" in dir(self.front):

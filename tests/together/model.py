@@ -123,7 +123,7 @@ class Model:
 
     def charge(self, person: str | None, option: str) -> None:
         if person is not None:
-            for period in ("day", "month", "year", "ever"):
+            for period in ("day", "month", "year", "lifetime"):
                 self.h.spent[person, window(period, self.h.now)] += self.cost(option)
 
     # Commands and their answers

@@ -26,7 +26,7 @@ AXES: dict[str, tuple[Any, ...]] = {
     "explore": (0.0, 0.3),
     "eligible": ("all", "some"),
     "options": ("stay", "change"),
-    "budget": ("none", "ever", "day", "later"),
+    "budget": ("none", "lifetime", "day", "later"),
     "side": ("own", "shown"),
     "time": ("at once", "due"),
     "again": ("none", "restart", "crash", "save", "restore"),
@@ -52,7 +52,7 @@ def is_possible(case: Case) -> bool:
         )
     if case.get("budget") == "later" and front in LEARNERS:
         return False  # a learner has its budget from the start
-    if case.get("budget") in ("ever", "day") and policy in VISITS:
+    if case.get("budget") in ("lifetime", "day") and policy in VISITS:
         return (
             False  # it counts epsilon, and a visit has a delta; later it is asked for, and refused
         )

@@ -69,7 +69,7 @@ def test_a_life_has_something_to_check(tmp_path):
     """The twin of the tests below: what never happens cannot be found wrong."""
     seen = Counter()
     fixed = {"noise": "readable", "mode": "learn", "modes": "stay", "policy": "dp-imed"}
-    for front, budget, again in (("memory", "ever", "save"), ("sqlite", "later", "restart")):
+    for front, budget, again in (("memory", "lifetime", "save"), ("sqlite", "later", "restart")):
         (case,) = sample(1, 0, front=front, budget=budget, again=again, **fixed)
         (tmp_path / front).mkdir()
         seen += survive(case, 0, 2 * STEPS, tmp_path / front)

@@ -93,13 +93,13 @@ FAULTS = {
     "P3": (
         forget_charges_in_a_file,
         "budget",
-        {**BITS, "front": "memory", "again": "save", "budget": "ever"},
+        {**BITS, "front": "memory", "again": "save", "budget": "lifetime"},
     ),
     "P4": (charge_one_window, "budget", {**BITS, "front": "sqlite", "budget": "later"}),
     "P5": (
         charge_one_reward,
         "budget",
-        {**STAR, "front": "store", "unit": "reward", "budget": "ever"},
+        {**STAR, "front": "store", "unit": "reward", "budget": "lifetime"},
     ),
     "P6": (
         keep_the_open_block,

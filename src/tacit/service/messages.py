@@ -14,7 +14,7 @@ Identity = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9_-]{{1,64}}{_END}")]
 Mode = Literal["learn", "frozen", "shadow", "off"]
 Amount = Annotated[float, Meta(gt=0, le=1e6)]
 Options = Annotated[list[Text], Meta(min_length=1, max_length=10_000)]
-Budget = dict[Literal["day", "month", "year", "ever"], Amount]
+Budget = dict[Literal["day", "month", "year", "lifetime", "ever"], Amount]
 Edges = Annotated[list[tuple[Text, Text]], Meta(max_length=1_000_000)]
 Vector = Annotated[
     list[Annotated[float, Meta(ge=-1e9, le=1e9)]], Meta(min_length=1, max_length=4096)

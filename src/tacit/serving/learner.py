@@ -137,7 +137,7 @@ class Learner:
     max_open : int
         More open decisions than this are refused.
     budget : mapping, optional
-        What may be spent on one person, such as ``{"day": 1.0, "ever": 20.0}``; decisions then need a
+        What may be spent on one person, such as ``{"day": 1.0, "lifetime": 20.0}``; decisions then need a
         `person`, and one who has nothing left is served without being asked.
     mode : {"learn", "frozen", "shadow", "off"}
         Learn; decide only; serve the baseline while the policy watches; serve the baseline.
@@ -206,7 +206,7 @@ class Learner:
         self.policy, self.seed = policy, seed
         self._owned: Store | None = None
         known_windows = budget is None or isinstance(budget, Mapping)
-        rule = "a mapping of windows to epsilons, such as {'day': 1.0, 'ever': 20.0}"
+        rule = "a mapping of windows to epsilons, such as {'day': 1.0, 'lifetime': 20.0}"
         require("Learner", "budget", rule, known_windows, budget)
         if isinstance(people, Graph):
             given, people = {"graph": people, **given}, labels_of(people)

@@ -1,7 +1,8 @@
 """What may be spent on one person of a running experiment; whole millionths of pure epsilon.
 
-Amounts, their rounding and the windows of the calendar are those of :mod:`tacit.privacy.budgets`. An
-experiment's log counts in millionths, and calls a lifetime ``ever``.
+Amounts, their rounding, the periods and the windows of the calendar are those of
+:mod:`tacit.privacy.budgets`. An experiment's log counts in millionths. Version 0.2 called a lifetime
+``ever``, which is still read.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from tacit.core.decider import Decider
 from tacit.privacy.budgets import EPSILON_UNIT, Amount, Period, window_start
 from tacit.serving.core.events import Charges, Journal, RefusedError
 
-WINDOWS = ("day", "month", "year", "ever")
+WINDOWS = tuple(period.value for period in Period)
+_LIFETIME = Period.LIFETIME.value
 _MICRO = EPSILON_UNIT // 10**6
 _SHOWN = {"day": 10, "month": 7, "year": 4}
 _CROWDED = 100_000
@@ -27,10 +29,9 @@ _CROWDED = 100_000
 
 @dataclass(frozen=True, kw_only=True)
 class Allowance:
-    """How much epsilon may be spent on one person in a calendar day, month, year, or ever.
+    """How much epsilon may be spent on one person in a calendar day, month, year or lifetime.
 
     Two windows touch: a person may spend one allowance at the end of a day and another right after.
-    A lifetime cap is the window ``ever``.
 
     Examples
     --------
@@ -39,9 +40,11 @@ class Allowance:
     """
 
     epsilon: Positive
-    window: Annotated[str, one_of(*WINDOWS)] = "ever"
+    window: Annotated[str, one_of(*WINDOWS)] = _LIFETIME
 
     def __post_init__(self) -> None:
+        if self.window == "ever":
+            object.__setattr__(self, "window", _LIFETIME)
         check(self)
         _ = self.amount
 
@@ -99,7 +102,8 @@ class Budget:
     def take(self, charges: Iterable[tuple[str, str, int]]) -> None:
         """Count what was spent."""
         for person, window, amount in charges:
-            self._pending[person, window] = self._pending.get((person, window), 0) + amount
+            key = (person, _LIFETIME if window == "ever" else window)
+            self._pending[key] = self._pending.get(key, 0) + amount
 
     def committed(self) -> None:
         """Note that the journal knows all that was taken."""
@@ -120,7 +124,7 @@ class Budget:
                 "the clock cannot be set back so far, because what was spent in earlier windows was "
                 "forgotten; make a new learner, or keep a store",
             )
-        meant = {period: window_of(period, now)[0] for period in WINDOWS if period != "ever"}
+        meant = {period: window_of(period, now)[0] for period in WINDOWS if period != _LIFETIME}
         false: dict[tuple[str, str], int] = {}
         for person, window, amount in self.charges():
             period = window.partition(" ")[0]
@@ -227,7 +231,7 @@ def window_of(period: str, now: int) -> tuple[str, int]:
 
 @lru_cache(maxsize=64)
 def _window(window: str, day: int) -> tuple[str, int]:
-    if window == "ever":
-        return "ever", 0
+    if window == _LIFETIME:
+        return _LIFETIME, 0
     begins = window_start(Period(window), datetime.fromtimestamp(day * 86_400, UTC))
     return f"{window} {begins.date().isoformat()[: _SHOWN[window]]}", int(begins.timestamp()) * 1000

@@ -57,6 +57,11 @@ _KEYS = """
     UPDATE experiments SET counted = at;
     CREATE TABLE keys (name TEXT PRIMARY KEY, fingerprint TEXT NOT NULL){packed};
 """
+_LIFETIME = """
+    UPDATE spending SET period = 'lifetime' WHERE period = 'ever';
+    UPDATE experiments SET description =
+        replace(description, '"window": "ever"', '"window": "lifetime"');
+"""
 _STORE_ROW = """
     CREATE TABLE tacit_store (
         one BOOLEAN PRIMARY KEY DEFAULT true CHECK (one), version INTEGER NOT NULL, secret BYTEA NOT NULL
@@ -80,8 +85,8 @@ _SHARED_KEYS = """
 SCHEMA = Schema(
     kind="a store of experiments",
     application=0x7AC1D,
-    sqlite=(_TABLES, _TERMS, _KEYS),
-    postgres=(_STORE_ROW + _TABLES, _TERMS + _CLUSTER, _KEYS + _SHARED_KEYS),
+    sqlite=(_TABLES, _TERMS, _KEYS, _LIFETIME),
+    postgres=(_STORE_ROW + _TABLES, _TERMS + _CLUSTER, _KEYS + _SHARED_KEYS, _LIFETIME),
     version_table="tacit_store",
     landmark="experiments",
 )
