@@ -34,7 +34,7 @@ from tacit.privacy import (
     composed_epsilon,
     strength,
 )
-from tacit.privacy.accounting import _Losses
+from tacit.privacy.accounting import _epsilon, _Losses
 from tacit.simulation.guarantees import person, spans
 
 CLAIM = Claim(epsilon=0.1, unit="reward", trust="local", span="run", holds=False, why="an atom")
@@ -360,6 +360,7 @@ def test_what_a_person_loses_takes_few_looks_at_any_curve(spec, monkeypatch) -> 
             monkeypatch.setattr(kind, "_hockey_stick", counted(vars(kind)["_hockey_stick"]))
     policy = policy_of(spec)
     _Losses.of.cache_clear()
+    _epsilon.cache_clear()
     spans(policy, 10**15, 1e-6, records=50)
     assert 0 < len(looks) <= 300
     assert sum(looks) <= 10_000

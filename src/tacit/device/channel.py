@@ -275,13 +275,7 @@ def _noise(answer: Any, symbols: int) -> Answer:
     return (symbols - 1) / scale * _UP, value, fits
 
 
-_ANSWERS = {
-    "table": _table,
-    "window": _window,
-    "subset": _subset,
-    "unary": _unary,
-    "noise": _noise,
-}
+_ANSWERS = {"table": _table, "window": _window, "subset": _subset, "unary": _unary, "noise": _noise}
 
 
 def _discrete_laplace(scale: int, below: Below) -> int:

@@ -116,12 +116,7 @@ def cuts(
 
 
 def unary(
-    epsilon: float,
-    options: int,
-    *,
-    none: bool = False,
-    optimised: bool = False,
-    default: int = 0,
+    epsilon: float, options: int, *, none: bool = False, optimised: bool = False, default: int = 0
 ) -> Instructions:
     """Ask for a bit for each option, 1 at the option that the reward names, flipped one by one.
 

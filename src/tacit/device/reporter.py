@@ -164,11 +164,7 @@ class Reporter:
 
     @classmethod
     def from_json(
-        cls,
-        text: str,
-        *,
-        max_epsilon: float | None,
-        random: Callable[[int], bytes] = os.urandom,
+        cls, text: str, *, max_epsilon: float | None, random: Callable[[int], bytes] = os.urandom
     ) -> Reporter:
         """Return the reporter that was kept, with the report that it had.
 

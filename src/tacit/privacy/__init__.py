@@ -12,14 +12,7 @@ from tacit.privacy.auditing import (
     check_declared,
     search,
 )
-from tacit.privacy.budgets import (
-    Amount,
-    BudgetExceededError,
-    Cap,
-    LedgerError,
-    Outcome,
-    Period,
-)
+from tacit.privacy.budgets import Amount, BudgetExceededError, Cap, LedgerError, Outcome, Period
 from tacit.privacy.guarantees import NOT_PROTECTED, Claim, Guarantee, brief, compose, strength
 from tacit.privacy.ledger import Charge, Entry, Ledger
 from tacit.privacy.mechanisms import Mechanism, numerics_of

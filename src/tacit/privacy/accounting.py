@@ -54,7 +54,12 @@ def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
     12.3
     """
     require("composed_epsilon", "delta", "in [0, 1)", 0 <= delta < 1, delta)
-    parts = _merged(releases)
+    return _epsilon(tuple(_merge(releases)), delta)
+
+
+@lru_cache(maxsize=512)
+def _epsilon(parts: tuple[tuple[Release, int], ...], delta: float) -> float:
+    # Remembered, because a page about a running experiment asks for the same one again and again.
     pure = math.fsum(count * release.epsilon for release, count in parts)
     if delta == 0 or pure == 0 or not parts:
         return pure
@@ -69,7 +74,7 @@ def composed_epsilon(releases: Parts, delta: float = 0.0) -> float:
 def composed_delta(releases: Parts, epsilon: float) -> float:
     """Return the delta of all releases together at `epsilon`."""
     require("composed_delta", "epsilon", ">= 0", epsilon >= 0, epsilon)
-    parts = _merged(releases)
+    parts = _merge(releases)
     if math.fsum(count * release.epsilon for release, count in parts) <= epsilon:
         return 0.0
     if len(parts) == 1 and parts[0][1] == 1:
@@ -88,7 +93,7 @@ def _hopeless(parts: Parts) -> bool:
 def certain_loss(releases: Parts) -> float:
     """Return the delta that no epsilon avoids: the probability of what betrays the record."""
     kept = 0.0
-    for release, count in _merged(releases):
+    for release, count in _merge(releases):
         kept += count * math.log1p(-release.certain) if release.certain < 1 else -math.inf
     return -math.expm1(kept)
 
@@ -100,7 +105,7 @@ def loss_distribution(releases: Parts) -> Any:
     by composing its own distribution with itself: the accountant of dp-accounting 0.6.0 ignores
     the count of a randomized response.
     """
-    parts = _merged(releases)
+    parts = _merge(releases)
     require("loss_distribution", "releases", "not empty", bool(parts), releases)
     interval = min(release.spread for release, _ in parts) / _RESOLUTION
     total: Any = None
@@ -324,7 +329,7 @@ def _logarithm(value: float, delta: float) -> float:
     return math.log(max(value, 5e-324) / delta)
 
 
-def _merged(releases: Iterable[tuple[Release, int]]) -> list[tuple[Release, int]]:
+def _merge(releases: Iterable[tuple[Release, int]]) -> list[tuple[Release, int]]:
     """Return each release once, with its count, and all Gaussian ones as one."""
     counts: dict[Release, int] = {}
     for release, count in releases:
@@ -341,4 +346,4 @@ def _merged(releases: Iterable[tuple[Release, int]]) -> list[tuple[Release, int]
 
 def _simple(parts: Parts) -> Parts:
     """Return the releases as composed of such whose curve is known, merged again."""
-    return _merged((each, count * n) for release, count in parts for each, n in release.parts())
+    return _merge((each, count * n) for release, count in parts for each, n in release.parts())

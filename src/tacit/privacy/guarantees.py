@@ -381,7 +381,7 @@ sent; further records of the same person, whose losses add up.
         >>> compose([(GaussianRelease(scale=5.0), 3)], delta=1e-6, **scope).to_dp_event()
         SelfComposedDpEvent(event=GaussianDpEvent(noise_multiplier=5.0), count=3)
         """
-        from tacit.privacy.events import event_of
+        from tacit.privacy.dp_events import event_of
 
         return event_of(self)
 

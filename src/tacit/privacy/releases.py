@@ -130,7 +130,17 @@ class Release(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseRelease(Release):
-    """Noise of a scale, on values that differ by at most a sensitivity."""
+    """Noise of a scale, on values that differ by at most a sensitivity.
+
+    Parameters
+    ----------
+    sensitivity : float
+        The largest distance between the true values of two neighbours, in `norm`.
+    scale : float
+        The scale of the noise; its standard deviation, if it is Gaussian.
+    norm : str
+        The one that the noise is calibrated by: ``"l1"`` or ``"l2"``, and no other.
+    """
 
     sensitivity: NonNegative = 1.0
     scale: Scale

@@ -4,11 +4,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class LowerBound:
+    """A claim, and what runs show about it."""
+
+    epsilon: float
+    """The claim."""
+    delta: float
+    lower_bound: float
+    """The true epsilon at `delta` is at least this, except with probability at most `alpha`."""
+    alpha: float
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the claim is refuted; False says only that this audit did not manage to."""
+        return self.lower_bound > self.epsilon
+
+    @property
+    def verdict(self) -> str:
+        """``"refuted"`` or ``"not refuted"``; an audit never proves a claim."""
+        return "refuted" if self.refuted else "not refuted"
+
+
+def claim_words(epsilon: float, delta: float) -> str:
+    """Return a claim in a few words."""
+    return f"The claim epsilon={epsilon:g}" + (f", delta={delta:g}" if delta else "")
+
+
+def untested_words(epsilon: float, delta: float) -> str:
+    """Return the sentence about a claim of something that released nothing."""
+    claim = claim_words(epsilon, delta).replace("The", "the", 1)
+    return f"Nothing was released, so that {claim} was not put to the test."
+
 
 _REMEMBERED = 2**16
 """Runs up to which bounds are remembered."""
@@ -64,12 +99,7 @@ def _bound(solve: _Solve, hits: ArrayLike, runs: int, failure_prob: float) -> ND
 
 
 def epsilon_lower_bound(
-    likely_hits: ArrayLike,
-    unlikely_hits: ArrayLike,
-    runs: int,
-    *,
-    delta: float,
-    alpha: float,
+    likely_hits: ArrayLike, unlikely_hits: ArrayLike, runs: int, *, delta: float, alpha: float
 ) -> NDArray[np.float64]:
     """Bound epsilon from below by one event, counted in `runs` runs of each input.
 

@@ -18,39 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.constraints import require
-from tacit.privacy.auditing.bounds import one_run_epsilon
+from tacit.privacy.auditing.bounds import LowerBound, claim_words, one_run_epsilon
 from tacit.privacy.auditing.core import derive_seed
 
 
 @dataclass(frozen=True, kw_only=True)
-class OneRunResult:
+class OneRunResult(LowerBound):
     """What a one-run audit found."""
 
-    epsilon: float
-    """The claim."""
-    delta: float
-    lower_bound: float
-    """The true epsilon at `delta` is at least this, except with probability at most `alpha`."""
-    alpha: float
     canaries: int
     guesses: int
     correct: int
 
-    @property
-    def refuted(self) -> bool:
-        """Whether the claim is refuted; False says only that this audit did not manage to."""
-        return self.lower_bound > self.epsilon
-
-    @property
-    def verdict(self) -> str:
-        """``"refuted"`` or ``"not refuted"``; an audit never proves a claim."""
-        return "refuted" if self.refuted else "not refuted"
-
     def sentence(self) -> str:
         """Return the finding in words."""
-        claim = f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
         return (
-            f"The claim {claim} is {self.verdict} by one run: epsilon is at least "
+            f"{claim_words(self.epsilon, self.delta)} is {self.verdict} by one run: epsilon is at least "
             f"{self.lower_bound:.4g} with confidence {100 * (1 - self.alpha):g}%. "
             f"{self.correct} of {self.guesses} guesses about {self.canaries} canaries were right."
         )

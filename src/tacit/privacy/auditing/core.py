@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 
 from tacit.core.constraints import require
 from tacit.core.json_codec import dumps
-from tacit.privacy.auditing.bounds import epsilon_lower_bound
+from tacit.privacy.auditing.bounds import (
+    LowerBound,
+    claim_words,
+    epsilon_lower_bound,
+    untested_words,
+)
 from tacit.privacy.auditing.events import Event, candidates
 from tacit.privacy.auditing.scores import Rows, Score, make_scores
 
@@ -36,15 +41,9 @@ _MOST = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditResult:
+class AuditResult(LowerBound):
     """What an audit found."""
 
-    epsilon: float
-    """The claim."""
-    delta: float
-    lower_bound: float
-    """The true epsilon at `delta` is at least this, except with probability at most `alpha`."""
-    alpha: float
     runs: int
     """How many times each of the two inputs was run."""
     tested: int
@@ -67,47 +66,27 @@ class AuditResult:
     """How many values of a run were released and not looked at, because they are too many."""
 
     @property
-    def refuted(self) -> bool:
-        """Whether the claim is refuted; False says only that this audit did not manage to."""
-        return self.lower_bound > self.epsilon
-
-    @property
     def verdict(self) -> str:
         """``"refuted"``, ``"not refuted"`` or ``"nothing was released"``; never proved."""
-        if self.refuted:
-            return "refuted"
-        return "nothing was released" if self.silent else "not refuted"
+        silent = self.silent and not self.refuted
+        return "nothing was released" if silent else super().verdict
 
     def sentence(self) -> str:
         """Return the finding in words."""
-        claim = f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
         if self.verdict == "nothing was released":
-            return f"Nothing was released, so that the claim {claim} was not put to the test."
+            return untested_words(self.epsilon, self.delta)
         rest = f" The last {self.overlooked:,} released values of a run were not looked at."
         return (
-            f"The claim {claim} is {self.verdict}: epsilon is at least {self.lower_bound:.4g} "
-            f"with confidence {100 * (1 - self.alpha):g}%. Event: {self.event}; it occurred in "
-            f"{self.left_hits} of {self.tested} runs on the left input and in "
+            f"{claim_words(self.epsilon, self.delta)} is {self.verdict}: epsilon is at least "
+            f"{self.lower_bound:.4g} with confidence {100 * (1 - self.alpha):g}%. Event: {self.event}; "
+            f"it occurred in {self.left_hits} of {self.tested} runs on the left input and in "
             f"{self.right_hits} on the right.{rest if self.overlooked else ''}"
         )
 
     def to_json(self) -> str:
         """Return everything but the picture's data as JSON."""
-        names = (
-            "verdict",
-            "epsilon",
-            "delta",
-            "lower_bound",
-            "alpha",
-            "runs",
-            "tested",
-            "event",
-            "likelier",
-            "left_hits",
-            "right_hits",
-            "overlooked",
-        )
-        return dumps({name: getattr(self, name) for name in names})
+        names = "verdict epsilon delta lower_bound alpha runs tested event likelier left_hits right_hits"
+        return dumps({name: getattr(self, name) for name in [*names.split(), "overlooked"]})
 
     def picture(self, path: str | os.PathLike[str]) -> None:
         """Draw both output distributions and the event; the file name says PNG or SVG."""
@@ -186,16 +165,13 @@ def audit(
     require("audit", "names", rule, len(names) in (0, probe.shape[1]), names)
     scores = make_scores(first[0], first[1], low_bits=low_bits, names=names)
     events = _propose(scores, first[0], first[1], delta=delta, alpha=alpha)
-    hits = [
-        _count(events, _stream(run, x, choose, block, (seed, _CHOOSE, i)))
-        for i, x in enumerate(inputs)
-    ]
+    streams = [_stream(run, x, choose, block, (seed, _CHOOSE, i)) for i, x in enumerate(inputs)]
+    hits = [_count(events, stream) for stream in streams]
     bounds = _both_ways(hits[0], hits[1], choose, delta=delta, alpha=alpha)
     direction, best = np.unravel_index(int(np.argmax(bounds)), bounds.shape)
     event = events[best]
-    tested = [
-        _test(event, _stream(run, x, test, block, (seed, _TEST, i))) for i, x in enumerate(inputs)
-    ]
+    streams = [_stream(run, x, test, block, (seed, _TEST, i)) for i, x in enumerate(inputs)]
+    tested = [_test(event, stream) for stream in streams]
     counts = tested[0][0], tested[1][0]
     likely, unlikely = counts if direction == 0 else counts[::-1]
     bound = float(epsilon_lower_bound(likely, unlikely, test, delta=delta, alpha=alpha))
@@ -239,12 +215,8 @@ def _stream(run: Run, value: Any, runs: int, block: int, seed: tuple[int, ...]) 
 def _both_ways(
     left: NDArray[np.int64], right: NDArray[np.int64], runs: int, *, delta: float, alpha: float
 ) -> NDArray[np.float64]:
-    return np.stack(
-        [
-            epsilon_lower_bound(left, right, runs, delta=delta, alpha=alpha),
-            epsilon_lower_bound(right, left, runs, delta=delta, alpha=alpha),
-        ]
-    )
+    ways = (left, right), (right, left)
+    return np.stack([epsilon_lower_bound(*way, runs, delta=delta, alpha=alpha) for way in ways])
 
 
 def _propose(

@@ -14,6 +14,7 @@ from typing import Any
 
 from tacit.core.constraints import require
 from tacit.core.json_codec import dumps
+from tacit.privacy.auditing.bounds import claim_words, untested_words
 from tacit.privacy.auditing.enumerated_draws import ContinuousDrawError, Draws, Noises
 from tacit.privacy.mechanisms.base import NeighbouringPair
 
@@ -128,9 +129,8 @@ class ExactResult:
 
     def sentence(self) -> str:
         """Return the finding in words."""
-        claim = f"epsilon={self.epsilon:g}" + (f", delta={self.delta:g}" if self.delta else "")
         if self.verdict == "nothing was released":
-            return f"Nothing was released, so that the claim {claim} was not put to the test."
+            return untested_words(self.epsilon, self.delta)
         at = f" at delta={self.delta:g}" if self.delta else ""
         pairs = "its one pair" if self.pairs == 1 else f"all {self.pairs:,} pairs"
         exactly = f"exactly {self.found:.9g}"
@@ -141,9 +141,10 @@ class ExactResult:
             "of its centres bound what any other tells."
         )
         return (
-            f"The claim {claim} is {self.verdict}: enumerated, not sampled, epsilon is {exactly}{at} "
-            f"over {pairs} of neighbouring inputs and up to {self.outputs:,} outputs. "
-            f"Worst pair: {self.worst.words or 'unnamed'}.{noise if self.noisy else ''}"
+            f"{claim_words(self.epsilon, self.delta)} is {self.verdict}: enumerated, not sampled, "
+            f"epsilon is {exactly}{at} over {pairs} of neighbouring inputs and up to "
+            f"{self.outputs:,} outputs. Worst pair: {self.worst.words or 'unnamed'}."
+            f"{noise if self.noisy else ''}"
         )
 
 

@@ -8,7 +8,7 @@ whole row); others are learned from runs that are not used again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 Rows = NDArray[np.float64]
 Values = NDArray[Any]
+Function = Callable[[Rows], Values]
 
 _FEW = 64
 """Columns that get scores of their own, and distinct values that a discrete column may have."""
@@ -27,6 +28,8 @@ _DIGITS = 4
 """Digits that get scores of their own."""
 _NOTICED = 2.3
 """Standard errors from which on a column counts as different."""
+_LEARNED = 4_000
+"""Rows that the discriminant learns from."""
 _RANKED = 4096
 """Rows that rank the columns."""
 MISSING = -1.7e308
@@ -38,7 +41,7 @@ class Score:
     """A function of the output, with words for it."""
 
     words: str
-    of: Callable[[Rows], Values]
+    of: Function
     ordered: bool = True
     """False if only equality of values means something (a label of the row)."""
     examples: dict[int, tuple[float, ...]] | None = None
@@ -69,35 +72,37 @@ def make_scores(
     low, high = _winsorise(a, b)
     ranked, strength = _rank(a, b, low, high)
     columns = [vary[j] for j in ranked[:_FEW]]
-    scores = [Score(labels[j], _Column(j)) for j in columns]
+    scores = [Score(labels[j], _column(j)) for j in columns]
     if low_bits:
-        scores += [Score(f"lowest bit of {labels[j]}", _LowestBit(j)) for j in columns[:8]]
+        scores += [Score(f"lowest bit of {labels[j]}", _lowest_bit(j)) for j in columns[:8]]
     scores += [
         Score(f"{digit.words} of {labels[digit.j]}", digit) for digit in _digits(left, right, vary)
     ]
     if len(vary) > 1:
         medians = np.median(np.concatenate([low, high]), axis=0)
-        whole: dict[str, Callable[[Rows], Values]] = {
-            "sum of the output": _total,
-            "largest entry": _largest,
-            "smallest entry": _smallest,
+        whole: dict[str, Function] = {
+            "sum of the output": lambda rows: np.asarray(rows.sum(axis=1)),
+            "largest entry": lambda rows: np.asarray(rows.max(axis=1)),
+            "smallest entry": lambda rows: np.asarray(rows.min(axis=1)),
             "L1 norm": _l1_norm,
             "L2 norm": _l2_norm,
-            "number of entries above their medians": _AboveMedian(medians),
+            "number of entries above their medians": lambda rows: np.asarray(
+                np.count_nonzero(rows > medians, axis=1).astype(np.float64)
+            ),
             "projection on the difference of means": _mean_projection(low, high),
-            "L1 distance to left less right mean": _Nearer.learn(low, high, 1),
-            "L2 distance to left less right mean": _Nearer.learn(low, high, 2),
+            "L1 distance to left less right mean": _nearer(low, high, _l1_norm),
+            "L2 distance to left less right mean": _nearer(low, high, _l2_norm),
         }
-        scores += [Score(words, _Among(tuple(vary), of)) for words, of in whole.items()]
+        scores += [Score(words, _among(vary, of)) for words, of in whole.items()]
     # Of columns that do not differ about one in forty looks as if it did: their sum would be noise.
     telling = [vary[j] for j in ranked if strength[j] > _NOTICED][:_MANY] or columns[:1]
     scores += [
-        Score("likelihood ratio by histograms", _Histograms.learn(left, right, telling)),
-        Score("linear discriminant", _Discriminant.learn(left, right, columns)),
+        Score("likelihood ratio by histograms", _histograms(left, right, telling)),
+        Score("linear discriminant", _discriminant(left, right, columns)),
     ]
     if len(vary) > 1:
         chosen = sorted(vary[j] for j in ranked[:_LINEAR])
-        scores.append(Score("best projection", _Linear.learn(left, right, chosen)))
+        scores.append(Score("best projection", _linear(left, right, chosen)))
     both = np.concatenate([left, right])
     return scores + _row_scores(both, labels, vary, telling)
 
@@ -127,10 +132,7 @@ def _histogram_difference(left: Values, right: Values) -> float:
     """Return Fisher's normal deviate of the chi-square statistic of two histograms."""
     a, b = left[:_RANKED], right[:_RANKED]
     edges = _edges(np.concatenate([a, b]), 8)
-    size = len(edges) + 1
-    x = np.bincount(np.searchsorted(edges, a, side="right"), minlength=size)
-    y = np.bincount(np.searchsorted(edges, b, side="right"), minlength=size)
-    return _difference(x, y)
+    return _difference(_bin_counts(edges, a), _bin_counts(edges, b))
 
 
 def _difference(x: Values, y: Values) -> float:
@@ -159,45 +161,38 @@ def _winsorise(left: Rows, right: Rows) -> tuple[Rows, Rows]:
     return clipped[: len(left)], clipped[len(left) :]
 
 
-@dataclass(frozen=True)
-class _Column:
-    j: int
-
-    def __call__(self, rows: Rows) -> Values:
-        return rows[:, self.j]
+def _column(j: int) -> Function:
+    return lambda rows: rows[:, j]
 
 
-@dataclass(frozen=True)
-class _Among:
-    """A score of some columns, without those that never change; what is missing counts as nought."""
+def _among(columns: list[int], of: Function) -> Function:
+    """Return a score of some columns, without those that never change; what is missing counts as nought."""
 
-    columns: tuple[int, ...]
-    of: Callable[[Rows], Values]
-
-    def __call__(self, rows: Rows) -> Values:
-        chosen = rows if len(self.columns) == rows.shape[1] else rows[:, list(self.columns)]
+    def score(rows: Rows) -> Values:
+        chosen = rows if len(columns) == rows.shape[1] else rows[:, columns]
         if np.isnan(chosen).any():
             chosen = np.nan_to_num(chosen, nan=0.0)
-        return self.of(chosen)
+        return of(chosen)
+
+    return score
 
 
-@dataclass(frozen=True)
-class _LowestBit:
-    """The exponent of the lowest bit that is set: the coarsest power-of-two grid holding it.
+def _lowest_bit(j: int) -> Function:
+    """Return the exponent of the lowest bit that is set: the coarsest power-of-two grid holding it.
 
     Noise added to 0 keeps bits that the same noise added to 1 must round away.
     """
 
-    j: int
-
-    def __call__(self, rows: Rows) -> Values:
-        bits = np.ascontiguousarray(rows[:, self.j]).view(np.int64)
+    def score(rows: Rows) -> Values:
+        bits = np.ascontiguousarray(rows[:, j]).view(np.int64)
         exponent = (bits >> 52) & 0x7FF
         mantissa = np.where(exponent > 0, (bits & (2**52 - 1)) | 2**52, bits & (2**52 - 1))
         lowest = mantissa & -mantissa
         place = np.frexp(np.maximum(lowest, 1).astype(np.float64))[1] - 1
         position = np.maximum(exponent, 1) - 1075 + place
         return np.where(mantissa == 0, 2000, position).astype(np.float64)
+
+    return score
 
 
 @dataclass(frozen=True)
@@ -249,18 +244,6 @@ def _digits(left: Rows, right: Rows, vary: list[int]) -> list[_Digit]:
     return [digit for _, digit in found[:_DIGITS]]
 
 
-def _total(rows: Rows) -> Values:
-    return np.asarray(rows.sum(axis=1))
-
-
-def _largest(rows: Rows) -> Values:
-    return np.asarray(rows.max(axis=1))
-
-
-def _smallest(rows: Rows) -> Values:
-    return np.asarray(rows.min(axis=1))
-
-
 def _l1_norm(rows: Rows) -> Values:
     return np.asarray(np.abs(rows).sum(axis=1))
 
@@ -269,151 +252,101 @@ def _l2_norm(rows: Rows) -> Values:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", rows, rows)))
 
 
-@dataclass(frozen=True)
-class _AboveMedian:
-    medians: Rows
-
-    def __call__(self, rows: Rows) -> Values:
-        return np.asarray(np.count_nonzero(rows > self.medians, axis=1).astype(np.float64))
-
-
-@dataclass(frozen=True)
-class _Projection:
-    weights: Rows
-
-    def __call__(self, rows: Rows) -> Values:
-        return rows @ self.weights
-
-
-def _mean_projection(low: Rows, high: Rows) -> _Projection:
+def _mean_projection(low: Rows, high: Rows) -> Function:
     spread = low.var(axis=0) + high.var(axis=0) + 1e-300
-    return _Projection((high.mean(axis=0) - low.mean(axis=0)) / spread)
+    weights = (high.mean(axis=0) - low.mean(axis=0)) / spread
+    return lambda rows: rows @ weights
 
 
-@dataclass(frozen=True)
-class _Nearer:
-    """How much nearer to one centre than to the other: the log ratio of Laplace and ball noise.
+def _nearer(low: Rows, high: Rows, distance: Function) -> Function:
+    """Return how much nearer to one centre than to the other: the log ratio of Laplace and ball noise.
 
     Beyond both centres the difference is a constant but for its rounding, which would tell the
     lowest bits of the output; so it is rounded to a grid that hides them.
     """
+    left, right = low.mean(axis=0), high.mean(axis=0)
+    grid = max(float(np.abs(low).max()), float(np.abs(high).max()), 1e-200) * 2.0**-40
 
-    left: Rows
-    right: Rows
-    norm: int
-    grid: float
+    def score(rows: Rows) -> Values:
+        return np.asarray(grid * np.rint((distance(rows - left) - distance(rows - right)) / grid))
 
-    @classmethod
-    def learn(cls, low: Rows, high: Rows, norm: int) -> _Nearer:
-        largest = max(float(np.abs(low).max()), float(np.abs(high).max()), 1e-200)
-        return cls(low.mean(axis=0), high.mean(axis=0), norm, largest * 2.0**-40)
-
-    def __call__(self, rows: Rows) -> Values:
-        distance = _l1_norm if self.norm == 1 else _l2_norm
-        nearer = distance(rows - self.left) - distance(rows - self.right)
-        return np.asarray(self.grid * np.rint(nearer / self.grid))
+    return score
 
 
-@dataclass(frozen=True)
-class _Histograms:
-    """Sum over columns of the log ratio of histogram counts; discrete values are never binned."""
+def _histograms(left: Rows, right: Rows, columns: list[int]) -> Function:
+    """Return the sum over columns of the log ratio of histogram counts; discrete values are never binned."""
+    learned = []
+    for j in columns:
+        edges = _edges(np.concatenate([left[:, j], right[:, j]]), 32)
+        a, b = (_bin_counts(edges, side[:, j]) for side in (left, right))
+        ratios = np.log((b + 0.5) / (len(right) + 0.5)) - np.log((a + 0.5) / (len(left) + 0.5))
+        learned.append((j, edges, ratios))
 
-    columns: tuple[int, ...]
-    edges: tuple[Rows, ...]
-    ratios: tuple[Rows, ...]
+    def score(rows: Rows) -> Values:
+        total = np.zeros(len(rows))
+        for j, edges, ratios in learned:
+            total += ratios[np.searchsorted(edges, rows[:, j], side="right")]
+        return total
 
-    @classmethod
-    def learn(cls, left: Rows, right: Rows, columns: list[int]) -> _Histograms:
-        edges, ratios = [], []
-        for j in columns:
-            values = _edges(np.concatenate([left[:, j], right[:, j]]), 32)
-            size = len(values) + 1
-            a = np.bincount(np.searchsorted(values, left[:, j], side="right"), minlength=size)
-            b = np.bincount(np.searchsorted(values, right[:, j], side="right"), minlength=size)
-            edges.append(values)
-            ratios.append(
-                np.log((b + 0.5) / (len(right) + 0.5)) - np.log((a + 0.5) / (len(left) + 0.5))
-            )
-        return cls(tuple(columns), tuple(edges), tuple(ratios))
-
-    def __call__(self, rows: Rows) -> Values:
-        score = np.zeros(len(rows))
-        for j, edges, ratios in zip(self.columns, self.edges, self.ratios, strict=True):
-            score += ratios[np.searchsorted(edges, rows[:, j], side="right")]
-        return score
+    return score
 
 
-@dataclass(frozen=True)
-class _Discriminant:
-    """The best linear combination of columns, their squares and their signs about the median."""
+def _bin_counts(edges: Values, values: Values) -> Values:
+    return np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(edges) + 1)
 
-    columns: tuple[int, ...]
-    centre: Rows
-    spread: Rows
-    weights: Rows
 
-    @classmethod
-    def learn(cls, left: Rows, right: Rows, columns: list[int], rows: int = 4_000) -> _Discriminant:
-        chosen = columns[: _FEW // 4]
-        a, b = _winsorise(left[:rows, chosen], right[:rows, chosen])
-        both = np.concatenate([a, b])
-        blank = cls(tuple(chosen), np.median(both, axis=0), both.std(axis=0) + 1e-300, np.zeros(0))
-        x, y = blank._features(a), blank._features(b)
-        pooled = np.cov(x, rowvar=False) + np.cov(y, rowvar=False) + 1e-6 * np.eye(x.shape[1])
-        weights = np.linalg.solve(pooled, y.mean(axis=0) - x.mean(axis=0))
-        return replace(blank, weights=weights)
+def _discriminant(left: Rows, right: Rows, columns: list[int]) -> Function:
+    """Return the best linear combination of columns, their squares and their signs about the median."""
+    chosen = columns[: _FEW // 4]
+    a, b = _winsorise(left[:_LEARNED, chosen], right[:_LEARNED, chosen])
+    both = np.concatenate([a, b])
+    centre, spread = np.median(both, axis=0), both.std(axis=0) + 1e-300
 
-    def _features(self, rows: Rows) -> Rows:
-        z = np.clip(np.nan_to_num((rows - self.centre) / self.spread), -5, 5)
+    def features(rows: Rows) -> Rows:
+        z = np.clip(np.nan_to_num((rows - centre) / spread), -5, 5)
         return np.concatenate([z, z * z, np.sign(z)], axis=1)
 
-    def __call__(self, rows: Rows) -> Values:
-        return self._features(rows[:, list(self.columns)]) @ self.weights
+    x, y = features(a), features(b)
+    pooled = np.cov(x, rowvar=False) + np.cov(y, rowvar=False) + 1e-6 * np.eye(x.shape[1])
+    weights = np.linalg.solve(pooled, y.mean(axis=0) - x.mean(axis=0))
+    return lambda rows: features(rows[:, chosen]) @ weights
 
 
-@dataclass(frozen=True)
-class _Linear:
-    """The linear combination of many columns that tells best: noise that is shared cancels."""
+def _linear(left: Rows, right: Rows, columns: list[int]) -> Function:
+    """Return the linear combination of many columns that tells best: noise that is shared cancels."""
+    a, b = _winsorise(left[:, columns], right[:, columns])
+    both = np.concatenate([a, b])
+    spread = both.std(axis=0)
+    spread[spread == 0] = 1.0
+    centre = both.mean(axis=0)
+    x, y = (a - centre) / spread, (b - centre) / spread
+    pooled = np.cov(x, rowvar=False) + np.cov(y, rowvar=False)
+    # As if a few more rows had been seen in which no two columns go together.
+    ridge = 1e-9 + 2 * len(columns) / (len(a) * 50)
+    pooled += ridge * np.eye(len(columns))
+    weights = np.linalg.solve(pooled, y.mean(axis=0) - x.mean(axis=0)) / spread
+    least, most = both.min(axis=0), both.max(axis=0)
 
-    columns: tuple[int, ...]
-    least: Rows
-    most: Rows
-    weights: Rows
+    def score(rows: Rows) -> Values:
+        chosen = np.nan_to_num(rows[:, columns], nan=0.0)
+        return np.asarray(np.clip(chosen, least, most) @ weights)
 
-    @classmethod
-    def learn(cls, left: Rows, right: Rows, columns: list[int]) -> _Linear:
-        a, b = _winsorise(left[:, columns], right[:, columns])
-        both = np.concatenate([a, b])
-        spread = both.std(axis=0)
-        spread[spread == 0] = 1.0
-        centre = both.mean(axis=0)
-        x, y = (a - centre) / spread, (b - centre) / spread
-        pooled = np.cov(x, rowvar=False) + np.cov(y, rowvar=False)
-        # As if a few more rows had been seen in which no two columns go together.
-        ridge = 1e-9 + 2 * len(columns) / (len(a) * 50)
-        pooled += ridge * np.eye(len(columns))
-        weights = np.linalg.solve(pooled, y.mean(axis=0) - x.mean(axis=0)) / spread
-        return cls(tuple(columns), both.min(axis=0), both.max(axis=0), weights)
-
-    def __call__(self, rows: Rows) -> Values:
-        chosen = np.nan_to_num(rows[:, list(self.columns)], nan=0.0)
-        return np.asarray(np.clip(chosen, self.least, self.most) @ self.weights)
+    return score
 
 
-@dataclass(frozen=True)
-class _RowLabel:
-    """A 64-bit label of some columns taken together; equal outputs have equal labels."""
+def _row_label(columns: tuple[int, ...]) -> Function:
+    """Return a 64-bit label of some columns taken together; equal outputs have equal labels."""
 
-    columns: tuple[int, ...]
-
-    def __call__(self, rows: Rows) -> Values:
-        chosen = np.ascontiguousarray(rows[:, list(self.columns)]) + 0.0  # -0.0 equals 0.0
+    def score(rows: Rows) -> Values:
+        chosen = np.ascontiguousarray(rows[:, list(columns)]) + 0.0  # -0.0 equals 0.0
         bits = chosen.view(np.uint64)
         label = np.full(len(rows), 0x9E3779B97F4A7C15, np.uint64)
         for j in range(bits.shape[1]):
             label = (label ^ bits[:, j]) * np.uint64(0xD6E8FEB86659FD93)
             label ^= label >> np.uint64(32)
         return label
+
+    return score
 
 
 def _row_scores(both: Rows, labels: list[str], vary: list[int], telling: list[int]) -> list[Score]:
@@ -426,7 +359,7 @@ def _row_scores(both: Rows, labels: list[str], vary: list[int], telling: list[in
     prefixes |= {tuple(vary)} if len(vary) <= _MANY else set()
     scores = []
     for columns in sorted(prefixes, key=lambda c: (len(c), c)):
-        label = _RowLabel(columns)
+        label = _row_label(columns)
         if len(columns) < 2 or 2 * len(np.unique(label(sample))) > len(sample):
             continue
         known, first = np.unique(label(both), return_index=True)

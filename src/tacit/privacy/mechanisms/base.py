@@ -121,14 +121,7 @@ def privatise(channel: Any, tape: Any, t: Any, index: Any, purpose: Any, value: 
     """
     return evaluate(
         channel.address,
-        (
-            channel.numbers,
-            tape,
-            np.int64(t),
-            np.int64(index),
-            np.int64(purpose),
-            np.float64(value),
-        ),
+        (channel.numbers, tape, np.int64(t), np.int64(index), np.int64(purpose), np.float64(value)),
     )
 
 

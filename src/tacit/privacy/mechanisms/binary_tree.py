@@ -9,8 +9,9 @@ combination of its nodes.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -54,23 +55,17 @@ class BinaryTree(ContinualSum):
 
     Parameters
     ----------
-    horizon : int
-        The number of items T; an item touches floor(log2 T) + 1 nodes.
-    epsilon, delta : float
-        The guarantee for one item over the whole run; delta > 0 is for Gaussian noise only.
-    sensitivity : float
-        The largest distance between two values of one item, in `norm`.
+    horizon, epsilon, sensitivity, dimension, reach
+        As in `ContinualSum`; an item touches floor(log2 T) + 1 nodes.
+    delta : float
+        Above 0 for Gaussian noise only.
     noise : {"laplace", "gaussian", "ball", "l2_laplace"}
         ``"l2_laplace"`` is what paper 004 publishes; it does not meet its epsilon, and `releases`
         says what it does meet.
     norm : {"l1", "l2"}
         Must be the one the noise needs: L1 for Laplace, L2 for the others.
-    dimension : int
-        The length of an item.
     online : bool
         Combine a node with the nodes below it, which are noisy sums of the same items (Honaker).
-    reach : float, optional
-        The largest absolute value of a coordinate; secure items are clipped to it.
 
     Examples
     --------
@@ -109,16 +104,11 @@ class BinaryTree(ContinualSum):
     def node(self) -> VectorNoise:
         """What is added to a node: noise calibrated to all nodes of an item at once."""
         together = self.sensitivity * self.levels ** (0.5 if self.noise == "gaussian" else 1.0)
-        given = {
-            "epsilon": self.epsilon,
-            "sensitivity": together,
-            "dimension": self.dimension,
-        }
-        if self.noise == "gaussian":
-            return Gaussian(delta=self.delta, **given)
         kinds = {"laplace": Laplace, "ball": L2Ball, "l2_laplace": L2CalibratedLaplace}
-        made: VectorNoise = kinds[self.noise](**given)
-        return made
+        kind: Callable[..., VectorNoise] = kinds.get(
+            self.noise, partial(Gaussian, delta=self.delta)
+        )
+        return kind(epsilon=self.epsilon, sensitivity=together, dimension=self.dimension)
 
     @property
     def scale(self) -> float:

@@ -26,14 +26,10 @@ class BoundedNoiseRelease(NoiseRelease):
 
     Parameters
     ----------
-    sensitivity : float
-        The largest difference between the true values of two neighbours.
-    scale : float
-        The scale of the Laplace noise before it is bounded.
+    sensitivity, scale, norm
+        As in `NoiseRelease`, of the noise before it is bounded.
     bound : float
         The bound b.
-    norm : str
-        Must be ``"l1"``.
     """
 
     mechanism: ClassVar[str] = "bounded noise"

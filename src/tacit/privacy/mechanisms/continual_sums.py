@@ -71,8 +71,19 @@ class Grid(NamedTuple):
 class ContinualSum(Mechanism):
     """A trusted server's way to release every prefix sum; one value of it is a whole sequence.
 
-    `reach` is the largest absolute value of a coordinate, by default the sensitivity; on a secure
-    tape items are clipped to it.
+    Parameters
+    ----------
+    horizon : int
+        The number of items T.
+    epsilon : float
+        Of the guarantee for one item over the whole run.
+    sensitivity : float
+        The largest distance between two values of one item, in the norm of the noise.
+    dimension : int
+        The length of an item.
+    reach : float, optional
+        The largest absolute value of a coordinate, by default the sensitivity; secure items are
+        clipped to it.
     """
 
     scope: ClassVar[Mapping[str, Any]] = {

@@ -27,14 +27,7 @@ _ROUNDING = 4.0
 class GaussianRelease(NoiseRelease):
     """Independent Gaussian noise on every coordinate, calibrated to an L2 sensitivity.
 
-    Parameters
-    ----------
-    sensitivity : float
-        The largest L2 distance between the true values of two neighbours.
-    scale : float
-        The standard deviation of the noise.
-    norm : str
-        Must be ``"l2"``.
+    Parameters are those of `NoiseRelease`.
 
     References
     ----------
@@ -72,8 +65,6 @@ class DiscreteGaussianRelease(Release):
         The L2 distance of neighbours in steps, whatever its direction.
     sigma : int
         The parameter sigma of the noise in steps, at least 3.
-    norm : str
-        Must be ``"l2"``.
 
     Notes
     -----

@@ -38,8 +38,6 @@ class KAryResponseRelease(FewAnswers):
         How many.
     keep : float
         The probability of the truth.
-    norm : str
-        ``"replace"``: any option for any other.
     """
 
     mechanism: ClassVar[str] = "k-ary response"

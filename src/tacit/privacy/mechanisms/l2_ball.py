@@ -27,14 +27,10 @@ class BallRelease(NoiseRelease):
 
     Parameters
     ----------
-    sensitivity : float
-        The largest L2 distance between the true values of two neighbours.
-    scale : float
-        The scale of the radius; epsilon is ``sensitivity / scale``.
+    sensitivity, scale, norm
+        As in `NoiseRelease`; the scale is that of the radius.
     dimension : int
         The dimension d.
-    norm : str
-        Must be ``"l2"``.
 
     Notes
     -----

@@ -63,10 +63,8 @@ class L2CalibratedLaplaceRelease(NoiseRelease):
 
     Parameters
     ----------
-    sensitivity : float
-        The largest L2 distance between the true values of two neighbours.
-    scale : float
-        The scale of the Laplace noise of a coordinate.
+    sensitivity, scale, norm
+        As in `NoiseRelease`; with an L1 sensitivity this is `LaplaceRelease`.
     dimension : int
         The dimension d.
     shift : tuple of float
@@ -77,8 +75,6 @@ class L2CalibratedLaplaceRelease(NoiseRelease):
         Whether the change of all nodes is settled before the first is seen, as that of one record
         is. If a change may answer to earlier nodes, as between rounds of a person, smoothing by
         order of size is not allowed.
-    norm : str
-        Must be ``"l2"``: with an L1 sensitivity this is `LaplaceRelease`.
 
     Examples
     --------
@@ -152,10 +148,8 @@ class L2CalibratedLaplaceRelease(NoiseRelease):
         """
         parts = self._parts()
         if not parts:
-            variance = _gaussian_bound(self._length, self.nodes, self.alike)
-            if math.isinf(variance):
-                return PureRelease(level=self.epsilon).loss_distribution(interval)
-            return GaussianRelease(scale=1 / math.sqrt(variance)).loss_distribution(interval)
+            ((worse, _),) = self.parts()
+            return worse.loss_distribution(interval)
         step = interval if interval is not None else min(part.spread for part in parts) / 16
         total: Any = None
         for part, count in parts.items():

@@ -29,14 +29,7 @@ OnlyL1 = Annotated[str, Constraint("== 'l1' (Laplace noise needs it)", lambda v:
 class LaplaceRelease(NoiseRelease):
     """Independent Laplace noise on every coordinate, calibrated to an L1 sensitivity.
 
-    Parameters
-    ----------
-    sensitivity : float
-        The largest L1 distance between the true values of two neighbours.
-    scale : float
-        The scale of the noise; epsilon is ``sensitivity / scale``.
-    norm : str
-        Must be ``"l1"``: independent Laplace noise is not calibrated by any other.
+    Parameters are those of `NoiseRelease`.
 
     Examples
     --------
@@ -65,8 +58,6 @@ class DiscreteLaplaceRelease(Release):
         The L1 sensitivity in grid steps, rounded up.
     scale : int
         The scale of the noise in grid steps; epsilon is ``steps / scale``.
-    norm : str
-        Must be ``"l1"``.
     """
 
     mechanism: ClassVar[str] = "discrete Laplace"

@@ -43,8 +43,6 @@ class PiecewiseRelease(AnswersOnce):
         The log ratio of the probabilities of a cell inside and of one outside.
     likely : float
         The probability of the window.
-    norm : str
-        ``"replace"``: any value for any other.
     """
 
     mechanism: ClassVar[str] = "piecewise"

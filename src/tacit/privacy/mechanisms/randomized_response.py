@@ -36,8 +36,6 @@ class RandomizedResponseRelease(FewAnswers):
         Probability of answering 1 when the bit is 1.
     keep_zero : float
         Probability of answering 0 when the bit is 0.
-    norm : str
-        ``"replace"``: any bit for any other.
     """
 
     mechanism: ClassVar[str] = "randomized response"

@@ -53,8 +53,6 @@ class ShuffledBitsRelease(Release):
     records : int
         How many records of one person are protected together, in one such release or in several:
         by group privacy, one record after the other.
-    norm : str
-        ``"replace"``: any bit for any other.
     """
 
     mechanism: ClassVar[str] = "shuffled bits"
@@ -123,11 +121,7 @@ class ShuffledBits(Mechanism):
 
     name: ClassVar[str] = "shuffled-bits"
     summary: ClassVar[str] = "the number of ones among many people's flipped bits"
-    scope: ClassVar[Mapping[str, Any]] = {
-        "unit": "message",
-        "trust": "shuffler",
-        "span": "message",
-    }
+    scope: ClassVar[Mapping[str, Any]] = {"unit": "message", "trust": "shuffler", "span": "message"}
 
     reports: Count
 

@@ -41,8 +41,6 @@ class StaircaseRelease(Release):
     telling : float
         The probability of losing the level, for values a whole sensitivity apart. The density is
         symmetric and falls, so that this grows with their distance.
-    norm : str
-        Must be ``"l1"``.
     """
 
     mechanism: ClassVar[str] = "staircase"

@@ -58,18 +58,7 @@ class SquareRootToeplitz(ContinualSum):
     Guarantee: (epsilon, delta) for one item over the whole run, with noise smaller than that of a tree
     at every horizon. It keeps all earlier noise, and a step takes time that grows with their number.
 
-    Parameters
-    ----------
-    horizon : int
-        The number of items T.
-    epsilon, delta : float
-        The guarantee for one item over the whole run.
-    sensitivity : float
-        The largest L2 distance between two values of one item.
-    dimension : int
-        The length of an item.
-    reach : float, optional
-        The largest absolute value of a coordinate; secure items are clipped to it.
+    Parameters are those of `ContinualSum`, with an L2 sensitivity, and `delta`.
     """
 
     name: ClassVar[str] = "square-root-toeplitz"
