@@ -136,7 +136,7 @@ def history() -> None:
     for total in (20, 100, 500):
         for block in (1, 10, 50, 250):
             report = total * block / 5000
-            policy = SpyPrivateDiffusion.sharing_seldom(
+            policy = SpyPrivateDiffusion.with_report_epsilon(
                 n_states=M, report_epsilon=report, signal_epsilon=0.0, block=block
             )
             band = _runs(policy, horizon=5000, repetitions=30).band("regret")

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from tacit.diffusion import ChangingTruth, SpyPrivateDiffusion
-from tacit.diffusion.table import loss_at, signal_at, truth_at
+from tacit.diffusion.table import loss_at, signal_at, write_truth
 from tacit.graphs import watts_strogatz
 from tacit.serving.peers import DiffusionPeer
 
@@ -41,7 +41,7 @@ def peer_of(world: ChangingTruth, rounds: int, k: int, path: Path | None) -> Dif
     tells = [j for j in hears if j != k]  # friendship is mutual here
 
     def true_state(t: int) -> int:
-        truth_at(table, t, truth)
+        write_truth(table, t, truth)
         return int(truth[0])
 
     return DiffusionPeer(

@@ -9,7 +9,7 @@ import pytest
 
 from tacit.core.kernels import INTERPRETED
 from tacit.diffusion import ChangingTruth, OutsiderPrivateDiffusion, SpyPrivateDiffusion
-from tacit.diffusion.table import loss_at, signal_at, truth_at
+from tacit.diffusion.table import loss_at, signal_at, write_truth
 from tacit.simulation.audits import audit_policy
 from tiers import tiered
 
@@ -22,7 +22,7 @@ def contents(table):
     """Return all losses (T, N, M) and signals (T, N) of a table."""
     losses, signals, truth = np.empty((T, N, M)), np.empty((T, N)), np.zeros(1, np.int64)
     for t in range(T):
-        truth_at(table, t, truth)
+        write_truth(table, t, truth)
         for k in range(N):
             signals[t, k] = signal_at(table, t, k, truth[0])
             for state in range(M):

@@ -92,8 +92,8 @@ def test_the_corrected_guarantee_is_pure_for_the_whole_run(mechanism):
 def test_sharing_seldom_spends_less(mechanism):
     """At the same cost of a report, an agent's whole history costs once a block, not once a round."""
     settings = {"n_states": 5, "report_epsilon": 0.8, "signal_epsilon": 0.1, "mechanism": mechanism}
-    often = SpyPrivateDiffusion.sharing_seldom(block=1, **settings)
-    seldom = SpyPrivateDiffusion.sharing_seldom(block=50, **settings)
+    often = SpyPrivateDiffusion.with_report_epsilon(block=1, **settings)
+    seldom = SpyPrivateDiffusion.with_report_epsilon(block=50, **settings)
     assert often.history_guarantee(500).epsilon == pytest.approx(500 * 0.9)
     assert seldom.history_guarantee(500).epsilon == pytest.approx(10 * 0.9)
     assert seldom.history_guarantee(500).unit == "agent"

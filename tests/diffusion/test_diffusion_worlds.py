@@ -18,7 +18,7 @@ from tacit.diffusion import (
     edit_losses,
     edit_signals,
 )
-from tacit.diffusion.table import loss_at, signal_at, truth_at
+from tacit.diffusion.table import loss_at, signal_at, write_truth
 from tacit.graphs import Graph, MixingMatrix, ring
 
 T = 4000
@@ -28,7 +28,7 @@ def truths(table, rounds=T):
     now = np.empty(table.dominant.shape[1], np.int64)
     path = np.empty((rounds, now.size), np.int64)
     for t in range(rounds):
-        truth_at(table, t, now)
+        write_truth(table, t, now)
         path[t] = now
     return path
 
@@ -71,7 +71,7 @@ def test_signals_scatter_as_told_by_agent_and_by_round():
     for k, told in enumerate((0.5, 1.0, 3.0)):
         found = np.std([signal_at(table, t, k, 3) for t in range(T)])
         assert abs(found / told - 1) < 5 * error
-    piece, _ = of_agent.piece(1, 0, T, 1, 3)
+    piece, _ = of_agent.partition(1, 0, T, 1, 3)
     assert [signal_at(piece, 7, k, 3) for k in (0, 1)] == [
         signal_at(table, 7, k, 3) for k in (1, 2)
     ]

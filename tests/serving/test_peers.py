@@ -15,7 +15,7 @@ from tacit.diffusion import (
     OutsiderPrivateDiffusion,
     SpyPrivateDiffusion,
 )
-from tacit.diffusion.table import loss_at, signal_at, truth_at
+from tacit.diffusion.table import loss_at, signal_at, write_truth
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.dynamics.table import signal
 from tacit.graphs import erdos_renyi
@@ -60,7 +60,7 @@ def tracking_peer(policy, k, table, *, seed=None, path=None):
     truth = np.zeros(1, np.int64)
 
     def at(t):
-        truth_at(table, t, truth)
+        write_truth(table, t, truth)
         return truth[0]
 
     return DiffusionPeer(

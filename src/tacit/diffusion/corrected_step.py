@@ -1,4 +1,4 @@
-"""The sound step: what the corrected private diffusion bandits do instead of the published boxes.
+"""The corrected step: what the corrected private diffusion bandits do instead of the published boxes.
 
 Agents act in blocks of B rounds. At the start of a block they exchange probabilities and each draws
 one state to name throughout; at its end each reports its mean loss in the block once, through a
@@ -33,9 +33,9 @@ from numpy.typing import NDArray
 
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, NOISE, SIGNAL, released, uniform
-from tacit.diffusion.rounds import rounds
-from tacit.diffusion.steps import centre, consensus, draw, intermediate, mix, shares
-from tacit.diffusion.table import deviation_at, loss_at, signal_at, truth_at
+from tacit.diffusion.rounds import make_kernels
+from tacit.diffusion.steps import add_halo, centre, consensus, draw, intermediate, mix, shares
+from tacit.diffusion.table import deviation_at, loss_at, signal_at, write_truth
 from tacit.diffusion.trace import record_choices
 from tacit.privacy import ClampedLaplace, Mechanism, RandomizedResponse
 from tacit.privacy.exact import happens
@@ -87,7 +87,7 @@ class State(NamedTuple):
     eta: NDArray[np.float64]
     """Shape (N,): learning rates."""
     p: NDArray[np.float64]
-    """Shape (N + ghosts, M): what agents send."""
+    """Shape (N + halo, M): what agents send."""
     P: NDArray[np.float64]
     """Shape (M,): a consensus probability, room to work."""
     choices: NDArray[np.int64]
@@ -129,8 +129,8 @@ def params_of(
     return Params(gamma, eta, block, kind, flip, step, level, bound, reach, variance, keep_signal)
 
 
-def start(mu: NDArray[np.float64], params: Params, ghosts: int = 0) -> State:
-    """Return the state before the first round of agents who hear `ghosts` others."""
+def start(mu: NDArray[np.float64], params: Params, halo: int = 0) -> State:
+    """Return the state before the first round of agents who hear `halo` others."""
     N, M = mu.shape
     cap = 1.0 / (2.0 * M * params.reach)
     return State(
@@ -139,7 +139,7 @@ def start(mu: NDArray[np.float64], params: Params, ghosts: int = 0) -> State:
         np.zeros((N, M)),
         np.zeros(N),
         np.full(N, min(cap, params.eta) if params.eta > 0 else cap),
-        np.concatenate((mu, np.tile(mu[:1], (ghosts, 1)))),
+        add_halo(mu, halo),
         np.zeros(M),
         np.zeros(N, np.int64),
         np.ones(N),
@@ -153,7 +153,7 @@ def start(mu: NDArray[np.float64], params: Params, ghosts: int = 0) -> State:
 def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write p, what every agent sends where a block begins."""
     truth = trace.truth
-    truth_at(table, t, truth)
+    write_truth(table, t, truth)
     if t % params.block == 0:
         for k in range(state.choices.size):
             S = signal_at(table, t, k, truth[table.group[k]])
@@ -163,21 +163,17 @@ def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> 
 @kernel
 def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state where a block begins, suffer its loss, and report where the block ends."""
-    truth, choices, B = trace.truth, state.choices, params.block
-    N, first = choices.size, table.first
-    if t % B == 0:
-        for k in range(N):
-            at = first + k
-            name_state(params, state, tape, t, k, at, table.indptr, table.senders, table.weights)
+    truth, choices = trace.truth, state.choices
+    for k in range(choices.size):
+        at = table.first + k
+        name_state(params, state, tape, t, k, at, table.indptr, table.senders, table.weights)
     record_choices(table, trace, t, state.mu, choices)
-    for k in range(N):
-        state.suffered[k] += loss_at(table, t, k, choices[k], truth[table.group[k]])
-    if t % B == B - 1:
-        for k in range(N):
-            learn(params, state, tape, t, k, first + k)
+    for k in range(choices.size):
+        loss = loss_at(table, t, k, choices[k], truth[table.group[k]])
+        suffer(params, state, tape, t, k, table.first + k, loss)
 
 
-run = rounds(tell, hear)
+KERNELS = make_kernels(tell, hear)
 
 
 @kernel
@@ -206,7 +202,9 @@ def name_state(
     senders: Any,
     weights: Any,
 ) -> None:
-    """Draw the state that agent k names in the block that begins with round t."""
+    """Draw the state that agent k names from round t on, where a block begins with it."""
+    if t % params.block != 0:
+        return
     mu, P, M = state.mu, state.P, state.mu.shape[1]
     consensus(indptr, senders, weights, state.p, k, P)
     rho = M * params.reach * state.eta[k]
@@ -221,7 +219,15 @@ def name_state(
 
 
 @kernel
-def learn(params: Any, state: Any, tape: Any, t: Any, k: Any, who: Any) -> None:
+def suffer(params: Any, state: Any, tape: Any, t: Any, k: Any, who: Any, loss: Any) -> None:
+    """Add the loss of round t, and learn where a block ends with it."""
+    state.suffered[k] += loss
+    if t % params.block == params.block - 1:
+        _learn(params, state, tape, t, k, who)
+
+
+@kernel
+def _learn(params: Any, state: Any, tape: Any, t: Any, k: Any, who: Any) -> None:
     """Report the mean loss of the block that ends with round t, and believe accordingly."""
     M = state.mu.shape[1]
     report = _report(params, tape, t, who, state.suffered[k] / params.block)

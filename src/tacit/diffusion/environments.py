@@ -153,29 +153,12 @@ class _TruthEnvironment(Environment[Table, Trace]):
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
     ) -> list[NeighbouringPair]:
-        """Return pairs of tables that differ in one agent's loss, message or history.
-
-        Parameters
-        ----------
-        unit : {"loss", "message", "agent"}
-            The loss of a round; the loss and the signal of a round; all losses and signals.
-        horizon : int
-        seed : int
-            Chooses the table.
-        limit : int
-            At most so many pairs, the most telling ones first.
-        """
+        """Return pairs of tables that differ in one agent's loss, message or history ("agent")."""
         return pairs_of(self.table(seed, 0, horizon), unit, horizon, limit)
 
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition."""
-        return self._table(seed, repetition, horizon, 0, self.n_agents)[0]
-
-    def piece(
-        self, seed: int, repetition: int, horizon: int, first: int, last: int
-    ) -> tuple[Table, NDArray[np.int64]]:
-        """Return the table of the agents `first` to `last` - 1, and which others they hear."""
-        return self._table(seed, repetition, horizon, first, last)
+        return self.partition(seed, repetition, horizon, 0, self.n_agents)[0]
 
     @abstractmethod
     def _recorded(self, seed: int, repetition: int, horizon: int) -> dict[str, Any]:
@@ -191,15 +174,16 @@ class _TruthEnvironment(Environment[Table, Trace]):
             here = slice(indptr[first], indptr[last])
             indptr = indptr[first : last + 1] - indptr[first]
             senders, weights = senders[here], weights[here].copy()
-        local, ghosts = number_locally(senders, first, last)
-        return Columns(indptr, local, weights), ghosts
+        local, halo = number_locally(senders, first, last)
+        return Columns(indptr, local, weights), halo
 
-    def _table(
+    def partition(
         self, seed: int, repetition: int, horizon: int, first: int, last: int
     ) -> tuple[Table, NDArray[np.int64]]:
+        """Return the table of the agents `first` to `last` - 1, and which others they hear."""
         key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
         n, M, G = last - first, self.state_count, self.n_groups
-        columns, ghosts = self._columns(first, last)
+        columns, halo = self._columns(first, last)
         group = np.zeros(n, np.int64) if self.groups is None else self.group[first:last].copy()
         rows, row_agent, row_group = group, np.zeros(1, np.int64), np.arange(G)
         if self._own_losses:
@@ -222,7 +206,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
             n_states=M,
             n_agents=self.n_agents,
             first=first,
-            ghosts=ghosts.size,
+            halo=halo.size,
             group=group,
             starts=np.zeros(1, np.int64),
             dominant=np.zeros((1, G), np.int64),
@@ -244,7 +228,7 @@ class _TruthEnvironment(Environment[Table, Trace]):
             edit_states=none,
             edit_values=np.empty(0),
         )
-        return table._replace(**recorded), ghosts
+        return table._replace(**recorded), halo
 
 
 def _plain(value: Any) -> Any:
@@ -322,15 +306,15 @@ class ChangingTruth(_TruthEnvironment):
         rng = np.random.Generator(
             np.random.Philox(key=key_of(seed, repetition, stream=_SCHEDULE_STREAM))
         )
-        pieces = min(self.switches, horizon - 1) + 1
-        dominant = np.empty((pieces, self.n_groups), np.int64)
+        segments = min(self.switches, horizon - 1) + 1
+        dominant = np.empty((segments, self.n_groups), np.int64)
         drawn = rng.integers(self.n_states, size=self.n_groups)
         dominant[0] = drawn if self.dominant is None else self.dominant
-        for i in range(1, pieces):
+        for i in range(1, segments):
             jump = rng.integers(1, max(2, self.n_states), size=self.n_groups)
             dominant[i] = (dominant[i - 1] + jump) % self.n_states
         return {
-            "starts": np.arange(pieces) * horizon // pieces,
+            "starts": np.arange(segments) * horizon // segments,
             "dominant": dominant,
             "dominance": float(self.dominance),
         }

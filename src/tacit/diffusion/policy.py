@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.constraints import Constraint, Count, Positive, check, one_of, require
-from tacit.core.policy import Policy
+from tacit.core.policy import Policy, Program, require_secure
+from tacit.core.tapes import SECURE, Tape
+from tacit.diffusion.rounds import Kernels
 from tacit.diffusion.table import Table
 from tacit.diffusion.trace import Trace
 from tacit.privacy import Mechanism
 
-Half = Callable[..., None]
 
-
-class Believing(Protocol):
+class BeliefState(Protocol):
     """A state of such a policy."""
 
     @property
@@ -28,7 +27,7 @@ class Believing(Protocol):
         """Shape (N, M): beliefs."""
 
 
-S = TypeVar("S", bound=Believing)
+S = TypeVar("S", bound=BeliefState)
 
 _Exploration = Annotated[
     float, Constraint("in [0, 1/2]", lambda v: 0 <= v <= 0.5, {"minimum": 0, "maximum": 0.5})
@@ -60,19 +59,27 @@ class DiffusionPolicy(Policy[Table, S, Trace]):
 
     @property
     @abstractmethod
-    def halves(self) -> tuple[Half, Half]:
-        """The kernels of a round: up to what agents tell each other, and from there on.
+    def kernels(self) -> Kernels:
+        """The kernels that play a round."""
 
-        They take the arguments of `program` and the round.
-        """
+    @property
+    @abstractmethod
+    def params(self) -> tuple[Any, ...]:
+        """The numbers that the kernels need."""
 
     @abstractmethod
     def messages(self, state: S) -> NDArray[np.float64]:
-        """Return what agents tell: a row each, and then one for each ghost."""
+        """Return what agents send, a row for each, and then one for each agent of the halo."""
 
-    def tells(self, t: int) -> bool:
-        """Return whether agents tell each other anything in round t."""
+    def sends_in(self, t: int) -> bool:
+        """Return whether agents send each other anything in round t."""
         return True
+
+    def program(self, state: S, table: Table, tape: Tape, trace: Trace) -> Program:
+        """Return the kernel and its arguments."""
+        if tape.kind == SECURE:
+            require_secure(self)
+        return self.kernels.run, (self.params, state, table, tape, trace)
 
     def _uniform(self, table: Table) -> NDArray[np.float64]:
         same = table.n_states == self.n_states
@@ -80,14 +87,9 @@ class DiffusionPolicy(Policy[Table, S, Trace]):
         return np.full((table.group.size, self.n_states), 1.0 / self.n_states)
 
 
-def with_ghosts(mu: NDArray[np.float64], table: Table) -> NDArray[np.float64]:
-    """Return a copy of the rows of agents with rows for the ghosts that they hear."""
-    return np.concatenate((mu, np.tile(mu[:1], (table.ghosts, 1))))
-
-
 @dataclass(frozen=True, kw_only=True)
-class BanditPolicy(DiffusionPolicy[S]):
-    """A diffusion policy that learns from losses at some rate.
+class LearningRates:
+    """The rates of a diffusion policy that learns from losses.
 
     Parameters
     ----------
@@ -105,6 +107,7 @@ class BanditPolicy(DiffusionPolicy[S]):
         alpha, the size of the largest set of agents of whom no two are linked, for theory.
     """
 
+    n_states: Count
     rates: Annotated[str, one_of("constant", "theory", "adaptive")] = "adaptive"
     learning_rate: Positive = 0.1
     exploration_prob: _Exploration = 0.1
@@ -112,7 +115,7 @@ class BanditPolicy(DiffusionPolicy[S]):
     independence_number: Count | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        check(self)
         for name in ("horizon", "independence_number"):
             given = getattr(self, name) is not None
             require(self, name, ">= 1", given or self.rates != "theory", None)

@@ -1,25 +1,22 @@
-"""What the two private diffusion bandits share: the channel of a loss, its guarantee, the sound step."""
+"""What the two private diffusion bandits share: the channel of a loss and its guarantee."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.constraints import Count, Positive, one_of, require
-from tacit.core.policy import Program, require_secure
-from tacit.core.tapes import SECURE, Tape
 from tacit.diffusion import corrected_step
-from tacit.diffusion.policies.bandit import Params, State
-from tacit.diffusion.policy import BanditPolicy, Half
+from tacit.diffusion.policy import DiffusionPolicy, LearningRates
+from tacit.diffusion.rounds import Kernels
+from tacit.diffusion.steps import Params, State
 from tacit.diffusion.table import Table
-from tacit.diffusion.trace import Trace
 from tacit.privacy import (
     BoundedNoise,
     Claim,
@@ -42,16 +39,8 @@ _WHY = (
 )
 
 
-class PublishedBox(NamedTuple):
-    """The kernels of a published algorithm."""
-
-    run: Callable[..., None]
-    tell: Half
-    hear: Half
-
-
 @dataclass(frozen=True, kw_only=True)
-class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
+class PrivateBanditPolicy(LearningRates, DiffusionPolicy[State | corrected_step.State]):
     """What the two private policies share: a channel for losses."""
 
     epsilon: Epsilon
@@ -67,7 +56,7 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
         require(self, "noise_bound", rule, known, None)
 
     @classmethod
-    def sharing_seldom(
+    def with_report_epsilon(
         cls, *, report_epsilon: float, block: int, mechanism: str = "response", **settings: Any
     ) -> Self:
         """Return the corrected policy that reports every `block` rounds and spends less.
@@ -90,11 +79,11 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
         return cls(epsilon=epsilon, block=block, mechanism=mechanism, **settings)
 
     #: What its guarantees leave open, beside what all of them do.
-    open_to_all: ClassVar[tuple[str, ...]] = ("graph",)
+    unprotected: ClassVar[tuple[str, ...]] = ("graph",)
 
     @property
     def corrected(self) -> bool:
-        """Whether the sound step is taken."""
+        """Whether it takes the corrected step."""
         return self.variant == "corrected"
 
     @property
@@ -149,7 +138,7 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
     def loss_guarantee(self) -> Guarantee:
         """What is guaranteed to one loss of one agent over the whole run."""
         scope: dict[str, Any] = {"unit": "loss", "trust": "local", "span": "run"}
-        left_open = ("sending", "others", *self.open_to_all)
+        left_open = ("sending", "others", *self.unprotected)
         release, B = self.loss_release, self.rounds_per_report
         if not self.corrected:
             return compose(
@@ -175,8 +164,10 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
         return corrected_step.OPEN_SIGNAL
 
     @cached_property
-    def params(self) -> corrected_step.Params:
-        """The numbers of the sound step."""
+    def params(self) -> corrected_step.Params | Params:
+        """The numbers that the kernels of the variant need."""
+        if not self.corrected:
+            return Params(*self.published_rates, self.epsilon, self.bound)
         eta, gamma = self.eta_and_gamma
         return corrected_step.params_of(
             self.report_mechanism,
@@ -189,36 +180,19 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
     def start(self, table: Table) -> State | corrected_step.State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
-        if self.corrected:
-            return corrected_step.start(mu, self.params, table.ghosts)
-        return State.of(mu, table)
+        if isinstance(self.params, Params):
+            return State.start(mu, table)
+        return corrected_step.start(mu, self.params, table.halo)
 
     @property
     @abstractmethod
-    def published_box(self) -> PublishedBox:
+    def published_kernels(self) -> Kernels:
         """The kernels of the published variant."""
 
     @property
-    def published_rule(self) -> Params:
-        """The numbers of the published variant."""
-        return Params(*self.published_rates, self.epsilon, self.bound)
-
-    def program(
-        self, state: State | corrected_step.State, table: Table, tape: Tape, trace: Trace
-    ) -> Program:
-        """Return the kernel of the variant and its arguments."""
-        if self.corrected:
-            return corrected_step.run, (self.params, state, table, tape, trace)
-        if tape.kind == SECURE:
-            require_secure(self)
-        return self.published_box.run, (self.published_rule, state, table, tape, trace)
-
-    @property
-    def halves(self) -> tuple[Half, Half]:
-        """The kernels of a round of the variant."""
-        if self.corrected:
-            return corrected_step.tell, corrected_step.hear
-        return self.published_box.tell, self.published_box.hear
+    def kernels(self) -> Kernels:
+        """The kernels of the variant."""
+        return corrected_step.KERNELS if self.corrected else self.published_kernels
 
     @abstractmethod
     def history_releases(self, horizon: int) -> list[tuple[Release, int]]:
@@ -232,13 +206,13 @@ class PrivateBanditPolicy(BanditPolicy[State | corrected_step.State]):
             unit="agent",
             trust="local",
             span="run",
-            not_protected=("sending", *self.open_to_all),
+            not_protected=("sending", *self.unprotected),
         )
 
     def messages(self, state: State | corrected_step.State) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""
         return state.p
 
-    def tells(self, t: int) -> bool:
+    def sends_in(self, t: int) -> bool:
         """Return whether a block begins with round t."""
         return t % self.rounds_per_report == 0

@@ -1,4 +1,4 @@
-"""Steps that the diffusion policies share, in the paper's symbols.
+"""Steps that the diffusion policies share, in the paper's symbols, and the state of its boxes.
 
 Paper: Odeyomi, "Differential privacy in social networks using multi-armed bandit", IEEE Access 2022.
 Every step takes whole arrays and an agent's number, because a slice costs a reference count.
@@ -7,13 +7,56 @@ Every step takes whole arrays and an agent's number, because a slice costs a ref
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tacit.core.kernels import kernel
+from tacit.diffusion.table import Table
 from tacit.privacy.mechanisms.bounded_noise import release_bounded
 
 # Beliefs stay above e^-700 over M, so that none is ever zero.
 _SMALLEST = -700.0
+
+
+class Params(NamedTuple):
+    """The numbers of the paper's boxes."""
+
+    eta: float
+    gamma: float
+    epsilon: float = math.inf
+    """Of the noise on losses and messages, where there is any."""
+    b: float = 0.0
+    """Its bound on losses."""
+    message_bound: float = 0.0
+    """b', its bound on messages."""
+
+
+class State(NamedTuple):
+    """What N agents believe."""
+
+    mu: NDArray[np.float64]
+    """Shape (N, M): beliefs."""
+    log_mu: NDArray[np.float64]
+    """Shape (N, M): their logarithms, 0 for the largest."""
+    p: NDArray[np.float64]
+    """Shape (N + halo, M): what agents send, intermediate probabilities."""
+    P: NDArray[np.float64]
+    """Shape (N, M): consensus probabilities."""
+    choices: NDArray[np.int64]
+    """Shape (N,): the states named."""
+
+    @classmethod
+    def start(cls, mu: NDArray[np.float64], table: Table) -> State:
+        """Return the state in which every agent believes in all states alike."""
+        choices = np.zeros(mu.shape[0], np.int64)
+        return cls(mu, np.zeros_like(mu), add_halo(mu, table.halo), mu.copy(), choices)
+
+
+def add_halo(rows: NDArray[np.float64], halo: int) -> NDArray[np.float64]:
+    """Return a copy of the rows of agents, and `halo` rows more for those whom they hear elsewhere."""
+    return np.concatenate((rows, np.tile(rows[:1], (halo, 1))))
 
 
 @kernel
@@ -130,7 +173,7 @@ def reweigh(mu: Any, log_mu: Any, k: Any, theta: Any, exponent: Any) -> None:
 
 
 @kernel
-def noised(tape: Any, t: Any, index: Any, purpose: Any, value: Any, epsilon: Any, b: Any) -> Any:
+def add_noise(tape: Any, t: Any, index: Any, purpose: Any, value: Any, epsilon: Any, b: Any) -> Any:
     """Return a value of [0, 1] with the published noise, squeezed from [-b, b + 1] into [0, 1]."""
     noisy = release_bounded(tape, t, index, purpose, value, 1.0, epsilon, b)
     return (noisy + b) / (2.0 * b + 1.0)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tacit.core.generator import inverse_normal, philox, to_open_unit, to_unit
 from tacit.core.kernels import kernel
+from tacit.core.segments import segment_at
 
 MATCH, DISTANCE, RECORDED = 0, 1, 2
 _TRUTH, _SIGNAL, _LOSS = np.uint64(1), np.uint64(2), np.uint64(3)
@@ -23,8 +24,8 @@ SIGNAL_EDIT = -1
 class Table(NamedTuple):
     """N agents, M states, G groups that share a truth; E overridden entries; T recorded rounds.
 
-    A table may be that of a piece of a larger population: its N agents are numbered from `first`, and
-    they hear `ghosts` others, whose rows come after their own.
+    A table may be that of a partition of a larger population: its N agents are numbered from `first`, and
+    they hear `halo` others, whose rows come after their own.
     """
 
     key0: np.uint64
@@ -34,14 +35,14 @@ class Table(NamedTuple):
     """Agents of the whole population."""
     first: int
     """The number of the first agent here."""
-    ghosts: int
+    halo: int
     """How many agents are heard that are not here."""
     group: NDArray[np.int64]
     """Shape (N,): the group of each agent; agents of a group have the same true state."""
     starts: NDArray[np.int64]
-    """Shape (S,): the first round of each piece of the truth's schedule."""
+    """Shape (S,): the first round of each segment of the truth's schedule."""
     dominant: NDArray[np.int64]
-    """Shape (S, G): the state that dominates in each piece."""
+    """Shape (S, G): the state that dominates in each segment."""
     dominance: float
     """Probability that the dominant state is the true one in a round; else another, uniformly."""
     states: NDArray[np.int64]
@@ -77,16 +78,13 @@ class Table(NamedTuple):
 
 
 @kernel
-def truth_at(table: Any, t: Any, truth: Any) -> None:
+def write_truth(table: Any, t: Any, truth: Any) -> None:
     """Write the true state of every group in round t."""
     for g in range(truth.size):
         if table.states.shape[0] > 0:
             truth[g] = table.states[t, g]
             continue
-        piece = table.starts.size - 1
-        while table.starts[piece] > t:
-            piece -= 1
-        state = table.dominant[piece, g]
+        state = table.dominant[segment_at(table.starts, t), g]
         words = philox(table.key0, table.key1, np.uint64(t), np.uint64(g), _TRUTH, np.uint64(0))
         if table.n_states > 1 and to_unit(words[0]) >= table.dominance:
             other = int(to_unit(words[1]) * (table.n_states - 1))

@@ -52,7 +52,8 @@ class DiffusionPiece(Piece):
     ) -> None:
         self.policy, self.table, self.border = policy, table, border
         self._trace, self._seeds = trace, (seed, repetition)
-        self._tell, self._hear = policy.halves
+        kernels = policy.kernels
+        self._tell, self._hear = kernels.tell, kernels.hear
         super().__init__(horizon, border.bounds.size - 1)
 
     def start(self) -> None:
@@ -68,7 +69,7 @@ class DiffusionPiece(Piece):
         if t == _MEETING:
             return None, self.border.wants()
         self._tell(*self._arguments, t)
-        if not self.policy.tells(t):
+        if not self.policy.sends_in(t):
             return None, self.no_mail
         return None, self.border.outgoing(self.policy.messages(self.state))
 
@@ -200,7 +201,7 @@ def _parts(
     kept: tuple[NDArray[np.int64], bool],
 ) -> tuple[Table, Callable[[], Trace], Border]:
     first, last = int(bounds[i]), int(bounds[i + 1])
-    table, ghosts = environment.piece(*run, first, last)
+    table, ghosts = environment.partition(*run, first, last)
     shape = (last - first, environment.n_groups, table.row_agent.size, table.n_states)
     threshold, record = environment.threshold, kept[1]
     trace = partial(new_trace, shape, run[2], kept[0], threshold=threshold, record=record)

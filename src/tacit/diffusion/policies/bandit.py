@@ -10,63 +10,27 @@ agent's own p, as other steps print, is biased. With adaptive rates the sound st
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.constraints import one_of
 from tacit.core.kernels import kernel
-from tacit.core.policy import Program
-from tacit.core.tapes import CHOICE, Tape, uniform
+from tacit.core.tapes import CHOICE, uniform
 from tacit.diffusion import corrected_step
-from tacit.diffusion.policy import BanditPolicy, Half, with_ghosts
-from tacit.diffusion.rounds import rounds
-from tacit.diffusion.steps import consensus, draw, intermediate, mix, reweigh
-from tacit.diffusion.table import Table, deviation_at, loss_at, signal_at, truth_at
-from tacit.diffusion.trace import Trace, record_choices
+from tacit.diffusion.policy import DiffusionPolicy, LearningRates
+from tacit.diffusion.rounds import Kernels, make_kernels
+from tacit.diffusion.steps import Params, State, consensus, draw, intermediate, mix, reweigh
+from tacit.diffusion.table import Table, deviation_at, loss_at, signal_at, write_truth
+from tacit.diffusion.trace import record_choices
 from tacit.privacy import Guarantee
 
 
-class Params(NamedTuple):
-    """The numbers of the paper's boxes."""
-
-    eta: float
-    gamma: float
-    epsilon: float = math.inf
-    """Of the noise on losses and messages, where there is any."""
-    b: float = 0.0
-    """Its bound on losses."""
-    message_bound: float = 0.0
-    """b', its bound on messages."""
-
-
-class State(NamedTuple):
-    """What N agents believe."""
-
-    mu: NDArray[np.float64]
-    """Shape (N, M): beliefs."""
-    log_mu: NDArray[np.float64]
-    """Shape (N, M): their logarithms, 0 for the largest."""
-    p: NDArray[np.float64]
-    """Shape (N + ghosts, M): what agents send, intermediate probabilities."""
-    P: NDArray[np.float64]
-    """Shape (N, M): consensus probabilities."""
-    choices: NDArray[np.int64]
-    """Shape (N,): the states named."""
-
-    @classmethod
-    def of(cls, mu: NDArray[np.float64], table: Table) -> State:
-        """Return the state in which every agent believes in all states alike."""
-        choices = np.zeros(mu.shape[0], np.int64)
-        return cls(mu, np.zeros_like(mu), with_ghosts(mu, table), mu.copy(), choices)
-
-
 @dataclass(frozen=True, kw_only=True)
-class DiffusionBandit(BanditPolicy[State | corrected_step.State]):
+class DiffusionBandit(LearningRates, DiffusionPolicy[State | corrected_step.State]):
     """Track the dominant state from losses and signals, sharing in the open.
 
     Guarantee: none; beliefs depend on every loss and signal without noise.
@@ -105,47 +69,39 @@ class DiffusionBandit(BanditPolicy[State | corrected_step.State]):
     rates: Annotated[str, one_of("constant", "theory", "adaptive")] = "constant"
 
     def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
+        """Return a guarantee that protects nothing."""
         return Guarantee.none("Beliefs depend on every loss and signal without noise", unit="loss")
 
     def start(self, table: Table) -> State | corrected_step.State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
-        if self.rates == "adaptive":
-            return corrected_step.start(mu, self.params, table.ghosts)
-        return State.of(mu, table)
-
-    def program(
-        self, state: State | corrected_step.State, table: Table, tape: Tape, trace: Trace
-    ) -> Program:
-        """Return the kernel and its arguments."""
-        if self.rates == "adaptive":
-            return corrected_step.run, (self.params, state, table, tape, trace)
-        return run, (Params(*self.eta_and_gamma), state, table, tape, trace)
+        if isinstance(self.params, Params):
+            return State.start(mu, table)
+        return corrected_step.start(mu, self.params, table.halo)
 
     @property
-    def halves(self) -> tuple[Half, Half]:
-        """The kernels of a round."""
-        return (
-            (corrected_step.tell, corrected_step.hear) if self.rates == "adaptive" else (tell, hear)
-        )
+    def kernels(self) -> Kernels:
+        """Those of the published box, or of the corrected step where rates adapt."""
+        return corrected_step.KERNELS if self.rates == "adaptive" else KERNELS
+
+    @cached_property
+    def params(self) -> Params | corrected_step.Params:
+        """The numbers that the kernels need."""
+        eta, gamma = self.eta_and_gamma
+        if self.rates == "adaptive":
+            return corrected_step.open_params(eta=eta, gamma=gamma)
+        return Params(eta, gamma)
 
     def messages(self, state: State | corrected_step.State) -> NDArray[np.float64]:
         """Return the intermediate probabilities."""
         return state.p
-
-    @cached_property
-    def params(self) -> corrected_step.Params:
-        """The numbers of the sound step, which adaptive rates take."""
-        eta, gamma = self.eta_and_gamma
-        return corrected_step.open_params(eta=eta, gamma=gamma)
 
 
 @kernel
 def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write p, what every agent sends (step 1)."""
     truth = trace.truth
-    truth_at(table, t, truth)
+    write_truth(table, t, truth)
     for k in range(state.mu.shape[0]):
         S = signal_at(table, t, k, truth[table.group[k]])
         intermediate(state.log_mu, k, S, deviation_at(table, t, k), state.p)
@@ -168,4 +124,4 @@ def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> 
         reweigh(mu, log_mu, k, theta, params.eta * loss / P[k, theta])
 
 
-run = rounds(tell, hear)
+KERNELS = make_kernels(tell, hear)

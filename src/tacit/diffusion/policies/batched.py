@@ -29,13 +29,12 @@ from numpy.typing import NDArray
 
 from tacit.core.constraints import Count
 from tacit.core.kernels import kernel
-from tacit.core.policy import Program
-from tacit.core.tapes import CHOICE, NOISE, Tape, uniform
-from tacit.diffusion.policy import DiffusionPolicy, Half
-from tacit.diffusion.rounds import rounds
+from tacit.core.tapes import CHOICE, NOISE, uniform
+from tacit.diffusion.policy import DiffusionPolicy
+from tacit.diffusion.rounds import Kernels, make_kernels
 from tacit.diffusion.steps import draw
-from tacit.diffusion.table import Table, loss_at, truth_at
-from tacit.diffusion.trace import Trace, record_choices
+from tacit.diffusion.table import Table, loss_at, write_truth
+from tacit.diffusion.trace import record_choices
 from tacit.privacy import Guarantee, Laplace, LaplaceRelease, Mechanism, compose
 from tacit.privacy.mechanisms import Epsilon
 from tacit.privacy.mechanisms.laplace import release_laplace
@@ -170,28 +169,24 @@ class BatchedTsallis(DiffusionPolicy[State]):
         counts = np.zeros(N, np.int64)
         return State(mu, np.zeros_like(mu), counts, np.zeros(N), counts.copy())
 
-    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        return run, (self.params, state, table, tape, trace)
-
     @property
-    def halves(self) -> tuple[Half, Half]:
+    def kernels(self) -> Kernels:
         """The kernels of a round: name a state, and learn."""
-        return tell, hear
+        return KERNELS
 
     def messages(self, state: State) -> NDArray[np.float64]:
-        """Return an array that nobody writes to: nothing is told."""
+        """Return an array that nobody writes to: nothing is sent."""
         return state.mu
 
-    def tells(self, t: int) -> bool:
-        """Return that nothing is told."""
+    def sends_in(self, t: int) -> bool:
+        """Return False: nothing is sent."""
         return False
 
 
 @kernel
 def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Draw the state to name where a batch begins."""
-    truth_at(table, t, trace.truth)
+    write_truth(table, t, trace.truth)
     if t % params.block == 0:
         for k in range(state.choices.size):
             u = uniform(tape, t, table.first + k, CHOICE)
@@ -211,7 +206,7 @@ def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> 
             learn(params, state, tape, t, k, table.first + k)
 
 
-run = rounds(tell, hear)
+KERNELS = make_kernels(tell, hear)
 
 
 @kernel

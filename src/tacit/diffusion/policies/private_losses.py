@@ -19,9 +19,9 @@ from typing import Any, ClassVar
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, NOISE, uniform
 from tacit.diffusion.policies.bandit import tell
-from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
-from tacit.diffusion.rounds import rounds
-from tacit.diffusion.steps import consensus, draw, noised, reweigh
+from tacit.diffusion.private import PrivateBanditPolicy
+from tacit.diffusion.rounds import Kernels, make_kernels
+from tacit.diffusion.steps import add_noise, consensus, draw, reweigh
 from tacit.diffusion.table import loss_at
 from tacit.diffusion.trace import record_choices
 from tacit.privacy import Guarantee, Release
@@ -77,7 +77,7 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
     summary: ClassVar[str] = "agents track a changing truth, losses hidden from outsiders"
     protects: ClassVar[str] = "each loss, from outsiders (published: not as claimed)"
     paper: ClassVar[str] = "000 Algorithm 1"
-    open_to_all: ClassVar[tuple[str, ...]] = ("signals", "graph")
+    unprotected: ClassVar[tuple[str, ...]] = ("signals", "graph")
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what is protected: one loss of one agent."""
@@ -88,9 +88,9 @@ class OutsiderPrivateDiffusion(PrivateBanditPolicy):
         return [(self.block_release, horizon // self.rounds_per_report)]
 
     @property
-    def published_box(self) -> PublishedBox:
+    def published_kernels(self) -> Kernels:
         """The kernels of Algorithm 1, in which agents tell what they do without privacy."""
-        return PublishedBox(run, tell, hear)
+        return KERNELS
 
 
 @kernel
@@ -107,8 +107,8 @@ def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> 
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         who = table.first + k
-        scaled = noised(tape, t, who, NOISE, loss, params.epsilon, params.b)  # steps 4 to 6
+        scaled = add_noise(tape, t, who, NOISE, loss, params.epsilon, params.b)  # steps 4 to 6
         reweigh(mu, log_mu, k, theta, params.eta * scaled / P[k, theta])  # steps 7, 8
 
 
-run = rounds(tell, hear)
+KERNELS = make_kernels(tell, hear)

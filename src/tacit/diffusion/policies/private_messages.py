@@ -16,16 +16,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 from tacit.core.constraints import NonNegative, Positive
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, MESSAGE, NOISE, uniform
-from tacit.diffusion.policies.bandit import Params
+from tacit.diffusion import corrected_step
 from tacit.diffusion.policies.bandit import tell as tell_openly
-from tacit.diffusion.private import PrivateBanditPolicy, PublishedBox
-from tacit.diffusion.rounds import rounds
-from tacit.diffusion.steps import consensus, draw, noised, reweigh
+from tacit.diffusion.private import PrivateBanditPolicy
+from tacit.diffusion.rounds import Kernels, make_kernels
+from tacit.diffusion.steps import Params, add_noise, consensus, draw, reweigh
 from tacit.diffusion.table import loss_at
 from tacit.diffusion.trace import record_choices
 from tacit.privacy import (
@@ -73,7 +74,7 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
     1.5
     >>> round(policy.history_guarantee(5000).epsilon, 6)
     7500.0
-    >>> seldom = SpyPrivateDiffusion.sharing_seldom(
+    >>> seldom = SpyPrivateDiffusion.with_report_epsilon(
     ...     n_states=5, report_epsilon=1.0, signal_epsilon=0.5, block=50
     ... )
     >>> round(seldom.history_guarantee(5000).epsilon, 6)
@@ -127,7 +128,7 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         scope: dict[str, Any] = {"unit": "message", "trust": "local", "span": "run"}
         if not self.corrected:
             return self._published_guarantee(scope)
-        scope["not_protected"] = ("sending", "others", *self.open_to_all)
+        scope["not_protected"] = ("sending", "others", *self.unprotected)
         releases = [(self.loss_release, 1), (self.signal_release, 1)]
         note = (
             "That is its loss and its signal in one round; where one event changes those of n "
@@ -174,14 +175,17 @@ class SpyPrivateDiffusion(PrivateBanditPolicy):
         return 1 / self.n_states if mechanism is None else mechanism.keep
 
     @property
-    def published_box(self) -> PublishedBox:
+    def published_kernels(self) -> Kernels:
         """The kernels of Algorithm 2."""
-        return PublishedBox(run, tell, hear)
+        return KERNELS
 
-    @property
-    def published_rule(self) -> Params:
-        """The same numbers, and b'."""
-        return super().published_rule._replace(message_bound=self.message_bound)
+    @cached_property
+    def params(self) -> corrected_step.Params | Params:
+        """The numbers that the kernels of the variant need; of the published one also b'."""
+        params = super().params
+        if isinstance(params, Params):
+            return params._replace(message_bound=self.message_bound)
+        return params
 
 
 @kernel
@@ -193,7 +197,7 @@ def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> 
     for k in range(N):
         for theta in range(M):  # steps 2 to 4
             at = (table.first + k) * M + theta
-            p[k, theta] = noised(tape, t, at, MESSAGE, p[k, theta], params.epsilon, b)
+            p[k, theta] = add_noise(tape, t, at, MESSAGE, p[k, theta], params.epsilon, b)
 
 
 @kernel
@@ -215,8 +219,8 @@ def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> 
         theta = choices[k]
         loss = loss_at(table, t, k, theta, truth[table.group[k]])
         who = table.first + k
-        scaled = noised(tape, t, who, NOISE, loss, params.epsilon, params.b)  # steps 7 to 9
+        scaled = add_noise(tape, t, who, NOISE, loss, params.epsilon, params.b)  # steps 7 to 9
         reweigh(mu, log_mu, k, theta, params.eta * scaled / P[k, theta])  # steps 10, 11
 
 
-run = rounds(tell, hear)
+KERNELS = make_kernels(tell, hear)

@@ -15,8 +15,13 @@ from typing import Any
 import numpy as np
 
 from tacit.core.constraints import require
-from tacit.diffusion import DiffusionBandit, OutsiderPrivateDiffusion, SpyPrivateDiffusion
-from tacit.diffusion.corrected_step import learn, name_state, share, start
+from tacit.diffusion import (
+    DiffusionBandit,
+    OutsiderPrivateDiffusion,
+    SpyPrivateDiffusion,
+    corrected_step,
+)
+from tacit.diffusion.corrected_step import name_state, share, start, suffer
 from tacit.serving.peers.base import Outgoing, Peer
 
 Sound = DiffusionBandit | OutsiderPrivateDiffusion | SpyPrivateDiffusion
@@ -74,10 +79,11 @@ class DiffusionPeer(Peer[Sound]):
         path: str | Path | None = None,
         seed: int | None = None,
     ) -> None:
-        sound = (
-            policy.rates == "adaptive" and getattr(policy, "variant", "corrected") == "corrected"
-        )
+        params = policy.params
+        sound = policy.rates == "adaptive" and isinstance(params, corrected_step.Params)
         require(self, "policy", "corrected or with adaptive rates", sound, policy)
+        assert isinstance(params, corrected_step.Params)
+        self._params = params
         require(self, "hears", "to hold the peer itself", number in hears, sorted(hears))
         total = math.fsum(hears.values())
         require(self, "hears", "weights that add up to 1", abs(total - 1) < 1e-9, total)
@@ -92,7 +98,7 @@ class DiffusionPeer(Peer[Sound]):
         self._weights = np.array(list(hears.values()), np.float64)
         self._heard: dict[int, int] = dict.fromkeys(others, -1)
         M = policy.n_states
-        state = start(np.full((1, M), 1.0 / M), policy.params)
+        state = start(np.full((1, M), 1.0 / M), params)
         state = state._replace(p=np.full((len(hears), M), 1.0 / M))
         self._shared = False
         super().__init__(policy, number, state, path=path, seed=seed)
@@ -128,28 +134,18 @@ class DiffusionPeer(Peer[Sound]):
         return self._begin(self.round)
 
     def _finish(self, t: int) -> None:
-        params, state, tape, B = (
-            self.policy.params,
-            self._state,
-            self._tape,
-            self.policy.params.block,
-        )
-        if t % B == 0:
-            name_state(
-                params, state, tape, t, 0, self.number, self._indptr, self._senders, self._weights
-            )
+        params, state, tape, me = self._params, self._state, self._tape, self.number
+        name_state(params, state, tape, t, 0, me, self._indptr, self._senders, self._weights)
         loss = float(self._loss(t, self.choice))
         require(self, "loss", "in [0, 1]", 0 <= loss <= 1, loss)
-        state.suffered[0] += loss
-        if t % B == B - 1:
-            learn(params, state, tape, t, 0, self.number)
+        suffer(params, state, tape, t, 0, me, loss)
 
     def _begin(self, t: int) -> list[Outgoing]:
-        if t % self.policy.params.block != 0:
+        if not self.policy.sends_in(t):
             return []
         S = float(self._signal(t))
         require(self, "signal", "finite", math.isfinite(S), S)
-        share(self.policy.params, self._state, self._tape, t, 0, self.number, S, self._std)
+        share(self._params, self._state, self._tape, t, 0, self.number, S, self._std)
         message = self._write(round=t, p=self._state.p[0])
         return [(to, message) for to in self._tells]
 

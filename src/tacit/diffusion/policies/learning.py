@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.kernels import kernel
-from tacit.core.policy import Program
-from tacit.core.tapes import Tape
-from tacit.diffusion.policy import DiffusionPolicy, Half, with_ghosts
-from tacit.diffusion.steps import log_consensus, log_intermediate, normalise, shares
-from tacit.diffusion.table import Table, deviation_at, signal_at, truth_at
-from tacit.diffusion.trace import Trace, record, record_choices
+from tacit.diffusion.policy import DiffusionPolicy
+from tacit.diffusion.rounds import Kernels, make_kernels
+from tacit.diffusion.steps import add_halo, log_consensus, log_intermediate, normalise, shares
+from tacit.diffusion.table import Table, deviation_at, signal_at, write_truth
+from tacit.diffusion.trace import record_choices
 from tacit.privacy import Guarantee
 
 
@@ -32,7 +31,7 @@ class State(NamedTuple):
     log_mu: NDArray[np.float64]
     """Shape (N, M): their logarithms."""
     log_psi: NDArray[np.float64]
-    """Shape (N + ghosts, M): logarithms of beliefs after the signal, before the neighbours."""
+    """Shape (N + halo, M): logarithms of beliefs after the signal, before the neighbours."""
     choices: NDArray[np.int64]
     """Shape (N,): the states named."""
 
@@ -67,24 +66,24 @@ class DiffusionLearning(DiffusionPolicy[State]):
     paper: ClassVar[str] = "000 eqs. 4-5"
 
     def guarantee(self, horizon: int) -> Guarantee:
-        """Return that nothing is protected."""
+        """Return a guarantee that protects nothing."""
         return Guarantee.none("Agents exchange beliefs that show their signals", unit="message")
 
     def start(self, table: Table) -> State:
         """Return uniform beliefs."""
         mu = self._uniform(table)
-        return State(
-            mu, np.log(mu), np.log(with_ghosts(mu, table)), np.zeros(mu.shape[0], np.int64)
-        )
-
-    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        return run, (state, table, trace)
+        told = np.log(add_halo(mu, table.halo))
+        return State(mu, np.log(mu), told, np.zeros(mu.shape[0], np.int64))
 
     @property
-    def halves(self) -> tuple[Half, Half]:
+    def kernels(self) -> Kernels:
         """The kernels of a round: weigh one's signal, and average."""
-        return tell, hear
+        return KERNELS
+
+    @property
+    def params(self) -> tuple[()]:
+        """Nothing: there is nothing to tune."""
+        return ()
 
     def messages(self, state: State) -> NDArray[np.float64]:
         """Return the logarithms of beliefs after the signal."""
@@ -92,19 +91,10 @@ class DiffusionLearning(DiffusionPolicy[State]):
 
 
 @kernel
-def run(state: Any, table: Any, trace: Any, first: Any, last: Any) -> None:
-    """Play rounds first to last - 1."""
-    for t in range(first, last):
-        tell(state, table, trace, t)
-        hear(state, table, trace, t)
-        record(table, trace, t, state.mu)
-
-
-@kernel
-def tell(state: Any, table: Any, trace: Any, t: Any) -> None:
+def tell(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Write psi, what every agent believes after its signal."""
     truth = trace.truth
-    truth_at(table, t, truth)
+    write_truth(table, t, truth)
     for k in range(state.mu.shape[0]):
         S = signal_at(table, t, k, truth[table.group[k]])
         log_intermediate(state.log_mu, k, S, deviation_at(table, t, k), state.log_psi)
@@ -112,7 +102,7 @@ def tell(state: Any, table: Any, trace: Any, t: Any) -> None:
 
 
 @kernel
-def hear(state: Any, table: Any, trace: Any, t: Any) -> None:
+def hear(params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any) -> None:
     """Name a state, and then believe what one hears."""
     mu, log_mu, log_psi, choices = state
     N, M = mu.shape
@@ -125,3 +115,6 @@ def hear(state: Any, table: Any, trace: Any, t: Any) -> None:
     for k in range(N):
         log_consensus(table.indptr, table.senders, table.weights, log_psi, k, log_mu)
         shares(log_mu, k, mu)
+
+
+KERNELS = make_kernels(tell, hear)
