@@ -1,8 +1,8 @@
-"""Beyond one process: sweeps on a cluster, populations in pieces, a machine that is lost, and what it costs.
+"""Beyond one process: sweeps on a cluster, partitioned populations, a machine that is lost, and what it costs.
 
     python benchmarks/distribution.py sweep                    # 64 jobs on two machines, and overhead
-    python benchmarks/distribution.py diffusion [LOG N [FROM]] # agents in 8 pieces beside one process
-    python benchmarks/distribution.py steps                    # pieces with nothing to compute
+    python benchmarks/distribution.py diffusion [LOG N [FROM]] # agents in 8 partitions beside one process
+    python benchmarks/distribution.py steps                    # partitions with nothing to compute
     python benchmarks/distribution.py lost                     # one of two machines killed at half time
 
 The cluster is a real Ray cluster of two machines, as far as Ray can tell, with one core each, on this host.
@@ -37,7 +37,7 @@ WATCHFUL = {
     "health_check_timeout_ms": 500,
     "health_check_failure_threshold": 3,
 }
-STATES, PIECES, EDGES_EACH = 5, 8, 10
+STATES, PARTITIONS, EDGES_EACH = 5, 8, 10
 TICK = os.sysconf("SC_CLK_TCK")
 MISSED: list[str] = []
 
@@ -73,14 +73,14 @@ def machines() -> Iterator[Any]:
 
 
 def actors() -> list[int]:
-    """Return the processes of pieces: Ray names them after what they do."""
+    """Return the processes of partitions: Ray names them after what they do."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes()
         except OSError:
             continue
-        if words.startswith(b"ray::_Actor"):
+        if words.startswith(b"ray::_RayActor"):
             found.append(int(folder.name))
     return found
 
@@ -192,7 +192,7 @@ class Clock:
         return float(wall), float(cpu)
 
 
-def measured(n: int, engine: Engine, pieces: int, rounds: int = 4) -> tuple[Clock, Any, float]:
+def measured(n: int, engine: Engine, partitions: int, rounds: int = 4) -> tuple[Clock, Any, float]:
     pids = actors if isinstance(engine, Cluster) else lambda: [os.getpid()]
     clock, begun = Clock(pids), time.perf_counter()
     result = tacit.simulate(
@@ -200,7 +200,7 @@ def measured(n: int, engine: Engine, pieces: int, rounds: int = 4) -> tuple[Cloc
         society(n),
         horizon=rounds,
         checkpoints=np.array([rounds]),
-        pieces=pieces,
+        partitions=partitions,
         engine=engine,
         progress=clock,
     )
@@ -214,8 +214,8 @@ def diffusion(largest: int = 7, smallest: int = 5) -> None:
     for log in range(smallest, largest + 1):
         n, rounds = 10**log, 4 if log < 7 else 3
         with machines():
-            parts, mine, seconds = measured(n, Cluster(), PIECES, rounds)
-        _row(n, f"{PIECES} pieces", parts, seconds)
+            parts, mine, seconds = measured(n, Cluster(), PARTITIONS, rounds)
+        _row(n, f"{PARTITIONS} partitions", parts, seconds)
         one, theirs, seconds = measured(n, SerialEngine(), 1, rounds)
         _row(n, "one process", one, seconds)
         same = all(np.array_equal(mine[name], theirs[name]) for name in mine)
@@ -252,10 +252,10 @@ def lost(log: int = 5, rounds: int = 150) -> None:
                 environment,
                 horizon=rounds,
                 checkpoints=4,
-                pieces=PIECES,
+                partitions=PARTITIONS,
                 engine=Cluster(),
-                keep=folder,
-                keep_every=rounds // 20,
+                snapshot_dir=folder,
+                snapshot_every=rounds // 20,
                 progress=progress,
             )
             return time.perf_counter() - begun, result.measures
@@ -286,10 +286,12 @@ def lost(log: int = 5, rounds: int = 150) -> None:
 def steps(rounds: int = 300) -> None:
     """Print what a step costs where there is nothing to compute: what the driver and Ray do by themselves."""
     with machines():
-        for pieces in (2, PIECES):
-            clock, _, _ = measured(1000, Cluster(), pieces, rounds)
+        for partitions in (2, PARTITIONS):
+            clock, _, _ = measured(1000, Cluster(), partitions, rounds)
             wall = np.median(np.diff(np.array(clock.marks)[:, 0]))
-            print(f"{pieces} pieces of {1000 // pieces} agents: {1000 * wall:.1f} ms a step")
+            print(
+                f"{partitions} partitions of {1000 // partitions} agents: {1000 * wall:.1f} ms a step"
+            )
 
 
 def main() -> None:

@@ -193,7 +193,7 @@ OTHERS = [
     ["identify", "dp-top-two:epsilon=0"],
     ["identify"],
     ["run", "study.csv", "extra"],
-    ["run", "good.csv", "--pieces", "0"],
+    ["run", "good.csv", "--partitions", "0"],
     ["run", "good.csv", "--workers", "1e9"],
     ["check", "ucb1", "--environment", "fitted-users"],
     ["check", "ucb1", "--horizon", "1e99"],

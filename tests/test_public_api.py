@@ -60,7 +60,8 @@ PUBLIC = {
         to_scipy uniform_independent_set watts_strogatz work_size write_edges write_graphml
     """,
     "tacit.populations": """
-        Crew Keeping LostError Piece Population bounds_of crew_on play_in_pieces population_of
+        ActorGroup LostError Partition Population Run Snapshots make_population play_in_partitions
+        split_agents start_actors
     """,
     "tacit.privacy": """
         Amount ApproximateRelease AsymmetricResponse AuditResult BallRelease BinaryTree

@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.core.kernels import INTERPRETED
 from tacit.dynamics import LearningDynamics, SocialOptions, popularity_noise, recommend
-from tacit.dynamics.engines.moments import crowd_of, new_crowd
+from tacit.dynamics.dissemination.moments import crowd_of, new_crowd
 from tacit.dynamics.tuning import encoder
 from tacit.privacy.mechanisms.subset_selection import SubsetSelection
 from tacit.simulation.audits import audit_policy

@@ -105,8 +105,8 @@ def test_a_level_for_each_agent_and_pieces(how):
     for engine in ("mixed", "endpoints"):
         policy = dynamics(engine, epsilon=levels)
         whole, split = (
-            tacit.simulate(policy, place, horizon=4, seed=3, **pieces)
-            for pieces in ({}, {"pieces": 3, "engine": how})
+            tacit.simulate(policy, place, horizon=4, seed=3, **partitions)
+            for partitions in ({}, {"partitions": 3, "engine": how})
         )
         np.testing.assert_array_equal(whole.measures["regret"], split.measures["regret"])
     assert policy.guarantee(4, agent=0).epsilon == pytest.approx(4 * 0.5)

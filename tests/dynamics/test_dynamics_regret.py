@@ -11,7 +11,13 @@ from tacit.core.kernels import INTERPRETED, kernel
 from tacit.core.samplers import source_of
 from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, popularity_noise, recommend
-from tacit.dynamics.engines.moments import crowd_of, draw_sample, new_crowd, new_sample, receive
+from tacit.dynamics.dissemination.moments import (
+    crowd_of,
+    draw_sample,
+    new_crowd,
+    new_sample,
+    receive,
+)
 from tacit_studies.tao2022.regret_maps import published_regret, regret_map, regret_of
 from tiers import tiered
 

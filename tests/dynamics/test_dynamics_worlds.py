@@ -130,8 +130,8 @@ def test_pieces_have_the_same_bits(how):
     place = SocialOptions(qualities=TURNED, n_agents=90, popularity=SHARES)
     policy = dynamics("mixed", n_agents=90)
     whole, split = (
-        tacit.simulate(policy, place, horizon=10, seed=3, **pieces)
-        for pieces in ({}, {"pieces": 3, "engine": how})
+        tacit.simulate(policy, place, horizon=10, seed=3, **partitions)
+        for partitions in ({}, {"partitions": 3, "engine": how})
     )
     np.testing.assert_array_equal(whole.measures["regret"], split.measures["regret"])
 

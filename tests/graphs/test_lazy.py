@@ -1,4 +1,4 @@
-"""Networks that nobody holds whole: their pieces fit together, and are what they claim to be."""
+"""Networks that nobody holds whole: their partitions fit together, and are what they claim to be."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ NETWORKS = {
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-@pytest.mark.parametrize("pieces", [2, 7])
-def test_pieces_make_the_whole(name, pieces):
+@pytest.mark.parametrize("partitions", [2, 7])
+def test_pieces_make_the_whole(name, partitions):
     network = NETWORKS[name]
     whole = network.rows(0, network.n_nodes)
-    cuts = np.arange(pieces + 1) * network.n_nodes // pieces
+    cuts = np.arange(partitions + 1) * network.n_nodes // partitions
     parts = [network.rows(a, b) for a, b in itertools.pairwise(cuts)]
     np.testing.assert_array_equal(np.concatenate([part.indices for part in parts]), whole.indices)
     degrees = np.concatenate([np.diff(part.indptr) for part in parts])
@@ -125,8 +125,8 @@ def test_a_run_in_pieces_has_the_bits_of_the_whole_network(name):
     whole = simulate(policy, stored, **settings).measures
     for place in (
         {},
-        {"pieces": 1, "engine": SerialEngine()},
-        {"pieces": 5, "engine": SerialEngine()},
+        {"partitions": 1, "engine": SerialEngine()},
+        {"partitions": 5, "engine": SerialEngine()},
     ):
         parts = simulate(policy, lazy, **settings, **place).measures
         assert all(np.array_equal(parts[name], whole[name]) for name in whole)

@@ -1,4 +1,4 @@
-"""Populations in pieces: the very bits of one process, on every engine, from whatever point they go on."""
+"""Populations in partitions: the bits of one process, on every engine, from whatever point they go on."""
 
 from __future__ import annotations
 
@@ -23,8 +23,7 @@ from tacit.diffusion import (
 from tacit.dynamics import LearningDynamics, SocialOptions
 from tacit.engines import Processes, SerialEngine
 from tacit.graphs import barabasi_albert, watts_strogatz
-from tacit.populations import bounds_of, population_of
-from tacit.populations.actors import made
+from tacit.populations import Run, make_population, split_agents
 from tacit.simulation import Study, run_study
 from tiers import tiered
 
@@ -114,14 +113,14 @@ def test_each_who_copies_may_be_a_piece(name):
 
 def assert_same_bits(policy, environment, *sizes):
     whole = play(policy, environment)
-    for pieces in sizes:
-        assert play(policy, environment, pieces=pieces, engine=SerialEngine()) == whole
+    for partitions in sizes:
+        assert play(policy, environment, partitions=partitions, engine=SerialEngine()) == whole
 
 
 @pytest.mark.parametrize("name", ["moments", "moments late", "dealt"])
 def test_so_have_crowds_whose_counts_are_perturbed(name):
     policy = copier(name, 1300)
-    assert play(policy, CROWD, pieces=3, engine=SerialEngine()) == play(policy, CROWD)
+    assert play(policy, CROWD, partitions=3, engine=SerialEngine()) == play(policy, CROWD)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +130,7 @@ def test_so_have_crowds_whose_counts_are_perturbed(name):
 )
 def test_processes_have_them_too(policy, environment):
     whole = play(policy, environment)
-    assert play(policy, environment, pieces=5, engine=Processes(2)) == whole
+    assert play(policy, environment, partitions=5, engine=Processes(2)) == whole
 
 
 class StoppedError(Exception):
@@ -163,12 +162,17 @@ def stop_at(rounds):
 )
 def test_a_run_that_was_broken_off_goes_on_from_what_was_kept(policy, environment, tmp_path):
     whole = play(policy, environment)
-    settings = {"pieces": 3, "engine": SerialEngine(), "keep": tmp_path, "keep_every": 4}
+    settings = {
+        "partitions": 3,
+        "engine": SerialEngine(),
+        "snapshot_dir": tmp_path,
+        "snapshot_every": 4,
+    }
     with pytest.raises(StoppedError):
         play(policy, environment, **settings, progress=stop_at(23))
     (folder,) = tmp_path.iterdir()
     names = sorted(path.name for path in folder.iterdir())
-    assert names == ["20.npz", "piece-0-20.npz", "piece-1-20.npz", "piece-2-20.npz"]
+    assert names == ["20.npz", "partition-0-20.npz", "partition-1-20.npz", "partition-2-20.npz"]
     told = []
     assert play(policy, environment, **settings, progress=told.append) == whole
     assert told == [20] + 20 * [1]
@@ -177,7 +181,12 @@ def test_a_run_that_was_broken_off_goes_on_from_what_was_kept(policy, environmen
 
 def test_another_run_does_not_go_on_from_it(tmp_path):
     environment = TRUTHS["one"]
-    settings = {"pieces": 3, "engine": SerialEngine(), "keep": tmp_path, "keep_every": 4}
+    settings = {
+        "partitions": 3,
+        "engine": SerialEngine(),
+        "snapshot_dir": tmp_path,
+        "snapshot_every": 4,
+    }
     with pytest.raises(StoppedError):
         play(TRACKERS["spies"], environment, **settings, progress=stop_at(9))
     whole = play(TRACKERS["bandit"], environment)
@@ -200,8 +209,8 @@ def test_a_process_that_is_killed_changes_nothing(kept, tmp_path):
             killed.append(multiprocessing.active_children()[0])
             os.kill(killed[-1].pid, signal.SIGKILL)
 
-    keep = {"keep": tmp_path, "keep_every": 3} if kept else {}
-    again = play(policy, environment, pieces=4, engine=Processes(2), progress=kill, **keep)
+    keep = {"snapshot_dir": tmp_path, "snapshot_every": 3} if kept else {}
+    again = play(policy, environment, partitions=4, engine=Processes(2), progress=kill, **keep)
     assert again == whole
     assert len(killed) == 2
 
@@ -216,47 +225,43 @@ def test_a_process_that_is_killed_changes_nothing(kept, tmp_path):
     ids=["diffusion", "dealt", "endpoints"],
 )
 def test_a_step_that_is_asked_for_again_says_the_same_again(policy, environment):
-    population = population_of(
-        policy,
-        environment,
-        bounds_of(61, 2),
-        seed=4,
-        repetition=0,
-        horizon=40,
-        checkpoints=np.array([40]),
-        record=False,
-    )
-    pieces = [made(population.maker(i)) for i in range(2)]
-    mail, news = [[None, None], [None, None]], None
+    run = Run(seed=4, repetition=0, horizon=40, checkpoints=np.array([40]), record=False)
+    population = make_population(policy, environment, split_agents(61, 2), run)
+    partitions = [population.maker(i)() for i in range(2)]
+    messages, shared = [[None, None], [None, None]], None
 
-    def fold(method, value):
-        for piece in pieces:
-            value = getattr(piece, method)(value)
+    def reduce(method, value):
+        for partition in partitions:
+            value = getattr(partition, method)(value)
         return value
 
     for t in range(population.first, 6):
         said = []
         for _ in range(2):
-            said.append([piece.step(t, news, mail[i]) for i, piece in enumerate(pieces)])
-            said[-1].append([(piece.recorded()[1], piece.memory()) for piece in pieces])
+            said.append(
+                [partition.step(t, shared, messages[i]) for i, partition in enumerate(partitions)]
+            )
+            said[-1].append(
+                [(partition.recorded()[1], partition.arrays()) for partition in partitions]
+            )
             said[-1] = copy.deepcopy(said[-1])
         np.testing.assert_equal(said[0], said[1])
         twice = said[1][:2]
-        news = population.begun(t, [each.begun for each in twice], fold)
-        mail = [[each.mail[i] for each in twice] for i in range(2)]
+        shared = population.after_begin(t, [each.begun for each in twice], reduce)
+        messages = [[each.messages[i] for each in twice] for i in range(2)]
 
 
 def test_what_cannot_be_says_so():
-    arms = {"horizon": 10, "pieces": 2}
+    arms = {"horizon": 10, "partitions": 2}
     with pytest.raises(
-        ValueError, match=r"simulate: expected pieces in 1\.\.61, the agents, got 62"
+        ValueError, match=r"simulate: expected partitions in 1\.\.61, the agents, got 62"
     ):
-        play(TRACKERS["bandit"], TRUTHS["one"], pieces=62)
+        play(TRACKERS["bandit"], TRUTHS["one"], partitions=62)
     with pytest.raises(
-        ValueError, match="bernoulli: expected no pieces, which are for populations"
+        ValueError, match="bernoulli: expected no partitions, which are for populations"
     ):
-        tacit.simulate(UCB1(n_arms=2), Bernoulli(means=(0.1, 0.9)), **arms | {"pieces": 1})
-    with pytest.raises(ValueError, match="expected engine and keep with pieces only"):
+        tacit.simulate(UCB1(n_arms=2), Bernoulli(means=(0.1, 0.9)), **arms | {"partitions": 1})
+    with pytest.raises(ValueError, match="expected engine and snapshots with partitions only"):
         play(TRACKERS["bandit"], TRUTHS["one"], engine="ray")
 
 
@@ -269,6 +274,6 @@ def test_a_study_in_pieces_has_the_same_bytes(tmp_path):
         repetitions=3,
     )
     whole = run_study(study, tmp_path / "whole", engine="serial").path.read_bytes()
-    parts = run_study(study, tmp_path / "parts", engine="serial", pieces=3).path.read_bytes()
+    parts = run_study(study, tmp_path / "parts", engine="serial", partitions=3).path.read_bytes()
     assert parts == whole
     assert [path.name for path in (tmp_path / "parts").iterdir()] == ["small.parquet"]

@@ -1,4 +1,4 @@
-"""Populations in pieces on a real small cluster: the bits of one process, and a machine that is lost."""
+"""Populations in partitions on a real small cluster: the bits of one process, and a machine that is lost."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def play(name, **settings):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RUNS)
 def test_actors_have_the_bits_of_one_process(name, machines):
-    assert play(name, pieces=3, engine=Cluster()) == play(name)
+    assert play(name, partitions=3, engine=Cluster()) == play(name)
 
 
 @pytest.mark.slow
@@ -89,7 +89,12 @@ def test_a_machine_that_is_lost_in_the_middle_changes_nothing(machines, tmp_path
             machines.remove_node(next(iter(machines.worker_nodes)), allow_graceful=False)
 
     again = play(
-        "diffusion", pieces=3, engine=Cluster(), keep=tmp_path, keep_every=5, progress=lose
+        "diffusion",
+        partitions=3,
+        engine=Cluster(),
+        snapshot_dir=tmp_path,
+        snapshot_every=5,
+        progress=lose,
     )
     assert again == play("diffusion")
     assert sum(told) == 30

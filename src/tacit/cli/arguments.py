@@ -27,11 +27,13 @@ EngineName = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="A running Ray cluster: host:port, ray://host:port or auto.")
 ]
-Pieces = Annotated[
+Partitions = Annotated[
     int | None,
     typer.Option(
+        "--partitions",
+        "--pieces",
         min=1,
-        help="Play each population (diffusion, dynamics) in so many pieces on the engine; the same bytes.",
+        help="Play each population (diffusion, dynamics) in so many partitions; the same bytes.",
     ),
 ]
 _MOST = 10**15

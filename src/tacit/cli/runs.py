@@ -16,7 +16,7 @@ from tacit.cli.arguments import (
     Horizon,
     Json,
     Out,
-    Pieces,
+    Partitions,
     Repetitions,
     Seed,
     Workers,
@@ -39,7 +39,7 @@ def run(
     workers: Workers = None,
     engine: EngineName = None,
     address: Address = None,
-    pieces: Pieces = None,
+    partitions: Partitions = None,
     as_json: Json = False,
 ) -> None:
     """Run a study: any policies, any environment, any grid; resumes where it was stopped.
@@ -52,7 +52,7 @@ def run(
 
     written = Study.from_toml(study)
     try:
-        _run_study(written, out, workers, engine, address, pieces, as_json)
+        _run_study(written, out, workers, engine, address, partitions, as_json)
     except ValueError as error:
         raise ValueError(f"{study}: {error}") from None
 
@@ -74,7 +74,7 @@ def compare(
     workers: Workers = None,
     engine: EngineName = None,
     address: Address = None,
-    pieces: Pieces = None,
+    partitions: Partitions = None,
     as_json: Json = False,
 ) -> None:
     """Compare policies in one environment: one line to a picture.
@@ -96,7 +96,7 @@ def compare(
         seed=seed,
         grid={"policy.epsilon": list(epsilon)} if epsilon else {},
     )
-    _run_study(study, out, workers, engine, address, pieces, as_json)
+    _run_study(study, out, workers, engine, address, partitions, as_json)
 
 
 @app.command()
@@ -189,7 +189,7 @@ def _run_study(
     workers: int | None,
     engine: str | None,
     address: str | None,
-    pieces: int | None,
+    partitions: int | None,
     as_json: bool,
 ) -> None:
     from tacit.simulation import run_study
@@ -204,7 +204,7 @@ def _run_study(
             workers=workers,
             engine=engine,
             address=address,
-            pieces=pieces,
+            partitions=partitions,
             progress=progress,
         )
     rows = result.summary()

@@ -36,7 +36,9 @@ _LARGEST_EXACT = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class _TruthEnvironment(Environment[Table, Trace]):
+class TruthEnvironment(Environment[Table, Trace]):
+    """What the environments of this setting share: the network, groups, signals and losses of agents."""
+
     setting: ClassVar[str] = "diffusion"
     measures: ClassVar[tuple[str, ...]] = MEASURES
 
@@ -239,7 +241,7 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChangingTruth(_TruthEnvironment):
+class ChangingTruth(TruthEnvironment):
     """A true state that changes every round, one of them more frequent than the others.
 
     Parameters
@@ -321,7 +323,7 @@ class ChangingTruth(_TruthEnvironment):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordedTruth(_TruthEnvironment):
+class RecordedTruth(TruthEnvironment):
     """True states, and perhaps signals and losses, read from arrays.
 
     Parameters

@@ -1,13 +1,11 @@
 """Perturb, disseminate, sample, adopt: the algorithm of Tao et al. 2022, Section 4.
 
 `run` is its box, a round of all agents. Stages 1, 3 and 4 are the kernels below it, one agent each, and
-a peer on a device of its own runs the very same ones; how stage 2 is simulated is the business of
-:mod:`tacit.dynamics.engines`.
+a peer on a device of its own runs the very same ones; stage 2 is in :mod:`tacit.dynamics.dissemination`.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,11 +14,12 @@ from numpy.typing import NDArray
 from tacit.core.generator import to_unit
 from tacit.core.kernels import kernel
 from tacit.core.samplers import block, source_of
+from tacit.core.segments import segment_at
 from tacit.core.tapes import EXPLORE, NOISE, WAKE
-from tacit.dynamics.engines import disseminate, estimate, new_mail
-from tacit.dynamics.engines.crowd import perturb_counts, remember
-from tacit.dynamics.engines.tokens import level_of
-from tacit.dynamics.table import piece_at, replace_adoptions, signal
+from tacit.dynamics.dissemination import disseminate, estimate, message_bits, new_deliveries
+from tacit.dynamics.dissemination.crowd import perturb_counts, remember
+from tacit.dynamics.dissemination.tokens import level_of
+from tacit.dynamics.table import replace_adoptions, signal
 from tacit.dynamics.trace import record, record_popularity
 from tacit.privacy.mechanisms.randomized_response import release_bit
 from tacit.privacy.mechanisms.subset_selection import release_subset
@@ -105,38 +104,34 @@ def run(params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, 
     """Play rounds first to last - 1 with agents kept one by one."""
     source = source_of(tape)
     M = table.qualities.shape[1]
-    mail, root = new_mail(params, table, 0), np.zeros((M, M))
+    deliveries, root = new_deliveries(params, table, 0), np.zeros((M, M))
     senders = np.zeros((params.weight.size, M + 1), np.int64)
     for t in range(first, last):
         replace_adoptions(table, t, state.adoption, state.counts)
-        now = piece_at(table.starts, t)
+        now = segment_at(table.starts, t)
         record_popularity(table.qualities, now, trace, state.counts)
         perturb(params, state, table, tape, source, t, senders)  # stage 1
         if not params.each:
             slot = t % state.pool.shape[0]
             perturb_counts(params, state.pool, tape, source, t, slot, senders, root)
-        messages = disseminate(params, state, table, source, t, mail)  # stage 2
-        sample_and_adopt(params, state, table, source, t, mail)  # stages 3 and 4
-        record(table.qualities, now, trace, t, state.counts, messages, bits_of(params, M))
+        messages = disseminate(params, state, table, source, t, deliveries)  # stage 2
+        sample_and_adopt(params, state, table, source, t, deliveries)  # stages 3 and 4
+        record(table.qualities, now, trace, t, state.counts, messages, message_bits(params, M))
 
 
 @kernel
-def bits_of(params: Any, M: Any) -> Any:
-    """Return the bits of a message: one for each option, and the hops left."""
-    return M + math.ceil(math.log2(params.walk + 1.0))
-
-
-@kernel
-def sample_and_adopt(params: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
+def sample_and_adopt(
+    params: Any, state: Any, table: Any, source: Any, t: Any, deliveries: Any
+) -> None:
     """Stages 3 and 4 for all agents here, from what reached them."""
-    Q, good = mail.estimates, mail.good
+    Q, good = deliveries.estimates, deliveries.good
     for j in range(Q.size):
         good[j] = signal(table, t, j)
     for a in range(state.adoption.size):
         who = table.first + a
         if awake(source, t, who, params.wake):
             w0, w1, w2, _ = block(source, EXPLORE, t, who, 0)
-            heard = estimate(params, mail, source, t, a, who, w2, Q)  # eq. (7)
+            heard = estimate(params, deliveries, source, t, a, who, w2, Q)  # eq. (7)
             total = remember(params, state.memory, a, heard, Q)
             j = choose(to_unit(w0), params.mu, Q, total)  # stage 3
             taken = adopts(to_unit(w1), params.beta, good[j])  # stage 4
@@ -171,7 +166,7 @@ def perturb(
         if params.memoised and state.memo[a] != 0 and state.memo_of[a] == x:
             sent = state.memo[a]
         else:
-            sent = perturbed(params, tape, t, table.first + a, x, M)
+            sent = perturb_one(params, tape, t, table.first + a, x, M)
         if params.memoised:
             state.memo[a] = sent
             state.memo_of[a] = x
@@ -185,7 +180,7 @@ def perturb(
 
 
 @kernel
-def perturbed(params: Any, tape: Any, t: Any, a: Any, x: Any, M: Any) -> Any:
+def perturb_one(params: Any, tape: Any, t: Any, a: Any, x: Any, M: Any) -> Any:
     """Return what agent a sends of its adoption x (-1 for none): eq. (6), or a subset."""
     sent, level = _SPOKEN, level_of(params, a)
     p, q, size = params.p[level], params.q[level], params.subset[level]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.core.constraints import Whole, check, require
 from tacit.core.generator import key_of
 from tacit.core.policy import Environment
-from tacit.dynamics.neighbours import _adopting
+from tacit.dynamics.neighbours import pairs_of
 from tacit.dynamics.table import Table
 from tacit.dynamics.trace import MEASURES, Trace
 from tacit.graphs import Graph, LazyGraph
@@ -115,7 +115,7 @@ class SocialOptions(Environment[Table, Trace]):
         return np.array(self.qualities, np.float64, ndmin=2)
 
     def schedule(self, horizon: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return the qualities of each piece of time, and its first round."""
+        """Return the qualities of each segment of time, and its first round."""
         rows = self._rows
         starts = np.arange(len(rows)) * horizon // len(rows)
         if self.changes is not None:
@@ -124,40 +124,23 @@ class SocialOptions(Environment[Table, Trace]):
 
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition."""
-        network = self.network.graph() if isinstance(self.network, LazyGraph) else self.network
-        indptr, indices = np.empty(0, np.int64), np.empty(0, np.int32)
-        if network is not None:
-            indptr, indices = network.csr
-        return self._table(seed, repetition, horizon, 0, self.n_agents, indptr, indices)
+        return self.partition(seed, repetition, horizon, 0, self.n_agents)[0]
 
-    def piece(
+    def partition(
         self, seed: int, repetition: int, horizon: int, first: int, last: int
     ) -> tuple[Table, NDArray[np.int64]]:
         """Return the table of the agents `first` to `last` - 1, and which others they know."""
-        indptr, indices, ghosts = (
-            np.empty(0, np.int64),
-            np.empty(0, np.int32),
-            np.empty(0, np.int64),
-        )
-        if self.network is not None:
+        indptr, indices = np.empty(0, np.int64), np.empty(0, np.int32)
+        halo = np.empty(0, np.int64)
+        if isinstance(self.network, Graph) and last - first == self.n_agents:
+            indptr, indices = self.network.csr
+        elif self.network is not None:
             rows = slice_rows(self.network, first, last)
-            indices, ghosts = number_locally(rows.indices, first, last)
+            indices, halo = number_locally(rows.indices, first, last)
             indptr = rows.indptr
-        return self._table(seed, repetition, horizon, first, last, indptr, indices), ghosts
-
-    def _table(
-        self,
-        seed: int,
-        repetition: int,
-        horizon: int,
-        first: int,
-        last: int,
-        indptr: NDArray[np.int64],
-        indices: NDArray[np.int32],
-    ) -> Table:
         key0, key1 = key_of(seed, repetition, stream=_TABLE_STREAM)
         qualities, starts = self.schedule(horizon)
-        return Table(
+        table = Table(
             key0=np.uint64(key0),
             key1=np.uint64(key1),
             qualities=qualities,
@@ -172,6 +155,7 @@ class SocialOptions(Environment[Table, Trace]):
             edit_agents=np.empty(0, np.int64),
             edit_options=np.empty(0, np.int64),
         )
+        return table, halo
 
     def trace(self, horizon: int, checkpoints: NDArray[np.int64], *, record: bool = False) -> Trace:
         """Return an empty trace."""
@@ -193,30 +177,5 @@ class SocialOptions(Environment[Table, Trace]):
     def neighbours(
         self, unit: str, horizon: int, *, seed: int = 0, limit: int = 18
     ) -> list[NeighbouringPair]:
-        """Return pairs of tables that differ in what one agent adopts.
-
-        Parameters
-        ----------
-        unit : {"message", "agent"}
-            The adoption that one message tells, or those of all rounds.
-        horizon : int
-        seed : int
-            Chooses the table.
-        limit : int
-            At most so many pairs, the most telling ones first.
-        """
-        unit = {"round": "message", "user": "agent"}.get(unit, unit)
-        require(self, "unit", "one of message, agent", unit in ("message", "agent"), unit)
-        table = self.table(seed, 0, horizon)
-        last, rounds = self.n_options - 1, range(horizon)
-        spans = [rounds] if unit == "agent" else [range(t, t + 1) for t in rounds]
-        pairs = []
-        for span in spans:
-            when = f"rounds 0 to {span[-1]}" if unit == "agent" else f"round {span[0]}"
-            for agent in sorted({0, self.n_agents - 1}):
-                for left, right in ((0, last), (0, -1), (last, -1))[0 if last > 0 else 1 :]:
-                    ends = [_adopting(table, agent, option, span) for option in (left, right)]
-                    other = "none" if right < 0 else f"option {right}"
-                    words = f"{when}, agent {agent} adopts option {left} against {other}"
-                    pairs.append(NeighbouringPair(ends[0], ends[1], words))
-        return pairs[:limit]
+        """Return pairs of tables that differ in one ``"message"`` of an agent, or in all (``"agent"``)."""
+        return pairs_of(self.table(seed, 0, horizon), unit, horizon, limit)

@@ -6,9 +6,28 @@ import numpy as np
 
 from tacit.core.constraints import require
 from tacit.dynamics.table import Table
+from tacit.privacy import NeighbouringPair
 
 
-def _adopting(table: Table, agent: int, option: int, rounds: range) -> Table:
+def pairs_of(table: Table, unit: str, horizon: int, limit: int) -> list[NeighbouringPair]:
+    """Return at most `limit` pairs of tables for `unit`, the earliest rounds first."""
+    unit = {"round": "message", "user": "agent"}.get(unit, unit)
+    require("neighbours", "unit", "one of message, agent", unit in ("message", "agent"), unit)
+    last, rounds = table.qualities.shape[1] - 1, range(horizon)
+    spans = [rounds] if unit == "agent" else [range(t, t + 1) for t in rounds]
+    pairs = []
+    for span in spans:
+        when = f"rounds 0 to {span[-1]}" if unit == "agent" else f"round {span[0]}"
+        for agent in sorted({0, table.n_agents - 1}):
+            for left, right in ((0, last), (0, -1), (last, -1))[0 if last > 0 else 1 :]:
+                ends = [_adopt(table, agent, option, span) for option in (left, right)]
+                other = "none" if right < 0 else f"option {right}"
+                words = f"{when}, agent {agent} adopts option {left} against {other}"
+                pairs.append(NeighbouringPair(ends[0], ends[1], words))
+    return pairs[:limit]
+
+
+def _adopt(table: Table, agent: int, option: int, rounds: range) -> Table:
     for t in rounds:
         table = edit_adoption(table, agent, option, before=t)
     return table

@@ -14,21 +14,22 @@ from numpy.typing import NDArray
 
 from tacit.core.generator import philox, to_unit
 from tacit.core.kernels import kernel
+from tacit.core.segments import segment_at
 
 
 class Table(NamedTuple):
     """Quality signals of M options for N agents on a network of E edges.
 
-    A table may be that of a piece of a larger population: of its N agents it has `here`, numbered from
+    A table may be that of a partition of a larger population: of its N agents it has `here`, numbered from
     `first`, and the rows of their neighbours.
     """
 
     key0: np.uint64
     key1: np.uint64
     qualities: NDArray[np.float64]
-    """Shape (S, M): the probability eta that an option is good in a round of each piece of time."""
+    """Shape (S, M): the probability eta that an option is good in a round of each segment of time."""
     starts: NDArray[np.int64]
-    """Shape (S,): the first round of each piece."""
+    """Shape (S,): the first round of each segment."""
     shares: NDArray[np.float64]
     """Shape (M,): the share of agents that adopt each option at first, or (0,) for all equally many."""
     n_agents: int
@@ -39,7 +40,7 @@ class Table(NamedTuple):
     indptr: NDArray[np.int64]
     """Shape (here + 1,): where each agent's neighbours begin; (0,) without a network."""
     indices: NDArray[np.int32]
-    """The neighbours; in a piece by their rows, those of other pieces after those here."""
+    """The neighbours; in a partition by their rows, those of the halo after those here."""
     edit_rounds: NDArray[np.int64]
     edit_agents: NDArray[np.int64]
     edit_options: NDArray[np.int64]
@@ -104,13 +105,4 @@ def signal(table: Any, t: Any, j: Any) -> Any:
     """Return whether option j is good in round t: Phi_j^t, the same for all agents."""
     zero = np.uint64(0)
     word = philox(table.key0, table.key1, np.uint64(t), np.uint64(j), zero, zero)[0]
-    return to_unit(word) < table.qualities[piece_at(table.starts, t), j]
-
-
-@kernel
-def piece_at(starts: Any, t: Any) -> Any:
-    """Return in which piece of time round t lies."""
-    piece = starts.size - 1
-    while starts[piece] > t:
-        piece -= 1
-    return piece
+    return to_unit(word) < table.qualities[segment_at(table.starts, t), j]

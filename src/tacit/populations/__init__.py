@@ -1,23 +1,23 @@
-"""Populations in pieces: agents on one machine or many, with the bits of one process.
+"""Populations in partitions: agents on one machine or many, with the bits of one process.
 
-`partitions` says what a piece and the middle of a run are, `diffusion` and `dynamics` are the two settings
-that have agents. `actors` are the pieces where they live: here, in `processes`, or in a Ray `cluster`. `runs`
-plays a repetition, keeps it now and then, and goes on when a piece is lost.
+`partitions` says what a partition and a population are; `diffusion` and `dynamics` are the two settings that
+have agents. `actors` hold partitions: in this process, in `processes`, or in a Ray `cluster`. `runs` plays a
+repetition, writes snapshots, and goes on when a partition is lost.
 """
 
-from tacit.populations.actors import Crew, LostError
-from tacit.populations.partitions import Piece, Population, bounds_of
-from tacit.populations.places import crew_on, population_of
-from tacit.populations.runs import Keeping, play_in_pieces
+from tacit.populations.actors import ActorGroup, LostError
+from tacit.populations.partitions import Partition, Population, Run, split_agents
+from tacit.populations.runs import Snapshots, make_population, play_in_partitions, start_actors
 
 __all__ = [
-    "Crew",
-    "Keeping",
+    "ActorGroup",
     "LostError",
-    "Piece",
+    "Partition",
     "Population",
-    "bounds_of",
-    "crew_on",
-    "play_in_pieces",
-    "population_of",
+    "Run",
+    "Snapshots",
+    "make_population",
+    "play_in_partitions",
+    "split_agents",
+    "start_actors",
 ]

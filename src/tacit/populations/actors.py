@@ -1,145 +1,177 @@
-"""A crew: one actor for each piece of a population, that work in step and write to each other."""
+"""Actors: they hold the partitions of a population, which work in step and send each other messages."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
-from tacit.populations.partitions import Answer, Maker, Piece
+from tacit.populations.partitions import Maker, Partition
+
+#: What partitions send each other, by the numbers of sender and receiver.
+Messages = dict[tuple[int, int], Any]
+Files = Sequence[str] | None
+#: The name of a method of an actor, and its arguments.
+Order = tuple[Any, ...]
 
 
 class LostError(Exception):
-    """A piece was lost with the process or the machine it was on."""
+    """A partition was lost with the process or the machine it was on."""
 
 
-class Crew(ABC):
-    """Pieces that live somewhere; what they send each other does not pass through the caller."""
+class Actor:
+    """Holds some partitions where they live, and does what it is ordered.
 
-    @abstractmethod
+    Parameters
+    ----------
+    makers : mapping, optional
+        What makes each partition, by its number; they are made by `reset`.
+    """
+
+    def __init__(self, makers: Mapping[int, Maker] | None = None) -> None:
+        self._makers = dict(makers or {})
+        self._partitions: dict[int, Partition] = {}
+        self._messages: Messages = {}
+
+    def __call__(self, order: str, *arguments: Any) -> Any:
+        """Carry out an order."""
+        return getattr(self, order)(*arguments)
+
+    def reset(self, makers: Mapping[int, Maker] | None = None) -> None:
+        """Let the partitions begin again; make those that are not made yet."""
+        self._messages = {}
+        self._makers.update(makers or {})
+        for partition in self._partitions.values():
+            partition.reset()
+        while self._makers:
+            i, make = self._makers.popitem()
+            self._partitions[i] = make()
+        self._partitions = dict(sorted(self._partitions.items()))
+
     def step(
-        self, t: int, news: Any, *, save: Sequence[str] | None, load: Sequence[str] | None
+        self, t: int, shared: Any, save: Files, load: Files, messages: Messages, count: int
+    ) -> tuple[dict[int, tuple[Any, Any]], Messages]:
+        """Let the partitions do step t; return their reports, and what they send elsewhere."""
+        self._messages |= messages
+        reports: dict[int, tuple[Any, Any]] = {}
+        sent: Messages = {}
+        for i, partition in self._partitions.items():
+            received = [self._messages.get((j, i)) for j in range(count)]
+            files = {"save": save[i] if save else None, "load": load[i] if load else None}
+            report = partition.step(t, shared, received, **files)
+            reports[i] = report.finished, report.begun
+            sent |= {(i, j): each for j, each in enumerate(report.messages) if each is not None}
+        self._messages = {way: each for way, each in sent.items() if way[1] in self._partitions}
+        return reports, {way: each for way, each in sent.items() if way not in self._messages}
+
+    def call(self, i: int, method: str, *arguments: Any) -> Any:
+        """Return what a method of one partition returns."""
+        return getattr(self._partitions[i], method)(*arguments)
+
+
+class ActorGroup(ABC):
+    """All actors of a population: actor w holds the partitions ``held[w]``.
+
+    Parameters
+    ----------
+    makers : sequence
+        What makes each partition.
+    n_actors : int
+    """
+
+    def __init__(self, makers: Sequence[Maker], n_actors: int) -> None:
+        cuts = [w * len(makers) // n_actors for w in range(n_actors + 1)]
+        self.held = [range(a, b) for a, b in pairwise(cuts)]
+        self._count = len(makers)
+        self._messages: list[Messages] = [{} for _ in self.held]
+
+    def step(
+        self, t: int, shared: Any, *, save: Files = None, load: Files = None
     ) -> tuple[list[Any], list[Any]]:
-        """Let every piece do step t; return what they say of what they finished and began.
+        """Let every partition do step t; return what they say of what they finished and began.
 
         Parameters
         ----------
         t : int
-        news : anything
-            For every piece.
+        shared : anything
+            For every partition.
         save, load : sequence of str, optional
-            A file for each piece.
+            A file for each partition.
 
         Raises
         ------
         LostError
-            If a piece is gone; `mend` brings it back as it was made.
+            If a partition is gone; `restart` brings it back as it was made.
         """
+        shared, count = self._share(shared), self._count
+        answers = self._order_all(
+            [("step", t, shared, save, load, messages, count) for messages in self._messages]
+        )
+        reports = {i: each for answer, _ in answers for i, each in answer.items()}
+        self._messages = [
+            {way: each for _, sent in answers for way, each in sent.items() if way[1] in held}
+            for held in self.held
+        ]
+        return [reports[i][0] for i in range(count)], [reports[i][1] for i in range(count)]
 
-    @abstractmethod
-    def fold(self, method: str, value: Any) -> Any:
-        """Call ``value = piece.method(value)`` on every piece in order, and return the last value."""
-
-    @abstractmethod
-    def ask(self, method: str) -> list[Any]:
-        """Call a method without arguments on every piece."""
-
-    @abstractmethod
-    def mend(self) -> None:
-        """Make the lost pieces again, and let all be as they were made."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Let all pieces go."""
-
-
-class CrewHere(Crew):
-    """Pieces in this process, one after the other."""
-
-    def __init__(self, makers: Sequence[Maker]) -> None:
-        self._pieces = [made(maker) for maker in makers]
-        self._mail: list[list[Any]] = [[None] * len(makers) for _ in makers]
-
-    def step(
-        self, t: int, news: Any, *, save: Sequence[str] | None, load: Sequence[str] | None
-    ) -> tuple[list[Any], list[Any]]:
-        """Let every piece do step t."""
-        answers: list[Answer] = []
-        for i, piece in enumerate(self._pieces):
-            kept, known = save[i] if save else None, load[i] if load else None
-            answers.append(piece.step(t, news, self._mail[i], save=kept, load=known))
-        self._mail = [[each.mail[i] for each in answers] for i in range(len(answers))]
-        return [each.finished for each in answers], [each.begun for each in answers]
-
-    def fold(self, method: str, value: Any) -> Any:
-        """Call a method of every piece on what the one before it returned."""
-        for piece in self._pieces:
-            value = getattr(piece, method)(value)
+    def reduce(self, method: str, value: Any) -> Any:
+        """Call ``value = partition.method(value)`` on every partition in order; return the last value."""
+        for w, held in enumerate(self.held):
+            for i in held:
+                value = self._order(w, ("call", i, method, value))
         return value
 
     def ask(self, method: str) -> list[Any]:
-        """Call a method of every piece."""
-        return [getattr(piece, method)() for piece in self._pieces]
+        """Call a method without arguments on every partition."""
+        return [
+            self._order(w, ("call", i, method)) for w, held in enumerate(self.held) for i in held
+        ]
 
-    def mend(self) -> None:
-        """Let all pieces begin again."""
-        for piece in self._pieces:
-            piece.reset()
+    @abstractmethod
+    def restart(self) -> None:
+        """Make the lost partitions again, and let all begin again."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the actors."""
+
+    @abstractmethod
+    def _order(self, w: int, order: Order) -> Any:
+        """Return what actor w answers to an order."""
+
+    @abstractmethod
+    def _order_all(self, orders: Sequence[Order]) -> list[Any]:
+        """Give each actor its order, all at once, and return their answers."""
+
+    def _share(self, value: Any) -> Any:
+        """Return a value as an order to every actor holds it."""
+        return value
+
+
+class LocalActors(ActorGroup):
+    """One actor in this process."""
+
+    def __init__(self, makers: Sequence[Maker]) -> None:
+        super().__init__(makers, 1)
+        self._actor = Actor(dict(enumerate(makers)))
+        self._actor.reset()
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """All partitions, in order."""
+        return list(self._actor._partitions.values())
+
+    def restart(self) -> None:
+        """Let all partitions begin again."""
+        self._actor.reset()
 
     def close(self) -> None:
-        """Let all pieces go."""
-        self._pieces, self._mail = [], []
+        """Let all partitions go."""
+        self._actor = Actor()
 
+    def _order(self, w: int, order: Order) -> Any:
+        return self._actor(*order)
 
-class Host:
-    """Some pieces of a crew in one process, which gets its orders as jobs."""
-
-    def __init__(self) -> None:
-        self._pieces: dict[int, Piece] = {}
-        self._mail: dict[tuple[int, int], Any] = {}
-
-    def __call__(self, order: str, *words: Any) -> Any:
-        """Carry out an order."""
-        return getattr(self, order)(*words)
-
-    def make(self, makers: dict[int, Maker]) -> None:
-        """Make pieces."""
-        self._pieces = {i: made(maker) for i, maker in makers.items()}
-
-    def reset(self) -> None:
-        """Let the pieces begin again."""
-        self._mail = {}
-        for piece in self._pieces.values():
-            piece.reset()
-
-    def step(
-        self,
-        t: int,
-        news: Any,
-        save: Sequence[str] | None,
-        load: Sequence[str] | None,
-        mail: dict[tuple[int, int], Any],
-        count: int,
-    ) -> tuple[dict[int, tuple[Any, Any]], dict[tuple[int, int], Any]]:
-        """Return what the pieces say, and what they send elsewhere."""
-        self._mail |= mail
-        said: dict[int, tuple[Any, Any]] = {}
-        sent: dict[tuple[int, int], Any] = {}
-        for i, piece in self._pieces.items():
-            letters = [self._mail.get((j, i)) for j in range(count)]
-            kept, known = save[i] if save else None, load[i] if load else None
-            answer = piece.step(t, news, letters, save=kept, load=known)
-            said[i] = answer.finished, answer.begun
-            sent |= {(i, j): each for j, each in enumerate(answer.mail) if each is not None}
-        self._mail = {way: each for way, each in sent.items() if way[1] in self._pieces}
-        return said, {way: each for way, each in sent.items() if way[1] not in self._pieces}
-
-    def call(self, i: int, method: str, *words: Any) -> Any:
-        """Return what a method of one piece returns."""
-        return getattr(self._pieces[i], method)(*words)
-
-
-def made(maker: Maker) -> Piece:
-    """Return the piece that `maker` makes."""
-    function, arguments = maker
-    return function(*arguments)
+    def _order_all(self, orders: Sequence[Order]) -> list[Any]:
+        return [self._actor(*order) for order in orders]

@@ -1,15 +1,16 @@
-"""A population of agents who track a changing truth, in pieces that exchange what they tell."""
+"""A population of agents who track a changing truth, in partitions that exchange what they tell."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.tapes import seeded_tape
+from tacit.diffusion.environments import TruthEnvironment
 from tacit.diffusion.policy import DiffusionPolicy
 from tacit.diffusion.table import Table
 from tacit.diffusion.trace import (
@@ -25,11 +26,11 @@ from tacit.diffusion.trace import (
 from tacit.populations.partitions import (
     Arrays,
     Border,
-    Fold,
-    Maker,
-    Piece,
+    Partition,
     Population,
-    arrays_of,
+    Reduce,
+    Run,
+    name_arrays,
 )
 
 _MEETING = -1
@@ -37,7 +38,7 @@ _MEETING = -1
 _FIXED = {"checkpoints", "threshold", "truth", "certain", "sums"}
 
 
-class DiffusionPiece(Piece):
+class DiffusionPartition(Partition):
     """The agents of one range: their table, their beliefs, and their part of the trace."""
 
     def __init__(
@@ -46,40 +47,53 @@ class DiffusionPiece(Piece):
         table: Table,
         trace: Callable[[], Trace],
         border: Border,
-        seed: int,
-        repetition: int,
-        horizon: int,
+        run: Run,
     ) -> None:
         self.policy, self.table, self.border = policy, table, border
-        self._trace, self._seeds = trace, (seed, repetition)
-        kernels = policy.kernels
-        self._tell, self._hear = kernels.tell, kernels.hear
-        super().__init__(horizon, border.bounds.size - 1)
+        self._new_trace, self._run = trace, run
+        super().__init__(run.horizon, border.bounds.size - 1)
+
+    @classmethod
+    def cut(
+        cls,
+        policy: DiffusionPolicy[Any],
+        environment: TruthEnvironment,
+        bounds: NDArray[np.int64],
+        i: int,
+        run: Run,
+    ) -> Callable[[], Self]:
+        """Cut partition i out, and return what makes it elsewhere."""
+        first, last = int(bounds[i]), int(bounds[i + 1])
+        table, halo = environment.partition(*run[:3], first, last)
+        shape = (last - first, environment.n_groups, table.row_agent.size, table.n_states)
+        trace = _trace_maker(environment, shape, run)
+        return partial(cls, policy, table, trace, Border(bounds, i, halo), run)
 
     def start(self) -> None:
         """Begin with uniform beliefs."""
-        self.trace = self._trace()
-        self.tape = seeded_tape(*self._seeds)
+        self.trace = self._new_trace()
+        self.tape = seeded_tape(self._run.seed, self._run.repetition)
         self.state = self.policy.start(self.table)
+        self._kernels = self.policy.kernels
         program = self.policy.program(self.state, self.table, self.tape, self.trace)
         self._arguments = program[1]
 
     def begin(self, t: int) -> tuple[Any, Sequence[Any]]:
         """Make up what to tell, and hand over what crosses the border."""
         if t == _MEETING:
-            return None, self.border.wants()
-        self._tell(*self._arguments, t)
+            return None, self.border.ask()
+        self._kernels.tell(*self._arguments, t)
         if not self.policy.sends_in(t):
-            return None, self.no_mail
-        return None, self.border.outgoing(self.policy.messages(self.state))
+            return None, self.no_messages
+        return None, self.border.send(self.policy.messages(self.state))
 
-    def finish(self, t: int, news: Any, mail: Sequence[Any]) -> Any:
+    def finish(self, t: int, shared: Any, messages: Sequence[Any]) -> Any:
         """Hear, learn, and say what the agents here are certain of."""
         if t == _MEETING:
-            self.border.learn(mail)
+            self.border.take_requests(messages)
             return None
-        self.border.incoming(mail, self.policy.messages(self.state))
-        self._hear(*self._arguments, t)
+        self.border.receive(messages, self.policy.messages(self.state))
+        self._kernels.hear(*self._arguments, t)
         trace = self.trace
         record_updated(self.table, trace, t, self.state.mu)
         checkpoint = np.searchsorted(trace.checkpoints, t + 1)
@@ -105,113 +119,69 @@ class DiffusionPiece(Piece):
         """Return beliefs and choices, if they were kept, and the draws of noise."""
         return (self.trace.beliefs, self.trace.decisions), int(self.tape.reads[1])
 
-    def memory(self) -> Arrays:
+    def arrays(self) -> Arrays:
         """Return beliefs, what they are made of, and the trace so far."""
-        arrays = arrays_of(_FIXED, state=self.state, trace=self.trace)
+        arrays = name_arrays(_FIXED, state=self.state, trace=self.trace)
         return {**arrays, "reads": self.tape.reads}
 
 
 class DiffusionPopulation(Population):
-    """The middle: measures at checkpoints, and convergence."""
+    """Measures at checkpoints, and convergence."""
 
+    kind: ClassVar[type[Partition]] = DiffusionPartition
     first = _MEETING
 
     def __init__(
         self,
         policy: DiffusionPolicy[Any],
-        environment: Any,
+        environment: TruthEnvironment,
         bounds: NDArray[np.int64],
-        *,
-        seed: int,
-        repetition: int,
-        horizon: int,
-        checkpoints: NDArray[np.int64],
-        record: bool,
+        run: Run,
     ) -> None:
-        self.bounds, self.horizon = bounds, horizon
-        self._policy, self._environment = policy, environment
-        self._run = (seed, repetition, horizon)
-        self._kept = (checkpoints, record)
-        self._n = environment.n_agents
+        super().__init__(policy, environment, bounds, run)
         shape = (0, environment.n_groups, 0, environment.state_count)
-        threshold = environment.threshold
-        self.trace: Trace = new_trace(
-            shape, horizon, checkpoints, threshold=threshold, record=record
-        )
+        self.trace = _trace_maker(environment, shape, run)()
 
-    def maker(self, i: int) -> Maker:
-        """Return what makes piece i: there if the network is described, else of what is cut out here."""
-        if self._environment.is_lazy:
-            return made_there, (
-                self._policy,
-                self._environment,
-                self.bounds,
-                i,
-                self._run,
-                self._kept,
-            )
-        parts = _parts(self._environment, self.bounds, i, self._run, self._kept)
-        return DiffusionPiece, (self._policy, *parts, *self._run)
+    def after_begin(self, t: int, reports: Sequence[Any], reduce: Reduce) -> None:
+        """Do nothing: agents must hear nothing of the population."""
 
-    def begun(self, t: int, said: Sequence[Any], fold: Fold) -> Any:
-        """Know nothing that agents must hear."""
-        return None
-
-    def finished(self, t: int, said: Sequence[Any], fold: Fold) -> None:
+    def after_finish(self, t: int, reports: Sequence[Any], reduce: Reduce) -> None:
         """Look for convergence after round t, and fill the checkpoint if there is one."""
         trace = self.trace
         if t < 0:
             return
-        if trace.converged_at[0] == 0 and _one_mind(said):
+        if trace.converged_at[0] == 0 and _have_one_mind(reports):
             trace.converged_at[0] = t + 1
         cursor = trace.cursor[0]
         if cursor < trace.checkpoints.size and trace.checkpoints[cursor] == t + 1:
-            sums = fold("add_up", np.zeros_like(trace.sums))
-            trace.sums[:] = fold("add_distances", sums)
-            write_measures(trace, t, self._n)
+            sums = reduce("add_up", np.zeros_like(trace.sums))
+            trace.sums[:] = reduce("add_distances", sums)
+            write_measures(trace, t, int(self.bounds[-1]))
 
-    def ended(self, recorded: Sequence[Any], draws: Sequence[int]) -> tuple[Trace, int]:
-        """Return the trace with what every piece recorded."""
+    def collect(self, recorded: Sequence[Any], draws: Sequence[int]) -> tuple[Trace, int]:
+        """Return the trace with what every partition recorded."""
         beliefs = np.concatenate([each[0] for each in recorded], axis=1)
         decisions = np.concatenate([each[1] for each in recorded], axis=1)
         return self.trace._replace(beliefs=beliefs, decisions=decisions), sum(draws)
 
-    def memory(self) -> Arrays:
+    def arrays(self) -> Arrays:
         """Return the trace so far."""
-        return arrays_of(_FIXED, trace=self.trace)
+        return name_arrays(_FIXED, trace=self.trace)
 
 
-def made_there(
-    policy: DiffusionPolicy[Any],
-    environment: Any,
-    bounds: NDArray[np.int64],
-    i: int,
-    run: tuple[int, int, int],
-    kept: tuple[NDArray[np.int64], bool],
-) -> DiffusionPiece:
-    """Return piece i of a described network, made here."""
-    return DiffusionPiece(policy, *_parts(environment, bounds, i, run, kept), *run)
+def _trace_maker(
+    environment: TruthEnvironment, shape: tuple[int, int, int, int], run: Run
+) -> Callable[[], Trace]:
+    threshold, record = environment.threshold, run.record
+    return partial(
+        new_trace, shape, run.horizon, run.checkpoints, threshold=threshold, record=record
+    )
 
 
-def _parts(
-    environment: Any,
-    bounds: NDArray[np.int64],
-    i: int,
-    run: tuple[int, int, int],
-    kept: tuple[NDArray[np.int64], bool],
-) -> tuple[Table, Callable[[], Trace], Border]:
-    first, last = int(bounds[i]), int(bounds[i + 1])
-    table, ghosts = environment.partition(*run, first, last)
-    shape = (last - first, environment.n_groups, table.row_agent.size, table.n_states)
-    threshold, record = environment.threshold, kept[1]
-    trace = partial(new_trace, shape, run[2], kept[0], threshold=threshold, record=record)
-    return table, trace, Border(bounds, i, ghosts)
-
-
-def _one_mind(said: Sequence[NDArray[np.int64] | None]) -> bool:
+def _have_one_mind(reports: Sequence[NDArray[np.int64] | None]) -> bool:
     """Return whether all are certain, in each group of one state; -1 is for a group without members."""
-    sure = [each for each in said if each is not None]
-    if len(sure) < len(said):
+    sure = [each for each in reports if each is not None]
+    if len(sure) < len(reports):
         return False
     certain = np.stack(sure)
     most = certain.max(axis=0)

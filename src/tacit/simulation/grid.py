@@ -33,7 +33,7 @@ def run_study(
     workers: int | None = None,
     engine: str | Engine | None = None,
     address: str | None = None,
-    pieces: int | None = None,
+    partitions: int | None = None,
     progress: Progress | None = None,
 ) -> StudyResult:
     """Run `study`, or what is left of it, and return its result, written to `folder`.
@@ -50,8 +50,8 @@ def run_study(
         Where jobs run: ``"serial"``, ``"processes"``, ``"ray"``; by default what suits `workers`.
     address : str, optional
         Of a running Ray cluster.
-    pieces : int, optional
-        Play every repetition, one after the other, as a population in so many pieces on the engine;
+    partitions : int, optional
+        Play every repetition, one after the other, as a population in so many partitions on the engine;
         `folder` must then be on storage that every machine reaches.
     progress : callable, optional
         Called with jobs done and jobs in all.
@@ -82,11 +82,11 @@ def run_study(
                 for first in range(0, study.repetitions, _BLOCK)
             }
             try:
-                where = _engine(engine, workers, address, cells, pieces or len(jobs))
+                where = _engine(engine, workers, address, cells, partitions or len(jobs))
                 job: Callable[..., Any] = _job
-                if pieces is not None:
-                    kept = (store.folder / "pieces").absolute()
-                    job = partial(_job, pieces=pieces, engine=where, keep=kept)
+                if partitions is not None:
+                    kept = (store.folder / "partitions").absolute()
+                    job = partial(_job, partitions=partitions, engine=where, snapshot_dir=kept)
                     where = SerialEngine()
                 run_jobs(job, _in_turn(jobs), store, engine=where, progress=progress)
             except ValueError:
@@ -139,7 +139,7 @@ def _in_turn(jobs: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
     return {key: jobs[key] for turn in turns for key in turn if key is not None}
 
 
-def _job(study: Study, cell: Cell, repetitions: range, **pieces: Any) -> dict[str, Any]:
+def _job(study: Study, cell: Cell, repetitions: range, **partitions: Any) -> dict[str, Any]:
     result = simulate(
         cell.policy,
         cell.environment,
@@ -148,7 +148,7 @@ def _job(study: Study, cell: Cell, repetitions: range, **pieces: Any) -> dict[st
         seed=study.seed,
         checkpoints=min(study.checkpoints, cell.horizon),
         threads=1,
-        **pieces,
+        **partitions,
     )
     measures = {f"measure_{name}": values for name, values in result.measures.items()}
     return {"checkpoints": result.checkpoints, "noise_draws": result.noise_draws, **measures}

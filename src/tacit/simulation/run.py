@@ -22,7 +22,7 @@ from tacit.core.constraints import require
 from tacit.core.policy import AnyEnvironment, AnyPolicy
 from tacit.core.tapes import seeded_tape
 from tacit.engines import Engine, engine_named
-from tacit.populations import Keeping, bounds_of, play_in_pieces, population_of
+from tacit.populations import Run, Snapshots, make_population, play_in_partitions, split_agents
 from tacit.simulation.result import Result
 
 #: Rounds of a first call of a kernel; later ones take about so many seconds, so that Ctrl-C is heard.
@@ -61,10 +61,10 @@ def simulate(
     chunk: int | None = None,
     record: bool = False,
     progress: Callable[[int], None] | None = None,
-    pieces: int | None = None,
+    partitions: int | None = None,
     engine: str | Engine | None = None,
-    keep: str | Path | None = None,
-    keep_every: int | None = None,
+    snapshot_dir: str | Path | None = None,
+    snapshot_every: int | None = None,
 ) -> Result:
     """Run `policy` in `environment` and return what happened.
 
@@ -90,16 +90,16 @@ def simulate(
         Keep the whole trace of every repetition, every decision included.
     progress : callable, optional
         Called with the number of rounds just played.
-    pieces : int, optional
-        Play a population of agents (diffusion, dynamics) in so many pieces, one repetition after the
+    partitions : int, optional
+        Play a population of agents (diffusion, dynamics) in so many partitions, one repetition after the
         other; the result is the same to the bit.
     engine : str or Engine, optional
-        Where the pieces are: ``"serial"``, ``"processes"`` or ``"ray"``; by default processes.
-    keep : path, optional
-        A folder, which every machine of a cluster can reach, that receives the pieces now and then:
-        a run that was broken off goes on from there.
-    keep_every : int, optional
-        Rounds between two times; by default half a minute's worth.
+        Where the partitions are: ``"serial"``, ``"processes"`` or ``"ray"``; by default processes.
+    snapshot_dir : path, optional
+        A folder, which every machine of a cluster can reach, that receives snapshots of the partitions: a
+        run that was broken off goes on from there.
+    snapshot_every : int, optional
+        Rounds between two snapshots; by default half a minute's worth.
 
     Returns
     -------
@@ -127,32 +127,24 @@ def simulate(
     inside = rounds.size > 0 and rounds[0] >= 1 and rounds[-1] <= horizon
     require("simulate", "checkpoints", f"in 1..{horizon}", inside, rounds)
 
-    if pieces is not None:
-        agents = environment.sizes.get("n_agents", max(1, pieces))
-        inside = 1 <= pieces <= agents
-        require("simulate", "pieces", f"in 1..{agents}, the agents", inside, pieces)
-        place = engine if isinstance(engine, Engine) else engine_named(engine, jobs=pieces)
-        bounds = bounds_of(agents, pieces)
+    if partitions is not None:
+        agents = environment.sizes.get("n_agents", max(1, partitions))
+        inside = 1 <= partitions <= agents
+        require("simulate", "partitions", f"in 1..{agents}, the agents", inside, partitions)
+        place = engine if isinstance(engine, Engine) else engine_named(engine, jobs=partitions)
+        bounds = split_agents(agents, partitions)
 
-        def in_pieces(repetition: int) -> tuple[Any, int]:
-            begin = partial(
-                population_of,
-                policy,
-                environment,
-                bounds,
-                seed=seed,
-                repetition=repetition,
-                horizon=horizon,
-                checkpoints=rounds,
-                record=record,
-            )
-            run = (pieces, seed, repetition, horizon, rounds, record)
-            keeping = Keeping(keep, keep_every, policy, environment, run)
-            return play_in_pieces(begin, place, keeping, progress)
+        def play_apart(repetition: int) -> tuple[Any, int]:
+            run = Run(seed, repetition, horizon, rounds, record)
+            begin = partial(make_population, policy, environment, bounds, run)
+            about = (policy, environment, (partitions, *run))
+            snapshots = Snapshots(snapshot_dir, snapshot_every, *about)
+            return play_in_partitions(begin, place, snapshots, progress)
 
     else:
-        elsewhere = engine is None and keep is None and keep_every is None
-        require("simulate", "engine", "and keep with pieces only", elsewhere, engine or keep)
+        together = engine is None and snapshot_dir is None and snapshot_every is None
+        given = engine or snapshot_dir or snapshot_every
+        require("simulate", "engine", "and snapshots with partitions only", together, given)
 
     stopped = threading.Event()
 
@@ -174,8 +166,8 @@ def simulate(
         return trace, int(tape.reads[1])
 
     workers = min(threads or os.cpu_count() or 1, len(numbers))
-    if pieces is not None:
-        outcomes = [in_pieces(int(r)) for r in numbers]
+    if partitions is not None:
+        outcomes = [play_apart(int(r)) for r in numbers]
     elif workers == 1:
         outcomes = [repeat(int(r)) for r in numbers]
     else:

@@ -30,8 +30,8 @@ from tacit.core.kernels import kernel
 from tacit.core.policy import Policy, Program, require_secure
 from tacit.core.tapes import RECORDED, SECURE, Tape
 from tacit.dynamics.algorithm import Params, State, run
-from tacit.dynamics.engines import CROWD, DEALT, ENDPOINTS, MOMENTS, TOKENS
-from tacit.dynamics.engines.crowd import run_crowd
+from tacit.dynamics.dissemination import CROWD, DEALT, ENDPOINTS, MOMENTS, TOKENS
+from tacit.dynamics.dissemination.crowd import run_crowd
 from tacit.dynamics.table import Table, first_adoptions, first_counts
 from tacit.dynamics.trace import Trace
 from tacit.dynamics.tuning import (

@@ -21,10 +21,10 @@ from tacit.core.kernels import kernel
 from tacit.core.samplers import block, source_of
 from tacit.core.tapes import EXPLORE
 from tacit.dynamics import LearningDynamics
-from tacit.dynamics.algorithm import adopts, awake, choose, perturbed
-from tacit.dynamics.engines import unbiased
-from tacit.dynamics.engines.crowd import remember
-from tacit.dynamics.engines.tokens import hop
+from tacit.dynamics.algorithm import adopts, awake, choose, perturb_one
+from tacit.dynamics.dissemination import unbiased
+from tacit.dynamics.dissemination.crowd import remember
+from tacit.dynamics.dissemination.tokens import hop
 from tacit.serving.peers.base import Outgoing, Peer
 
 
@@ -156,7 +156,7 @@ class DynamicsPeer(Peer[LearningDynamics]):
         if not _awake(self._tape, t, self.number, params.wake):
             return []
         adoption = int(self._state.counts[0])
-        sent = int(perturbed(params, self._tape, t, self.number, adoption, M)) & ((1 << M) - 1)
+        sent = int(perturb_one(params, self._tape, t, self.number, adoption, M)) & ((1 << M) - 1)
         return [[t, self.number, i, 0, sent] for i in range(params.tokens)]
 
     def _pass_on(self, tokens: list[list[int]]) -> list[Outgoing]:

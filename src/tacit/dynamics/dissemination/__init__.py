@@ -1,13 +1,13 @@
 """How perturbed adoptions travel: the second stage of the learning dynamics, simulated in five ways.
 
 `disseminate` moves what agents sent in a round, `estimate` turns what reached one agent into its
-estimate (7) of popularity; `Mail` lies between them. An engine decides how:
+estimate (7) of popularity; `Deliveries` lies between them. The engine of the policy decides how:
 
 - ``tokens``: every token hops over the network by eq. (2), through the queues of the CONGEST model;
 - ``endpoints``: where tokens end is drawn from the rows of the walk matrix's power;
 - ``dealt``: every token goes to a uniformly random agent, which is what a long walk does;
 - ``moments``: what an agent receives of well-mixed tokens has the right mean and covariance;
-- ``crowd``: the same with counts in place of agents (:mod:`tacit.dynamics.engines.crowd`).
+- ``crowd``: the same with counts in place of agents (:mod:`tacit.dynamics.dissemination.crowd`).
 
 Each exists because the one before it is too slow for the next size. CPU time of one round of the
 paper's setting, 20 options (``python benchmarks/dynamics.py speed scale walk``): walking all 41,143
@@ -18,14 +18,14 @@ paper's algorithm, the last two its moments.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.kernels import kernel
-from tacit.dynamics.engines.endpoints import spread
-from tacit.dynamics.engines.moments import (
+from tacit.dynamics.dissemination.moments import (
     Crowd,
     Sample,
     crowd_of,
@@ -34,28 +34,12 @@ from tacit.dynamics.engines.moments import (
     new_sample,
     receive,
 )
-from tacit.dynamics.engines.tokens import arrivals, deal, walk
-
-__all__ = [
-    "CROWD",
-    "DEALT",
-    "ENDPOINTS",
-    "MOMENTS",
-    "TOKENS",
-    "Mail",
-    "disseminate",
-    "estimate",
-    "new_mail",
-    "send",
-    "senders_of",
-    "traffic",
-    "unbiased",
-]
+from tacit.dynamics.dissemination.tokens import arrivals, deal, spread, walk
 
 TOKENS, ENDPOINTS, DEALT, MOMENTS, CROWD = 0, 1, 2, 3, 4
 
 
-class Mail(NamedTuple):
+class Deliveries(NamedTuple):
     """What is under way between agents in a round: N agents (0 where only moments are), M options."""
 
     got: NDArray[np.float64]
@@ -85,13 +69,13 @@ class Mail(NamedTuple):
 
 
 @kernel(allocates=True)
-def new_mail(params: Any, table: Any, room: Any) -> Any:
-    """Return empty mail of the agents here, with room for deliveries to others."""
+def new_deliveries(params: Any, table: Any, room: Any) -> Any:
+    """Return empty deliveries of the agents here, with room for deliveries to others."""
     N, M = table.here, table.qualities.shape[1]
     tallied = N if params.engine != MOMENTS else 0
     walking = N if params.engine == TOKENS else 0
     L = params.weight.size
-    return Mail(
+    return Deliveries(
         np.zeros(tallied),
         np.zeros((tallied, M)),
         np.zeros(tallied),
@@ -110,15 +94,15 @@ def new_mail(params: Any, table: Any, room: Any) -> Any:
 
 
 @kernel(inlined=False)
-def disseminate(params: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> Any:
+def disseminate(params: Any, state: Any, table: Any, source: Any, t: Any, deliveries: Any) -> Any:
     """Stage 2: let the tokens travel that are due in round t; return the messages that costs."""
     if params.engine == MOMENTS:
-        crowd_of(params, state.pool, table.n_agents, mail.crowd)
+        crowd_of(params, state.pool, table.n_agents, deliveries.crowd)
     else:
-        send(params, state, table, source, t, mail)
+        send(params, state, table, source, t, deliveries)
     if params.engine == TOKENS:
-        moved, slots = walk(params, source, t, state.message, table, mail)
-        mail.launched[:] = 0
+        moved, slots = walk(params, source, t, state.message, table, deliveries)
+        deliveries.launched[:] = 0
         state.public[2] += slots
         return float(moved)
     return traffic(params, senders_of(state.pool, t % state.pool.shape[0]), state.public[0])
@@ -134,19 +118,25 @@ def senders_of(pool: Any, slot: Any) -> Any:
 
 
 @kernel
+def message_bits(params: Any, M: Any) -> Any:
+    """Return the bits of a message: one for each option, and the hops left."""
+    return M + math.ceil(math.log2(params.walk + 1.0))
+
+
+@kernel
 def traffic(params: Any, senders: Any, leaving: Any) -> Any:
     """Return the expected messages of a round: tokens, hops, and how many of them leave their agent."""
     return senders * (float(params.tokens) * params.walk * leaving)
 
 
 @kernel(inlined=False)
-def send(params: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) -> None:
+def send(params: Any, state: Any, table: Any, source: Any, t: Any, deliveries: Any) -> None:
     """Deliver, or launch on their walks, the tokens of agents here that are due in round t."""
     N, W = table.n_agents, state.pool.shape[0]
-    mail.received[:] = 0
-    mail.got[:] = 0
-    mail.lifted[:] = 0
-    mail.away[0] = 0
+    deliveries.received[:] = 0
+    deliveries.got[:] = 0
+    deliveries.lifted[:] = 0
+    deliveries.away[0] = 0
     for d in range(min(W, t + 1)):
         row = (t - d) % W
         for a in range(table.here):
@@ -157,22 +147,22 @@ def send(params: Any, state: Any, table: Any, source: Any, t: Any, mail: Any) ->
             state.flying[row, a] -= going
             sent = state.message[row, a]
             if params.engine == TOKENS:
-                mail.launched[row, a] = n
+                deliveries.launched[row, a] = n
             elif params.engine == ENDPOINTS:
-                spread(params, source, t, d, a, who, n, sent, state, mail)
+                spread(params, source, t, d, a, who, n, sent, state, deliveries)
             else:
-                deal(params, source, t, d, N, who, n, sent, mail)
+                deal(params, source, t, d, N, who, n, sent, deliveries)
 
 
 @kernel
 def estimate(
-    params: Any, mail: Any, source: Any, t: Any, a: Any, who: Any, word: Any, Q: Any
+    params: Any, deliveries: Any, source: Any, t: Any, a: Any, who: Any, word: Any, Q: Any
 ) -> Any:
     """Write the estimates (7) of the agent in row a, not yet clipped; return if it heard anything."""
     if params.engine != MOMENTS:
-        return unbiased(params, mail.received, mail.got[a], mail.lifted[a], a, Q)
-    draw_sample(mail.crowd, mail.sample, word, source, t, who)
-    return receive(params, mail.crowd, mail.sample, 1.0, source, t, who, Q)
+        return unbiased(params, deliveries.received, deliveries.got[a], deliveries.lifted[a], a, Q)
+    draw_sample(deliveries.crowd, deliveries.sample, word, source, t, who)
+    return receive(params, deliveries.crowd, deliveries.sample, 1.0, source, t, who, Q)
 
 
 @kernel

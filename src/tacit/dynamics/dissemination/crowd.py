@@ -13,15 +13,17 @@ import numpy as np
 
 from tacit.core.kernels import kernel
 from tacit.core.samplers import binomial, block, multinomial, normal, source_of
+from tacit.core.segments import segment_at
 from tacit.core.tapes import ADOPT, EXPLORE, NOISE, PICK, WAKE, drawn, released
-from tacit.dynamics.engines.moments import (
+from tacit.dynamics.dissemination import message_bits, senders_of
+from tacit.dynamics.dissemination.moments import (
     crowd_of,
     draw_sample,
     new_crowd,
     new_sample,
     receive,
 )
-from tacit.dynamics.table import piece_at, signal
+from tacit.dynamics.table import signal
 from tacit.dynamics.trace import record, record_popularity
 
 
@@ -37,9 +39,9 @@ def run_crowd(
     Q, chosen = np.zeros(M), np.zeros(M)
     senders, present = np.zeros((levels, M + 1), np.int64), np.zeros(levels, np.int64)
     picks, root = np.zeros(M, np.int64), np.zeros((M, M))
-    bits = M + math.ceil(math.log2(params.walk + 1.0))
+    bits = message_bits(params, M)
     for t in range(first, last):
-        now = piece_at(table.starts, t)
+        now = segment_at(table.starts, t)
         record_popularity(table.qualities, now, trace, state.counts)
         slot = t % W
         for level in range(levels):
@@ -75,10 +77,9 @@ def run_crowd(
                 split[level, M] -= adopters
             for j in range(M + 1):
                 state.counts[j] += split[level, j]
-        spoke = 0
-        for level in range(levels):
-            spoke += state.pool[slot, level, 0]
-        traffic = spoke * float(params.tokens) * params.walk * state.public[0]
+        traffic = (
+            senders_of(state.pool, slot) * float(params.tokens) * params.walk * state.public[0]
+        )
         record(table.qualities, now, trace, t, state.counts, traffic, bits)
 
 

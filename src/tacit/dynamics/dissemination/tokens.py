@@ -1,4 +1,4 @@
-"""Tokens one by one: which of them travel, dealt at random, or walked hop by hop.
+"""Tokens one by one: which of them travel, dealt at random, walked hop by hop, or drawn at their endpoints.
 
 A token's hops are draws under the token's own name, (round, origin and number, hop): whoever holds
 it can draw the next one, in the simulator and on a device of its own.
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.core.generator import to_unit
 from tacit.core.kernels import kernel
 from tacit.core.samplers import binomial, block
-from tacit.core.tapes import ARRIVE, DEAL, LOSE, WALK
+from tacit.core.tapes import ARRIVE, DEAL, LOSE, SPREAD, WALK
 from tacit.graphs.walks import metropolis_step, proposal
 
 _U1 = np.uint64(1)
@@ -38,36 +38,36 @@ def level_of(params: Any, who: Any) -> Any:
 
 
 @kernel
-def deliver(params: Any, mail: Any, b: Any, sent: Any, c: Any, level: Any) -> None:
+def deliver(params: Any, deliveries: Any, b: Any, sent: Any, c: Any, level: Any) -> None:
     """Give agent b c tokens of a perturbed vector of a level, or put them by if it is not here."""
-    row = b - mail.first
-    if row < 0 or row >= mail.got.size:
-        k = mail.away[0]
-        mail.away_to[k] = b
-        mail.away_sent[k] = sent
-        mail.away_count[k] = c
-        mail.away_level[k] = level
-        mail.away[0] = k + 1
+    row = b - deliveries.first
+    if row < 0 or row >= deliveries.got.size:
+        k = deliveries.away[0]
+        deliveries.away_to[k] = b
+        deliveries.away_sent[k] = sent
+        deliveries.away_count[k] = c
+        deliveries.away_level[k] = level
+        deliveries.away[0] = k + 1
         return
     weight = c * params.weight[level]
     undone = weight * (params.slope[level] / params.slope[0])
-    mail.got[row] += weight
-    mail.lifted[row] += weight * (params.offset[level] - params.offset[0])
-    received = mail.received[row]
+    deliveries.got[row] += weight
+    deliveries.lifted[row] += weight * (params.offset[level] - params.offset[0])
+    received = deliveries.received[row]
     for j in range(received.size):
         received[j] += undone if (sent >> np.uint64(j)) & _U1 != 0 else 0.0
 
 
 @kernel
-def deliver_all(params: Any, mail: Any, to: Any, sent: Any, count: Any, level: Any) -> None:
+def deliver_all(params: Any, deliveries: Any, to: Any, sent: Any, count: Any, level: Any) -> None:
     """Give agents here what came from elsewhere."""
     for k in range(to.size):
-        deliver(params, mail, to[k], sent[k], count[k], level[k])
+        deliver(params, deliveries, to[k], sent[k], count[k], level[k])
 
 
 @kernel(inlined=False)
 def deal(
-    params: Any, source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, mail: Any
+    params: Any, source: Any, t: Any, d: Any, N: Any, a: Any, n: Any, sent: Any, deliveries: Any
 ) -> None:
     """Give each of n tokens of agent a to a uniformly random agent."""
     w0, w1, w2, w3 = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
@@ -76,7 +76,47 @@ def deal(
             w0, w1, w2, w3 = block(source, DEAL, t, d * N + a, k >> 2)
         b = int(to_unit(w0) * N)
         w0, w1, w2, w3 = w1, w2, w3, w0
-        deliver(params, mail, b, sent, 1, level_of(params, a))
+        deliver(params, deliveries, b, sent, 1, level_of(params, a))
+
+
+@kernel(inlined=False)
+def spread(
+    params: Any,
+    source: Any,
+    t: Any,
+    d: Any,
+    a: Any,
+    who: Any,
+    n: Any,
+    sent: Any,
+    state: Any,
+    deliveries: Any,
+) -> None:
+    """Send n tokens of the agent `who` in row a to the ends of their walks, whose hops are not made.
+
+    Many tokens: one binomial for each possible end, given none of the earlier ones. Few: one search
+    for each token.
+    """
+    starts, ends, chances = state.starts, state.ends, state.chances
+    first, last = starts[a], starts[a + 1]
+    level = level_of(params, who)
+    place = d * state.entries[1] + state.entries[0]
+    if 4 * n < last - first:
+        for k in range(n):
+            u = to_unit(block(source, SPREAD, t, place + first, k)[0]) * chances[last - 1]
+            e = min(first + np.searchsorted(chances[first:last], u, side="right"), last - 1)
+            deliver(params, deliveries, ends[e], sent, 1, level)
+        return
+    below = 0.0
+    for e in range(first, last):
+        share = (chances[e] - below) / (chances[last - 1] - below) if e < last - 1 else 1.0
+        below = chances[e]
+        c = binomial(source, SPREAD, t, place + e, n, share)
+        if c > 0:
+            deliver(params, deliveries, ends[e], sent, c, level)
+            n -= c
+        if n == 0:
+            return
 
 
 @kernel
@@ -129,9 +169,9 @@ class Walkers(NamedTuple):
 
 
 @kernel(allocates=True)
-def walk(params: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any) -> Any:
+def walk(params: Any, source: Any, t: Any, messages: Any, table: Any, deliveries: Any) -> Any:
     """Walk every launched token by eq. (2); return messages sent and time slots taken."""
-    launched = mail.launched
+    launched = deliveries.launched
     W, N = launched.shape
     alive = 0
     for row in range(W):
@@ -163,7 +203,7 @@ def walk(params: Any, source: Any, t: Any, messages: Any, table: Any, mail: Any)
     sent, slots = 0, 0
     while alive > 0:
         used[:] = 0
-        hops, alive = slot(params, source, t, messages, network, mail, walkers, used, alive)
+        hops, alive = slot(params, source, t, messages, network, deliveries, walkers, used, alive)
         sent += hops
         slots += 1
     return sent, slots
@@ -176,7 +216,7 @@ def slot(
     t: Any,
     messages: Any,
     network: Any,
-    mail: Any,
+    deliveries: Any,
     walkers: Any,
     used: Any,
     alive: Any,
@@ -212,7 +252,7 @@ def slot(
         sent += there != here
         if n + 1 == params.walk:
             a = origins[token]
-            deliver(params, mail, there, messages[rows[token], a], 1, level_of(params, a))
+            deliver(params, deliveries, there, messages[rows[token], a], 1, level_of(params, a))
         else:
             place[token], made[token] = there, n + 1
             moved[moving] = token
