@@ -55,7 +55,7 @@ PUBLIC = {
         from_networkx from_rustworkx from_scipy greedy_independent_set grid group_graph
         independence_number is_bipartite is_connected laplacian largest_component
         metropolis_step normalised_cut partition path read_edges read_graphml require_connected
-        require_no_isolated_nodes require_strongly_connected require_undirected ring
+        require_strongly_connected require_undirected ring
         sparse_laplacian star stochastic_block strong_components to_networkx to_rustworkx
         to_scipy uniform_independent_set watts_strogatz work_size write_edges write_graphml
     """,

@@ -61,15 +61,8 @@ class PrivateBanditPolicy(LearningRates, DiffusionPolicy[State | corrected_step.
     ) -> Self:
         """Return the corrected policy that reports every `block` rounds and spends less.
 
-        Parameters
-        ----------
-        report_epsilon : float
-            What one report costs even if all losses of its block change, so that an agent's whole
-            history costs this once a block. `epsilon`, for a single loss, follows and is smaller.
-        block : int
-            Rounds between two reports.
-        mechanism, **settings
-            Parameters of the policy.
+        `report_epsilon` is what one report costs even if all losses of its block change, so that an
+        agent's whole history costs this once a block. `epsilon`, for one loss, follows and is smaller.
         """
         require(cls.__name__, "report_epsilon", "> 0", report_epsilon > 0, report_epsilon)
         require(cls.__name__, "block", ">= 1", block >= 1, block)

@@ -34,16 +34,9 @@ def _adopt(table: Table, agent: int, option: int, rounds: range) -> Table:
 
 
 def edit_adoption(table: Table, agent: int, option: int, *, before: int = 0) -> Table:
-    """Return the neighbouring table in which `agent` enters a round with another adoption.
+    """Return the neighbouring table in which `agent` enters round `before` with another adoption.
 
-    Parameters
-    ----------
-    table : Table
-    agent : int
-    option : int
-        What it adopts, or -1 for nothing.
-    before : int, default 0
-        The round; 0 changes what the agent begins with.
+    `option` -1 is for nothing; round 0 changes what the agent begins with.
     """
     M = table.qualities.shape[1]
     place = (before, agent)

@@ -59,16 +59,6 @@ def require_undirected(graph: Graph, owner: str) -> None:
         raise ValueError(f"{owner}: expected an undirected graph, got {graph!r}")
 
 
-def require_no_isolated_nodes(graph: Graph, owner: str) -> None:
-    """Raise ``ValueError`` in the name of `owner` if a node has no neighbour at all."""
-    isolated = graph.undirected().degrees == 0
-    if isolated.any():
-        raise ValueError(
-            f"{owner}: expected no isolated nodes, got {int(isolated.sum())}, "
-            f"first node {int(isolated.argmax())}"
-        )
-
-
 def require_connected(graph: Graph, owner: str) -> None:
     """Raise ``ValueError`` in the name of `owner` if the graph falls apart."""
     if not is_connected(graph):
@@ -98,24 +88,24 @@ def require_strongly_connected(graph: Graph, owner: str) -> None:
 @kernel(allocates=True)
 def _reached(indptr: Any, indices: Any) -> Any:
     """Mark the nodes that node 0 reaches."""
-    seen = np.zeros(indptr.size - 1, np.bool_)
-    queue = np.empty(seen.size, np.int64)
-    _visit(indptr, indices, 0, seen, queue)
-    return seen
+    left = np.ones(indptr.size - 1, np.int64)
+    take_component(indptr, indices, left, 0, np.empty(left.size, np.int64))
+    return left == 0
 
 
 @kernel
-def _visit(indptr: Any, indices: Any, root: Any, seen: Any, queue: Any) -> Any:
-    seen[root] = True
+def take_component(indptr: Any, indices: Any, left: Any, root: Any, queue: Any) -> Any:
+    """Write the nodes that root reaches in `left` to `queue`, clear them there, return their number."""
     queue[0] = root
-    head, size = 0, 1
+    left[root] = 0
+    size, head = 1, 0
     while head < size:
         v = queue[head]
         head += 1
         for e in range(indptr[v], indptr[v + 1]):
             w = indices[e]
-            if not seen[w]:
-                seen[w] = True
+            if left[w] != 0:
+                left[w] = 0
                 queue[size] = w
                 size += 1
     return size
@@ -124,13 +114,11 @@ def _visit(indptr: Any, indices: Any, root: Any, seen: Any, queue: Any) -> Any:
 @kernel(allocates=True)
 def _weak(indptr: Any, indices: Any) -> Any:
     n = indptr.size - 1
-    seen = np.zeros(n, np.bool_)
-    queue = np.empty(n, np.int64)
-    labels = np.empty(n, np.int64)
+    left, queue, labels = np.ones(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     number = 0
     for root in range(n):
-        if not seen[root]:
-            for i in range(_visit(indptr, indices, root, seen, queue)):
+        if left[root] != 0:
+            for i in range(take_component(indptr, indices, left, root, queue)):
                 labels[queue[i]] = number
             number += 1
     return labels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -152,26 +153,13 @@ def _fields(
     *,
     allow_names: bool = False,
 ) -> NDArray[Any]:
+    """Return the fields as numbers, else as names, or raise an error that gives the line."""
     if not rows:
         return np.empty((0, len(columns)), dtype)
-    try:
+    with suppress(ValueError):
         return np.loadtxt(
             rows, dtype=dtype, delimiter=delimiter, usecols=columns, comments=None, ndmin=2
         )
-    except ValueError:
-        return _fields_slowly(path, rows, numbers, columns, delimiter, dtype, allow_names)
-
-
-def _fields_slowly(
-    path: Any,
-    rows: list[str],
-    numbers: list[int],
-    columns: tuple[int, ...],
-    delimiter: str | None,
-    dtype: Any,
-    allow_names: bool,
-) -> NDArray[Any]:
-    """Return fields as names or raise an error that gives the line."""
     found = []
     for row, number in zip(rows, numbers, strict=True):
         fields = [field.strip() for field in row.split(delimiter)]
@@ -180,14 +168,13 @@ def _fields_slowly(
             raise ValueError(
                 f"{where}: expected at least {max(columns) + 1} fields, got {row.strip()!r}"
             )
-        if not allow_names:
-            for column in columns:
-                try:
-                    dtype(fields[column])
-                except ValueError:
-                    rule = "an integer (or relabel=True)" if dtype is np.int64 else "a number"
-                    raise ValueError(
-                        f"{where}: expected {rule} in field {column}, got {fields[column]!r}"
-                    ) from None
+        for column in () if allow_names else columns:
+            try:
+                dtype(fields[column])
+            except ValueError:
+                rule = "an integer (or relabel=True)" if dtype is np.int64 else "a number"
+                raise ValueError(
+                    f"{where}: expected {rule} in field {column}, got {fields[column]!r}"
+                ) from None
         found.append([fields[column] for column in columns])
     return np.array(found)

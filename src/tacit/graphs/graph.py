@@ -84,8 +84,8 @@ class Graph:
         # read-only rows and once for rows that a test or a restored state made itself.
         object.__setattr__(self, "_csr", Csr(indptr, indices))
         for name, array in (("indptr", indptr), ("indices", indices), ("weights", weights)):
-            object.__setattr__(self, name, None if array is None else _read_only(array))
-        object.__setattr__(self, "labels", None if labels is None else _read_only(labels))
+            object.__setattr__(self, name, None if array is None else read_only(array))
+        object.__setattr__(self, "labels", None if labels is None else read_only(labels))
 
     spec_schema: ClassVar[Mapping[str, Any]] = {
         "anyOf": [
@@ -343,7 +343,8 @@ def _rebuild(indptr: Any, indices: Any, weights: Any, directed: bool, labels: An
     return Graph(indptr=indptr, indices=indices, weights=weights, directed=directed, labels=labels)
 
 
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view that nobody can write through."""
     view = array.view()
     view.flags.writeable = False
     return view

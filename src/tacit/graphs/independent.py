@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.core.kernels import kernel
+from tacit.graphs.components import take_component
 from tacit.graphs.graph import Graph
 
 _LARGEST_EXACT = 62
@@ -113,7 +114,7 @@ def uniform_independent_set(
     for root in range(n):
         if left[root] == 0:
             continue
-        size = _take_component(indptr, indices, left, root, queue)
+        size = take_component(indptr, indices, left, root, queue)
         nodes = queue[:size]
         n_sets = 0
         if size <= _LARGEST_EXACT:
@@ -164,24 +165,6 @@ def _sort_by(nodes: Any, uniforms: Any) -> None:
                 j -= gap
             nodes[j] = v
         gap //= 2
-
-
-@kernel
-def _take_component(indptr: Any, indices: Any, left: Any, root: Any, queue: Any) -> Any:
-    """Write the nodes of root's component to `queue`, clear them in `left`, return their number."""
-    queue[0] = root
-    left[root] = 0
-    size, head = 1, 0
-    while head < size:
-        v = queue[head]
-        head += 1
-        for e in range(indptr[v], indptr[v + 1]):
-            w = indices[e]
-            if left[w] != 0:
-                left[w] = 0
-                queue[size] = w
-                size += 1
-    return size
 
 
 @kernel
@@ -277,7 +260,7 @@ def _independence_bounds(indptr: Any, indices: Any) -> Any:
     for root in range(n):
         if not left[root]:
             continue
-        size = _take_component(indptr, indices, left, root, queue)
+        size = take_component(indptr, indices, left, root, queue)
         nodes = queue[:size]
         if size <= _LARGEST_EXACT:
             _fill_masks(indptr, indices, alive, nodes, number, rivals)

@@ -22,7 +22,7 @@ from tacit.graphs.components import (
     require_undirected,
     strong_components,
 )
-from tacit.graphs.graph import Graph, import_optional
+from tacit.graphs.graph import Graph, import_optional, read_only
 from tacit.graphs.lazy import Rows
 
 _TOLERANCE = 1e-9
@@ -79,16 +79,15 @@ class MixingMatrix:
         _check(indptr, senders, weights)
         object.__setattr__(self, "_columns", Columns(indptr, senders, weights))
         for name, array in (("indptr", indptr), ("senders", senders), ("weights", weights)):
-            view = array.view()
-            view.flags.writeable = False
-            object.__setattr__(self, name, view)
+            object.__setattr__(self, name, read_only(array))
 
     @classmethod
     def uniform(cls, graph: Graph) -> MixingMatrix:
         """Weigh all whom one hears, oneself included, equally."""
-        heard = graph.reverse()
-        share = 1.0 / (1.0 + heard.degrees)
-        return cls._build(heard.rows, heard.indices, share[heard.rows], share)
+        heard, arcs = graph.reverse().csr
+        rows = Rows(graph.n_nodes, 0, heard, arcs.astype(np.int64))
+        indptr, senders, weights = slice_uniform(rows)
+        return cls(indptr=indptr, senders=senders, weights=weights)
 
     @classmethod
     def metropolis(cls, graph: Graph) -> MixingMatrix:

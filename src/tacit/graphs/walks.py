@@ -79,19 +79,9 @@ class Walk:
     @cached_property
     def transition(self) -> Transition:
         """The sparse transition matrix Psi, for kernels."""
-        graph, n = self.graph, self.graph.n_nodes
-        move = 1.0 / np.maximum(graph.degrees[graph.rows], graph.degrees[graph.indices])
-        move *= 0.5 if self.lazy else 1.0
-        stay = 1.0 - np.bincount(graph.rows, weights=move, minlength=n)
-        stay[stay < 1e-12] = 0.0  # what rounding leaves of zero
-        rows = np.concatenate((graph.rows, np.arange(n)))
-        columns = np.concatenate((graph.indices.astype(np.int64), np.arange(n)))
-        order = np.argsort(rows * n + columns, kind="stable")
-        return Transition(
-            graph.indptr + np.arange(n + 1),
-            columns[order].astype(np.int32),
-            np.concatenate((move, stay))[order],
-        )
+        graph = self.graph
+        nodes = np.arange(graph.n_nodes)
+        return transition_rows(graph.indptr, graph.indices, graph.degrees, nodes, lazy=self.lazy)
 
     @cached_property
     def spectral_gap(self) -> float:
@@ -152,9 +142,7 @@ class Walk:
     def ends(self, steps: int) -> Ends:
         """Return where walks of `steps` hops can end: the rows of Psi^steps, sparse and added up."""
         require("Walk.ends", "steps", ">= 1", steps >= 1, steps)
-        indptr, indices, probs = self.transition
-        rows = nonzero(indptr, indices, probs)
-        first = rows
+        first = rows = nonzero(*self.transition)
         for _ in range(steps - 1):
             rows = times(*first, *rows, self.graph.n_nodes)
         return added_up(*rows)
@@ -211,6 +199,29 @@ def proposal(indices: Any, first: Any, degree: Any, uniform: Any) -> Any:
     place = uniform * degree
     which = int(place)
     return np.uint32(indices[np.uint64(first + which)]), place - which
+
+
+def transition_rows(
+    indptr: NDArray[np.int64],
+    indices: NDArray[np.int32],
+    degrees: NDArray[np.int64],
+    nodes: NDArray[Any],
+    *,
+    lazy: bool = False,
+) -> Transition:
+    """Return rows of Psi, eq. (2): of the first of `nodes`, whose neighbours are places in `nodes`.
+
+    Entries of a row have the order of the numbers in `nodes`, as in the matrix of the whole graph.
+    """
+    n = indptr.size - 1
+    rows = np.repeat(np.arange(n), degrees[:n])
+    move = (0.5 if lazy else 1.0) / np.maximum(degrees[rows], degrees[indices])
+    stay = 1.0 - np.bincount(rows, weights=move, minlength=n)
+    stay[stay < 1e-12] = 0.0  # what rounding leaves of zero
+    below = np.bincount(rows, weights=nodes[indices] < nodes[rows], minlength=n)
+    place = indptr[:-1] + below.astype(np.int64)
+    columns = np.insert(indices, place, np.arange(n, dtype=np.int32))
+    return Transition(indptr + np.arange(n + 1), columns, np.insert(move, place, stay))
 
 
 def nonzero(starts: Any, columns: Any, values: Any) -> Ends:

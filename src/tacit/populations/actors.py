@@ -21,13 +21,7 @@ class LostError(Exception):
 
 
 class Actor:
-    """Holds some partitions where they live, and does what it is ordered.
-
-    Parameters
-    ----------
-    makers : mapping, optional
-        What makes each partition, by its number; they are made by `reset`.
-    """
+    """Holds some partitions where they live, by their numbers, and does what it is ordered."""
 
     def __init__(self, makers: Mapping[int, Maker] | None = None) -> None:
         self._makers = dict(makers or {})
@@ -71,14 +65,7 @@ class Actor:
 
 
 class ActorGroup(ABC):
-    """All actors of a population: actor w holds the partitions ``held[w]``.
-
-    Parameters
-    ----------
-    makers : sequence
-        What makes each partition.
-    n_actors : int
-    """
+    """All actors of a population: actor w holds the partitions ``held[w]``."""
 
     def __init__(self, makers: Sequence[Maker], n_actors: int) -> None:
         cuts = [w * len(makers) // n_actors for w in range(n_actors + 1)]
@@ -91,18 +78,8 @@ class ActorGroup(ABC):
     ) -> tuple[list[Any], list[Any]]:
         """Let every partition do step t; return what they say of what they finished and began.
 
-        Parameters
-        ----------
-        t : int
-        shared : anything
-            For every partition.
-        save, load : sequence of str, optional
-            A file for each partition.
-
-        Raises
-        ------
-        LostError
-            If a partition is gone; `restart` brings it back as it was made.
+        `shared` is for every partition, `save` and `load` have a file for each. Raises `LostError` if a
+        partition is gone; `restart` brings it back as it was made.
         """
         shared, count = self._share(shared), self._count
         answers = self._order_all(

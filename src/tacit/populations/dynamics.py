@@ -32,7 +32,7 @@ from tacit.dynamics.policies.learning_dynamics import LearningDynamics, leave, r
 from tacit.dynamics.table import Table, replace_adoptions
 from tacit.dynamics.trace import Trace, record, record_popularity
 from tacit.graphs import Graph
-from tacit.graphs.walks import Ends, Walk, added_up, nonzero, times
+from tacit.graphs.walks import Ends, Walk, added_up, nonzero, times, transition_rows
 from tacit.populations.partitions import (
     Arrays,
     Border,
@@ -141,7 +141,8 @@ class DynamicsPartition(Partition):
             if self._walks:
                 mine = np.arange(self.table.first, self.table.first + self.table.here)
                 names = np.concatenate((mine, self.border.halo)).astype(np.int32)
-                self._psi = _transition(self.table, degrees, names)
+                table = self.table
+                self._psi = nonzero(*transition_rows(table.indptr, table.indices, degrees, names))
                 starts, columns, chances = self._psi
                 self._rows: Ends = (starts, names[columns], chances)
         elif t == -1:
@@ -257,19 +258,6 @@ def _first_step(policy: LearningDynamics, networked: bool) -> int:
     if not networked:
         return 0
     return -2 - policy.hops if policy.engine == "endpoints" else -3
-
-
-def _transition(table: Table, degrees: NDArray[np.int64], names: NDArray[np.int32]) -> Ends:
-    """Return the rows of the walk matrix here, eq. (2); columns are rows of the partition."""
-    n = table.here
-    rows = np.repeat(np.arange(n), degrees[:n])
-    move = 1.0 / np.maximum(degrees[rows], degrees[table.indices])
-    stay = 1.0 - np.bincount(rows, weights=move, minlength=n)
-    stay[stay < 1e-12] = 0.0  # what rounding leaves of zero
-    below = np.bincount(rows, weights=names[table.indices] < names[rows], minlength=n)
-    place = table.indptr[:-1] + below.astype(np.int64)
-    columns = np.insert(table.indices, place, np.arange(n, dtype=np.int32))
-    return nonzero(table.indptr + np.arange(n + 1), columns, np.insert(move, place, stay))
 
 
 def _pick_rows(rows: Ends, which: NDArray[np.int64]) -> Ends:

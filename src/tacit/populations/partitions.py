@@ -103,15 +103,9 @@ class Partition(Checkpointable):
     ) -> StepReport:
         """Finish what was begun, and begin step t; asked again, report the same again.
 
-        Parameters
-        ----------
-        t : int
-        shared : anything
-            What the population made of the latest reports.
-        messages : sequence
-            What each partition sent here in its latest report.
-        save, load : str, optional
-            A file that receives the arrays before step t begins, or one of a run that was broken off there.
+        `shared` is what the population made of the latest reports, `messages` what each partition sent here.
+        `save` names a file that receives the arrays before step t begins, `load` one of a run that was
+        broken off there.
         """
         if self._report is not None and self._at == t:
             return self._report
@@ -150,14 +144,7 @@ class Partition(Checkpointable):
 class Population(Checkpointable):
     """A run in partitions: it adds up what they report, and keeps the trace.
 
-    Parameters
-    ----------
-    policy : Policy
-    environment : Environment
-        With agents: it has a method ``partition``.
-    bounds : array of int, shape (partitions + 1,)
-        Partition i has the agents bounds[i] to bounds[i + 1] - 1.
-    run : Run
+    Partition i has the agents bounds[i] to bounds[i + 1] - 1.
     """
 
     kind: ClassVar[type[Partition]]
@@ -189,20 +176,13 @@ class Population(Checkpointable):
 
 @dataclass
 class Border:
-    """Which of a partition's values others need, and which of theirs it needs.
-
-    Parameters
-    ----------
-    bounds : array of int, shape (partitions + 1,)
-    me : int
-        The number of this partition.
-    halo : array of int
-        The nodes of others that it needs, increasing.
-    """
+    """Which of a partition's values others need, and which of theirs it needs."""
 
     bounds: NDArray[np.int64]
     me: int
+    """The number of this partition."""
     halo: NDArray[np.int64]
+    """The nodes of others that it needs, increasing."""
 
     def __post_init__(self) -> None:
         self.cuts = np.searchsorted(self.halo, self.bounds)

@@ -30,13 +30,7 @@ def make_population(
 ) -> Population:
     """Return a run of `policy` whose agents are in partitions, for settings that have agents.
 
-    Parameters
-    ----------
-    policy : Policy
-    environment : Environment
-    bounds : array of int, shape (partitions + 1,)
-        Partition i has the agents bounds[i] to bounds[i + 1] - 1.
-    run : Run
+    Partition i has the agents bounds[i] to bounds[i + 1] - 1.
     """
     if hasattr(environment, "partition"):
         if environment.setting == "diffusion":
@@ -154,15 +148,8 @@ def play_in_partitions(
 ) -> tuple[Any, int]:
     """Play one repetition and return its trace and the draws of noise.
 
-    Parameters
-    ----------
-    begin : callable
-        Returns the population at its beginning.
-    engine : Engine
-        Where the partitions live.
-    snapshots : Snapshots
-    progress : callable, optional
-        Called with the number of rounds just played.
+    `begin` returns the population at its beginning, `engine` is where the partitions live, and `progress`
+    is called with the number of rounds just played.
     """
     tell = progress or (lambda _rounds: None)
     population = begin()
