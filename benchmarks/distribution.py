@@ -1,4 +1,4 @@
-"""Beyond one process: sweeps on a cluster, partitioned populations, a machine that is lost, and what it costs.
+"""Beyond one process: sweeps on a cluster, partitioned populations, a machine that is lost, and costs.
 
     python benchmarks/distribution.py sweep                    # 64 jobs on two machines, and overhead
     python benchmarks/distribution.py diffusion [LOG N [FROM]] # agents in 8 partitions beside one process
