@@ -103,15 +103,15 @@ def test_an_audience_that_changes_is_judged_by_the_numbers():
 
 @pytest.mark.skipif(data_folder() is None, reason="the data set is not here; TACIT_DATA names it")
 def test_real_listeners_prefer_other_artists_in_each_segment():
-    from tacit_studies.gajane2023.real_data import audience
+    from tacit_studies.gajane2023.real_data import draw_audience
 
-    table = audience(8_000, seed=0)
+    table = draw_audience(8_000, seed=0)
     assert table.shape == (8_000, 10)
     assert set(np.unique(table)) == {0.0, 1.0}
     best = table.reshape(8, 1_000, 10).mean(axis=1).argmax(axis=1)
     assert len(set(best.tolist())) >= 4
-    assert np.array_equal(table, audience(8_000, seed=0))
-    assert not np.array_equal(table, audience(8_000, seed=1))
+    assert np.array_equal(table, draw_audience(8_000, seed=0))
+    assert not np.array_equal(table, draw_audience(8_000, seed=1))
 
 
 @pytest.mark.parametrize("name", ["gajane2023-timed-corruption", "gajane2023-unknown-horizon"])

@@ -48,6 +48,12 @@ def number_of(name: str) -> str:
     return _NUMBERS.get(paper, paper) + dash + rest
 
 
+def paper_of(name: str) -> str:
+    """Return the paper that a study belongs to, or nothing."""
+    paper = name.partition("-")[0]
+    return paper if paper in _NUMBERS else ""
+
+
 def as_expected(verdict: Verdict) -> str:
     """Begin the sentence of an own finding: whether what we expected was seen.
 
@@ -69,6 +75,11 @@ def verdict_of(checks: Iterable[bool]) -> Verdict:
     """Return reproduced if every check holds, partly if some do."""
     held = list(checks)
     return REPRODUCED if all(held) else PARTLY if any(held) else NOT_REPRODUCED
+
+
+def verdict_on(main: bool, *others: bool) -> Verdict:
+    """Return reproduced if all holds, partly if the main point does."""
+    return REPRODUCED if main and all(others) else PARTLY if main else NOT_REPRODUCED
 
 
 @dataclass(frozen=True)
@@ -114,6 +125,17 @@ def format_estimate(value: float, error: float) -> str:
         return f"{value:,.6g} {known}" if abs(value) < 1e6 else f"{value:,.0f} {known}"
     places = max(0, 1 - math.floor(math.log10(error)))
     return f"{value:,.{places}f} ± {error:,.{places}f}"
+
+
+def is_close(
+    measured: Summary, known: float, known_runs: float, *, digit: float = 0.0, least: float = 0.0
+) -> bool:
+    """Say whether a mean is within 5 standard errors, and rounding, of one of `known_runs` runs.
+
+    The standard error is taken to be at least `least`.
+    """
+    error = max(measured.error * math.sqrt(1 + measured.n / known_runs), least)
+    return abs(measured.mean - known) <= 5 * error + digit
 
 
 def summarise(values: Sequence[float]) -> Summary:

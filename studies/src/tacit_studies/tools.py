@@ -9,7 +9,24 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import Figure, Series
+from tacit_studies.reproduction import Figure, Quantile, Series, Summary
+
+
+def simulate(
+    policy: Any, environment: Any, horizon: int, repetitions: Any, seed: int = 0, points: int = 1
+) -> Any:
+    """Play a policy in an environment, by their names or as they are, in this thread alone."""
+    if isinstance(policy, Mapping):
+        policy, environment = tacit.build(policy, environment, horizon)
+    return tacit.simulate(
+        policy,
+        environment,
+        horizon=horizon,
+        repetitions=repetitions,
+        seed=seed,
+        checkpoints=points,
+        threads=1,
+    )
 
 
 def final_values(
@@ -21,7 +38,7 @@ def final_values(
     measure: str = "regret",
 ) -> list[float]:
     """Return the final value of a measure in every repetition."""
-    result = _simulated(policy, environment, horizon, repetitions, seed)
+    result = simulate(policy, environment, horizon, repetitions, seed)
     return [float(v) for v in result.final(measure)]
 
 
@@ -35,32 +52,37 @@ def mean_curves(
     points: int = 50,
 ) -> dict[str, list[float]]:
     """Return checkpoints, mean, 95% band and final values of a measure."""
-    result = _simulated(policy, environment, horizon, repetitions, seed, points)
+    result = simulate(policy, environment, horizon, repetitions, seed, points)
     band = result.band(measure)
-    return {
-        "rounds": [float(v) for v in result.checkpoints],
-        "mean": [float(v) for v in band.mean],
-        "low": [float(v) for v in band.low],
-        "high": [float(v) for v in band.high],
-        "final": [float(v) for v in result.final(measure)],
-    }
+    found = {"rounds": result.checkpoints, "mean": band.mean, "low": band.low, "high": band.high}
+    found["final"] = result.final(measure)
+    return {name: [float(v) for v in values] for name, values in found.items()}
 
 
-def audited(
-    policy: Mapping[str, Any],
-    environment: Mapping[str, Any],
+def audit(
+    policy: Any,
+    environment: Any,
     horizon: int,
     runs: int,
     epsilon: float | None = None,
     delta: float | None = None,
     seed: int = 0,
+    **options: Any,
 ) -> dict[str, Any]:
-    """Audit a policy and return the finding as plain data."""
+    """Audit a policy and return the finding as plain data; `options` are those of `audit_policy`."""
     from tacit.simulation import audit_policy
 
-    described, place = tacit.build(policy, environment, horizon)
+    if isinstance(policy, Mapping):
+        policy, environment = tacit.build(policy, environment, horizon)
     found = audit_policy(
-        described, place, horizon=horizon, runs=runs, epsilon=epsilon, delta=delta, seed=seed
+        policy,
+        environment,
+        horizon=horizon,
+        runs=runs,
+        epsilon=epsilon,
+        delta=delta,
+        seed=seed,
+        **options,
     )
     return {"sentence": found.sentence(), **json.loads(found.result.to_json())}
 
@@ -70,28 +92,62 @@ def growth_exponent(x: Iterable[float], y: Iterable[float]) -> float:
     return float(np.polyfit(np.log(list(x)), np.log(list(y)), 1)[0])
 
 
-def regret_figure(title: str, x_label: str, series: Sequence[Series]) -> Figure:
-    """Return a figure of final regret where powers are straight lines."""
+def exponent_of(line: Series) -> float:
+    """Return the power with which a line grows."""
+    return growth_exponent(line.x, line.y)
+
+
+def flat(label: str, xs: Sequence[float], y: float) -> Series:
+    """Return a dashed line at one height."""
+    return Series(label, [float(x) for x in xs], [y] * len(xs), dashed=True)
+
+
+def curve_of(label: str, outcome: Mapping[str, Any]) -> Series:
+    """Return the mean and band of an outcome of `mean_curves`."""
+    rounds = [float(t) for t in outcome["rounds"]]
+    return Series(label, rounds, outcome["mean"], outcome["low"], outcome["high"])
+
+
+def plot_points(
+    title: str,
+    x_label: str,
+    y_label: str,
+    series: Iterable[Series],
+    *,
+    log: str = "xy",
+    caption: str = "",
+) -> Figure:
+    """Return markers joined by lines; `log` names the logarithmic axes."""
     return Figure(
-        title, x_label, "final regret", list(series), x_log=True, y_log=True, kind="points"
+        title,
+        x_label,
+        y_label,
+        list(series),
+        x_log="x" in log,
+        y_log="y" in log,
+        kind="points",
+        caption=caption,
     )
 
 
-def _simulated(
-    policy: Mapping[str, Any],
-    environment: Mapping[str, Any],
-    horizon: int,
-    repetitions: int,
-    seed: int,
-    points: int = 1,
-) -> Any:
-    described, place = tacit.build(policy, environment, horizon)
-    return tacit.simulate(
-        described,
-        place,
-        horizon=horizon,
-        repetitions=repetitions,
-        seed=seed,
-        checkpoints=points,
-        threads=1,
-    )
+def plot_regret(title: str, x_label: str, series: Iterable[Series]) -> Figure:
+    """Return a figure of final regret where powers are straight lines."""
+    return plot_points(title, x_label, "final regret", series)
+
+
+def plot_bars(
+    title: str,
+    y_label: str,
+    ticks: Iterable[str],
+    bars: Mapping[str, Sequence[Summary] | Sequence[Quantile]],
+    *,
+    x_label: str = "",
+    caption: str = "",
+) -> Figure:
+    """Return bars in groups, a group for each tick; `bars` has a value for each, by label."""
+    series = [Series.of(label, range(len(found)), found) for label, found in bars.items()]
+    return Figure(title, x_label, y_label, series, kind="bar", ticks=list(ticks), caption=caption)
+
+
+regret_figure = plot_regret
+audited = audit

@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from tacit_studies.gajane2023.settings import bars_of, rows_of, sliding
-from tacit_studies.reproduction import (
-    OWN,
-    Findings,
-    Job,
-    Reproduction,
-    as_expected,
-    summarise,
-    verdict_of,
-)
-from tacit_studies.tools import final_values
+from tacit_studies.gajane2023.settings import list_cells, plot_cells, sliding
+from tacit_studies.reproduction import Findings, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
-_HORIZON = 100_000
 _CASES: dict[str, dict[str, Any]] = {
     "rotating, 2 arms": {"name": "rotating", "n_arms": 2},
     "rotating, 10 arms": {"name": "rotating", "n_arms": 10},
@@ -30,41 +20,18 @@ _POLICIES: dict[str, dict[str, Any]] = {
     "Bayesian": {"name": "bocpd-klucb-cf"},
     "P-IMED-CF": {"name": "p-imed-cf"},
 }
-
 _IN_WORDS = {"window, told L": "a window that is told L", "likelihood ratio": "a likelihood ratio"}
+_EPSILONS = Sized([0.5, 1.0, 2.0], [1.0])
 
 
-def _epsilons(quick: bool) -> list[float]:
-    return [1.0] if quick else [0.5, 1.0, 2.0]
-
-
-def _jobs(quick: bool) -> list[Job]:
-    return [
-        Job(
-            f"{case}/{label}/{e}",
-            final_values,
-            {
-                "policy": {**policy, "epsilon": e},
-                "environment": environment,
-                "horizon": _HORIZON // 4 if quick else _HORIZON,
-                "repetitions": 6 if quick else 20,
-            },
-        )
-        for case, environment in _CASES.items()
-        for label, policy in _POLICIES.items()
-        for e in _epsilons(quick)
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    levels = _epsilons(quick)
-    found = {key: summarise(values) for key, values in outcomes.items()}
+def _judge(found: Outcomes) -> Findings:
+    levels = _EPSILONS.at(found.quick)
     cells = [(case, e) for case in _CASES for e in levels]
-
-    def ratio(label: str) -> list[float]:
-        return [found[f"{w}/Bayesian/{e}"].mean / found[f"{w}/{label}/{e}"].mean for w, e in cells]
-
-    beside = {label: ratio(label) for label in _POLICIES if label != "Bayesian"}
+    beside = {
+        label: [found.mean(f"{w}/Bayesian/{e}") / found.mean(f"{w}/{label}/{e}") for w, e in cells]
+        for label in _POLICIES
+        if label != "Bayesian"
+    }
     below = all(r < 1 for r in beside["window, told L"])
     alike = all(0.5 < r < 2 for r in beside["likelihood ratio"])
     said = "; ".join(
@@ -77,13 +44,12 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         if r >= 1
     )
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of([below, alike]))
-        + f"regret of Bayesian change detection on private bits is {said}"
+        verdict=verdict_of([below, alike]),
+        because=f"regret of Bayesian change detection on private bits is {said}"
         + (f". It is above that of the window in: {lost}." if lost else "."),
-        rows=rows_of(found, cells, _POLICIES),
+        rows=list_cells(found, cells, _POLICIES),
         figures=[
-            bars_of(
+            plot_cells(
                 f"Final regret at epsilon = {e:g}", found, {w: (w, e) for w in _CASES}, _POLICIES
             )
             for e in levels
@@ -91,13 +57,18 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-BAYESIAN = Reproduction(
+BAYESIAN = study(
+    Sweep(
+        "{environment}/{policy}/{epsilon}",
+        {"environment": _CASES, "policy": _POLICIES, "epsilon": _EPSILONS},
+        policy=lambda policy, epsilon: {**policy, "epsilon": epsilon},
+        horizon=Sized(100_000, 25_000),
+        repetitions=Sized(20, 6),
+    ),
+    judge=_judge,
     name="gajane2023-bayesian",
-    paper="gajane2023",
     title="Future work: a Bayesian policy",
     question="Can a learner find changes by Bayes' rule in answers that were randomised?",
     claim="It beats a window that is told of the changes, and is about as good as a likelihood ratio.",
-    jobs=_jobs,
-    judge=_judge,
     own=True,
 )

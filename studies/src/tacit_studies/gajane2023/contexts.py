@@ -8,16 +8,9 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.gajane2023.settings import bars_of, rows_of
-from tacit_studies.reproduction import (
-    OWN,
-    Findings,
-    Job,
-    Reproduction,
-    as_expected,
-    summarise,
-    verdict_of,
-)
+from tacit_studies.gajane2023.settings import list_cells, plot_cells
+from tacit_studies.reproduction import Findings, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
 _SHOWN, _TASTES = 5, 4
 _POLICIES: dict[str, dict[str, Any]] = {
@@ -26,6 +19,8 @@ _POLICIES: dict[str, dict[str, Any]] = {
     "restarting": {"name": "restarting-linucb"},
 }
 _CASES = {"four changes": 5, "no change": 1}
+"""In how many segments."""
+_EPSILONS = Sized([1.0, 2.0, 4.0], [2.0])
 
 
 def switching_table(seed: int, horizon: int, segments: int) -> Any:
@@ -37,19 +32,19 @@ def switching_table(seed: int, horizon: int, segments: int) -> Any:
     from tacit.contextual import recorded_table
 
     rng = np.random.default_rng([seed, segments])
-    tastes = _directions(rng, segments)[np.arange(horizon) * segments // horizon]
-    offers = _directions(rng, horizon * _SHOWN).reshape(horizon, _SHOWN, _TASTES)
+    tastes = _draw_directions(rng, segments)[np.arange(horizon) * segments // horizon]
+    offers = _draw_directions(rng, horizon * _SHOWN).reshape(horizon, _SHOWN, _TASTES)
     contexts = np.concatenate([np.ones((horizon, _SHOWN, 1)), offers], axis=2) / np.sqrt(2)
     rewards = 0.5 + 0.45 * np.einsum("tsd,td->ts", offers, tastes)
     return recorded_table(np.zeros(horizon, np.int64), contexts, rewards, n_users=1)
 
 
-def _directions(rng: np.random.Generator, n: int) -> Any:
+def _draw_directions(rng: np.random.Generator, n: int) -> Any:
     drawn = rng.standard_normal((n, _TASTES))
     return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
 
 
-def regrets(
+def measure_regrets(
     policy: Mapping[str, Any], epsilon: float, horizon: int, segments: int, repetitions: int
 ) -> dict[str, list[float]]:
     """Return the final regret of each repetition, and that of offers drawn at random."""
@@ -68,48 +63,23 @@ def regrets(
     return found
 
 
-def _epsilons(quick: bool) -> list[float]:
-    return [2.0] if quick else [1.0, 2.0, 4.0]
+def _judge(found: Outcomes) -> Findings:
+    levels = _EPSILONS.at(found.quick)
 
+    def mean(case: str, label: str, e: float) -> float:
+        return found.mean(f"{case}/{label}/{e}", "regret")
 
-def _jobs(quick: bool) -> list[Job]:
-    return [
-        Job(
-            f"{case}/{label}/{e}",
-            regrets,
-            {
-                "policy": policy,
-                "epsilon": e,
-                "horizon": 10_000 if quick else 40_000,
-                "segments": segments,
-                "repetitions": 4 if quick else 20,
-            },
-        )
-        for case, segments in _CASES.items()
-        for label, policy in _POLICIES.items()
-        for e in _epsilons(quick)
-    ]
+    def ratios(case: str, label: str, beside: str) -> list[float]:
+        return [mean(case, label, e) / mean(case, beside, e) for e in levels]
 
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    levels = _epsilons(quick)
-    found = {key: summarise(values["regret"]) for key, values in outcomes.items()}
-
-    def ratio(case: str, label: str, e: float) -> float:
-        return found[f"{case}/{label}/{e}"].mean / found[f"{case}/restarting/{e}"].mean
-
-    gains = [ratio("four changes", "LinUCB", e) for e in levels]
-    fading = [ratio("four changes", "LinUCB, half-life 1,000", e) for e in levels]
-    prices = [1 / ratio("no change", "LinUCB", e) for e in levels]
-    idle = [
-        ratio("no change", "LinUCB, half-life 1,000", e) * p
-        for e, p in zip(levels, prices, strict=True)
-    ]
-    chance = summarise(outcomes[f"four changes/LinUCB/{levels[0]}"]["random_regret"]).mean
+    gains = ratios("four changes", "LinUCB", "restarting")
+    fading = ratios("four changes", "LinUCB, half-life 1,000", "restarting")
+    prices = ratios("no change", "restarting", "LinUCB")
+    idle = ratios("no change", "LinUCB, half-life 1,000", "LinUCB")
+    chance = found.mean(f"four changes/LinUCB/{levels[0]}", "random_regret")
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of([gains[-1] > 1.5, max(prices) < 1.2]))
-        + (
+        verdict=verdict_of([gains[-1] > 1.5, max(prices) < 1.2]),
+        because=(
             "where a taste changes four times, LinUCB without the detector has "
             + ", ".join(f"{g:.1f}" for g in gains)
             + " times the regret and one that forgets steadily "
@@ -120,13 +90,14 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"steady forgetting one of {min(idle):.1f} to {max(idle):.1f}. "
             f"Random offers: {chance:,.0f}."
         ),
-        rows=rows_of(found, [(case, e) for case in _CASES for e in levels], _POLICIES),
+        rows=list_cells(found, [(c, e) for c in _CASES for e in levels], _POLICIES, "regret"),
         figures=[
-            bars_of(
+            plot_cells(
                 f"Final regret: {case}",
                 found,
                 {f"epsilon = {e:g}": (case, e) for e in levels},
                 _POLICIES,
+                "regret",
             )
             for case in _CASES
         ],
@@ -134,13 +105,18 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-CONTEXTS = Reproduction(
+CONTEXTS = study(
+    Sweep(
+        "{segments}/{policy}/{epsilon}",
+        {"segments": _CASES, "policy": _POLICIES, "epsilon": _EPSILONS},
+        measure_regrets,
+        horizon=Sized(40_000, 10_000),
+        repetitions=Sized(20, 4),
+    ),
+    judge=_judge,
     name="gajane2023-contexts",
-    paper="gajane2023",
     title="Future work: contexts in a changing environment",
     question="Can a learner of private answers notice that a taste has changed, whatever is offered?",
     claim="A change detector around LinUCB gains where tastes change and costs little where they do not.",
-    jobs=_jobs,
-    judge=_judge,
     own=True,
 )

@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from tacit_studies.gajane2023.settings import horizons, line_of, sliding, slope
-from tacit_studies.reproduction import (
-    OWN,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    as_expected,
-    summarise,
-    verdict_of,
-)
-from tacit_studies.tools import final_values, growth_exponent, regret_figure
+from tacit_studies.gajane2023.settings import HORIZONS, RUNS, sliding, slope
+from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import exponent_of, plot_regret
 
 _EPSILON = 2.0
 _BUDGET, _LONG, _NOTHING = (
@@ -29,58 +20,35 @@ _OTHERS: dict[str, dict[str, Any]] = {
     _LONG: sliding(epsilon=_EPSILON),
     _NOTHING: {"name": "p-imed-cf", "epsilon": _EPSILON},
 }
+_LABELS = [*_TIMES, *_OTHERS]
+_BUDGETS = Sized([0.5, 1.0, 3.0, 10.0], [1.0, 10.0])
+_HORIZON = Sized(100_000, 20_000)
 
 
-def _budgets(quick: bool) -> list[float]:
-    return [1.0, 10.0] if quick else [0.5, 1.0, 3.0, 10.0]
-
-
-def _window(budget: float, horizon: int, times: float) -> int:
+def _policy(label: str, budget: float, horizon: int) -> dict[str, Any]:
     from tacit.arms import SWKLUCBCF
 
+    if label in _OTHERS:
+        return _OTHERS[label]
     derived = SWKLUCBCF(
         n_arms=2, horizon=horizon, variation=budget, window="variation", epsilon=_EPSILON
     )
-    return min(horizon, max(1, round(times * derived.window_rounds)))
+    window = min(horizon, max(1, round(_TIMES[label] * derived.window_rounds)))
+    return sliding(window=window, epsilon=_EPSILON)
 
 
-def _jobs(quick: bool) -> list[Job]:
-    T, n = (20_000, 8) if quick else (100_000, 40)
-    jobs = []
-    for V in _budgets(quick):
-        environment = {"name": "drifting", "n_arms": 2, "variation": V}
-        played = {
-            label: sliding(window=_window(V, T, times), epsilon=_EPSILON)
-            for label, times in _TIMES.items()
-        }
-        for label, policy in {**played, **_OTHERS}.items():
-            arguments = {"policy": policy, "environment": environment, "horizon": T}
-            jobs.append(Job(f"V{V}/{label}", final_values, {**arguments, "repetitions": n}))
-    for T in horizons(quick):
-        arguments = {
-            "policy": sliding(window="variation", epsilon=_EPSILON),
-            "environment": {"name": "drifting", "n_arms": 2},
-            "horizon": T,
-            "repetitions": n,
-        }
-        jobs.append(Job(f"T{T}", final_values, arguments))
-    return jobs
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    budgets, Ts = _budgets(quick), horizons(quick)
-    labels = [*_TIMES, *_OTHERS]
-    lines = [line_of(outcomes, each, budgets, [f"V{V}/{each}" for V in budgets]) for each in labels]
-    mean = {
-        (each, V): y
-        for each, line in zip(labels, lines, strict=True)
-        for V, y in zip(budgets, line.y, strict=True)
-    }
-    excess = [mean[_BUDGET, V] / min(mean[each, V] for each in _TIMES) for V in budgets]
-    growth = line_of(outcomes, _BUDGET, Ts, [f"T{T}" for T in Ts])
-    exponent = growth_exponent(growth.x, growth.y)
+def _judge(found: Outcomes) -> Findings:
+    budgets = _BUDGETS.at(found.quick)
+    lines = {label: found.line(label, budgets, f"V{{}}/{label}") for label in _LABELS}
+    excess = [
+        lines[_BUDGET].y[i] / min(lines[label].y[i] for label in _TIMES)
+        for i in range(len(budgets))
+    ]
+    growth = found.line(_BUDGET, HORIZONS.at(found.quick), "T{}")
+    exponent = exponent_of(growth)
     beside = {
-        each: [mean[each, V] / mean[_BUDGET, V] for V in budgets] for each in (_LONG, _NOTHING)
+        label: [y / own for y, own in zip(lines[label].y, lines[_BUDGET].y, strict=True)]
+        for label in _OTHERS
     }
     few, many = beside[_LONG][0], beside[_LONG][-1]
     rows = [
@@ -96,14 +64,10 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 agrees=times < 3,
             )
         )
-        rows += [
-            Row(f"V = {V:g}: {each}", "", summarise(outcomes[f"V{V}/{each}"]).text())
-            for each in labels
-        ]
+        rows += [Row(f"V = {V:g}: {label}", "", found.text(f"V{V}/{label}")) for label in _LABELS]
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of([exponent < 0.75, max(excess) < 3, few > 1]))
-        + (
+        verdict=verdict_of([exponent < 0.75, max(excess) < 3, few > 1]),
+        because=(
             f"with w = (T / (s V))^(2/3) (K ln(T) / 2)^(1/3) regret grows like T^{exponent:.2f}, and is "
             f"at most {max(excess):.2f} times that of the best of three windows that differ by a factor "
             f"of sixteen. The window that is told of no changes has {few:.1f} times its regret at "
@@ -113,8 +77,8 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         agreement="An exponent below 0.75; a regret below three times the best.",
         rows=rows,
         figures=[
-            regret_figure("Regret against the variation budget", "variation V", lines),
-            regret_figure(
+            plot_regret("Regret against the variation budget", "variation V", lines.values()),
+            plot_regret(
                 "Regret against the horizon, V = 3",
                 "horizon T",
                 [growth, slope("2/3", growth, 2 / 3)],
@@ -123,13 +87,28 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-DRIFT = Reproduction(
+DRIFT = study(
+    Sweep(
+        "V{budget}/{label}",
+        {"budget": _BUDGETS, "label": _LABELS},
+        policy=lambda label, budget: Sized(
+            *(_policy(label, budget, T) for T in (_HORIZON.full, _HORIZON.quick))
+        ),
+        environment=lambda budget: {"name": "drifting", "n_arms": 2, "variation": budget},
+        horizon=_HORIZON,
+        repetitions=RUNS,
+    ),
+    Sweep(
+        "T{horizon}",
+        {"horizon": HORIZONS},
+        policy=sliding(window="variation", epsilon=_EPSILON),
+        environment={"name": "drifting", "n_arms": 2},
+        repetitions=RUNS,
+    ),
+    judge=_judge,
     name="gajane2023-variation",
-    paper="gajane2023",
     title="Future work: a window from a variation budget",
     question="If tastes drift and one knows only how much, how long should a learner remember?",
     claim="A window from the budget keeps regret below T^(2/3), and no other window is three times as good.",
-    jobs=_jobs,
-    judge=_judge,
     own=True,
 )

@@ -2,51 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from tacit_studies.gajane2023.settings import sliding
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    PARTLY,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-)
-from tacit_studies.tools import audited
+from tacit_studies.reproduction import NOT_REPRODUCED, PARTLY, Findings, Row, Series
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import audit, flat, plot_points
+
+_REWARDS = (1, 10, 100, 1000)
+"""Of one person."""
 
 
-def _user_epsilon(rounds: int, delta: float) -> float:
+def find_user_epsilon(rounds: int, delta: float) -> float:
+    """Return the epsilon of a person's rewards together, where each is privatised at 1."""
     from tacit.arms import SWKLUCBCF
 
     policy = SWKLUCBCF(n_arms=2, horizon=1000, epsilon=1.0)
     return float(policy.guarantee(1000).for_user(rounds, delta=delta).epsilon)
 
 
-def _privacy_jobs(quick: bool) -> list[Job]:
-    runs = 100_000 if quick else 1_000_000
-    environment = {"name": "bernoulli", "means": [0.3, 0.7]}
-    policy = sliding(epsilon=1.0)
-    common = {"policy": policy, "environment": environment, "horizon": 10, "runs": runs}
-    return [
-        Job("as stated", audited, common),
-        Job("half", audited, {**common, "epsilon": 0.5}),
-        *[Job(f"user{m}", _user_epsilon, {"rounds": m, "delta": 1e-6}) for m in (1, 10, 100, 1000)],
-    ]
-
-
-def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    stated, half = outcomes["as stated"], outcomes["half"]
-    user = {m: outcomes[f"user{m}"] for m in (1, 10, 100, 1000)}
-    sound = stated["verdict"] == "not refuted" and half["verdict"] == "refuted"
+def _judge(found: Outcomes) -> Findings:
+    stated, half = found["as stated"]["verdict"], found["half"]["verdict"]
+    user = {m: float(found[f"user{m}"]) for m in _REWARDS}
+    sound = stated == "not refuted" and half == "refuted"
     return Findings(
         verdict=PARTLY if sound else NOT_REPRODUCED,
         because=(
             "For one reward epsilon = 1 is exact: the audit does not refute it and refutes 0.5 "
-            f"(lower bound {half['lower_bound']:.2f}). Definition 2 speaks of whole sequences, and "
+            f"(lower bound {found['half']['lower_bound']:.2f}). Definition 2 speaks of whole sequences, and "
             f"there 100 rewards of one person cost {user[100]:.1f} at delta = 1e-6."
         ),
         agreement=(
@@ -54,13 +35,8 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "person's epsilon if it is at most the one claimed."
         ),
         rows=[
-            Row("audit of epsilon = 1, one reward", "holds", stated["verdict"], agrees=sound),
-            Row(
-                "audit of epsilon = 0.5, one reward",
-                "",
-                half["verdict"],
-                agrees=half["verdict"] == "refuted",
-            ),
+            Row("audit of epsilon = 1, one reward", "holds", stated, agrees=sound),
+            Row("audit of epsilon = 0.5, one reward", "", half, agrees=half == "refuted"),
             *[
                 Row(
                     f"a person with {m:,} rewards",
@@ -73,29 +49,33 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             ],
         ],
         figures=[
-            Figure(
+            plot_points(
                 "Epsilon of one person",
                 "rewards of one person",
                 "epsilon at delta = 1e-6",
                 [
-                    Series("composed", [float(m) for m in user], [float(e) for e in user.values()]),
-                    Series("claimed", [float(m) for m in user], [1.0] * 4, dashed=True),
+                    Series("composed", [float(m) for m in user], list(user.values())),
+                    flat("claimed", _REWARDS, 1.0),
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
             )
         ],
         privacy="Holds for one reward; a person's n rewards compose, and the window does not cap that.",
     )
 
 
-PRIVACY = Reproduction(
+_AUDIT = {
+    "policy": sliding(epsilon=1.0),
+    "environment": {"name": "bernoulli", "means": [0.3, 0.7]},
+    "horizon": 10,
+    "runs": Sized(1_000_000, 100_000),
+}
+PRIVACY = study(
+    Sweep("as stated", {}, audit, **_AUDIT),
+    Sweep("half", {}, audit, **_AUDIT, epsilon=0.5),
+    Sweep("user{rounds}", {"rounds": _REWARDS}, find_user_epsilon, delta=1e-6),
+    judge=_judge,
     name="gajane2023-privacy",
-    paper="gajane2023",
     title="Local differential privacy",
     question="What exactly does randomized response protect here?",
     claim="epsilon-local differential privacy of whole reward sequences (Definition 2).",
-    jobs=_privacy_jobs,
-    judge=_judge_privacy,
 )

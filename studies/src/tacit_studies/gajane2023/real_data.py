@@ -9,36 +9,28 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-import tacit
 from tacit_studies.gajane2023.settings import sliding
-from tacit_studies.reproduction import (
-    OWN,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    as_expected,
-    summarise,
-    verdict_of,
-)
+from tacit_studies.reproduction import Findings, Row, Series, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import plot_bars, simulate
 
 _SEGMENTS = 8
 _ARTISTS = 10
-_POLICIES: dict[str, dict[str, Any]] = {
-    "with a window": {"name": "sw-klucb-cf", "n_segments": _SEGMENTS},
-    "without a window": {"name": "klucb-cf"},
-}
+_LABELS = ("with a window", "without a window")
+_LEVELS: Sized[dict[str, float | None]] = Sized(
+    {**{f"epsilon = {e:g}": e for e in (0.5, 1.0, 2.0, 4.0)}, "not private": None},
+    {"epsilon = 1": 1.0, "not private": None},
+)
 
 
 @cache
-def _likes() -> tuple[list[Any], Any]:
+def _load_likes() -> tuple[list[Any], Any]:
     """Return the eight largest groups of friends, and who of all people listens to which top artist.
 
     The artists are those that some group prefers: in turn, each group's favourite that is not yet among them.
@@ -60,16 +52,16 @@ def _likes() -> tuple[list[Any], Any]:
     return groups, likes[:, chosen]
 
 
-def audience(horizon: int, seed: int) -> Any:
+def draw_audience(horizon: int, seed: int) -> Any:
     """Return the rewards of all artists in every round: shape (horizon, artists)."""
-    groups, likes = _likes()
+    groups, likes = _load_likes()
     rng = np.random.default_rng([seed, horizon])
     edges = np.linspace(0, horizon, _SEGMENTS + 1).astype(int)
     who = np.concatenate([rng.choice(groups[s], edges[s + 1] - edges[s]) for s in range(_SEGMENTS)])
     return likes[who].astype(np.float64)
 
 
-def earned(
+def measure_rewards(
     policy: Mapping[str, Any], epsilon: float | None, horizon: int, repetitions: int
 ) -> dict[str, list[float]]:
     """Return each run's reward a round, that of a choice at random, and that of the best in each segment."""
@@ -78,13 +70,10 @@ def earned(
     found: dict[str, list[float]] = {"reward": [], "random": [], "best": []}
     edges = np.linspace(0, horizon, _SEGMENTS + 1).astype(int)
     for repetition in range(repetitions):
-        table = audience(horizon, repetition)
+        table = draw_audience(horizon, repetition)
         environment = Recorded(data=table)
         spec = {**policy, "epsilon": epsilon} if epsilon is not None else dict(policy)
-        described, _ = tacit.build(spec, environment, horizon)
-        result = tacit.simulate(
-            described, environment, horizon=horizon, repetitions=[repetition], seed=3, threads=1
-        )
+        result = simulate(spec, environment, horizon, [repetition], 3)
         parts = [table[a:b] for a, b in itertools.pairwise(edges)]
         found["reward"].append(float(result.final("reward")[0]) / horizon)
         found["random"].append(float(table.mean()))
@@ -92,108 +81,69 @@ def earned(
     return found
 
 
-def _epsilons(quick: bool) -> list[float | None]:
-    return [1.0, None] if quick else [0.5, 1.0, 2.0, 4.0, None]
-
-
-def _words(epsilon: float | None) -> str:
-    return "not private" if epsilon is None else f"epsilon = {epsilon:g}"
-
-
 def _policy(label: str, epsilon: float | None) -> dict[str, Any]:
-    if epsilon is not None:
-        return dict(_POLICIES[label])
-    return sliding(n_segments=_SEGMENTS) if label == "with a window" else {"name": "klucb"}
+    if label == "with a window":
+        return sliding(n_segments=_SEGMENTS)
+    return {"name": "klucb"} if epsilon is None else {"name": "klucb-cf"}
 
 
-def _jobs(quick: bool) -> list[Job]:
-    return [
-        Job(
-            f"{label}/{_words(e)}",
-            earned,
-            {
-                "policy": _policy(label, e),
-                "epsilon": e,
-                "horizon": 40_000 if quick else 200_000,
-                "repetitions": 4 if quick else 20,
-            },
-        )
-        for label in _POLICIES
-        for e in _epsilons(quick)
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    levels = _epsilons(quick)
-    first = outcomes[f"with a window/{_words(levels[0])}"]
-    random, best = summarise(first["random"]), summarise(first["best"])
+def _judge(found: Outcomes) -> Findings:
+    levels = list(_LEVELS.at(found.quick))
+    first = f"with a window/{levels[0]}"
+    random, best = (found.summary(first, part) for part in ("random", "best"))
     reward = {
-        (label, e): summarise(outcomes[f"{label}/{_words(e)}"]["reward"])
-        for label in _POLICIES
-        for e in levels
+        label: [found.summary(f"{label}/{level}", "reward") for level in levels]
+        for label in _LABELS
     }
-    helps = [reward["with a window", e].low > reward["without a window", e].high for e in levels]
-    falls = [
-        reward["with a window", a].mean < reward["with a window", b].mean
-        for a, b in itertools.pairwise(levels)
-    ]
+    pairs = list(zip(*reward.values(), strict=True))
+    helps = [window.low > none.high for window, none in pairs]
+    falls = [a.mean < b.mean for a, b in itertools.pairwise(reward["with a window"])]
     said = ", ".join(
-        f"{reward['with a window', e].mean:.3f} against {reward['without a window', e].mean:.3f} "
-        f"({_words(e)})"
-        for e in levels
+        f"{window.mean:.3f} against {none.mean:.3f} ({level})"
+        for (window, none), level in zip(pairs, levels, strict=True)
     )
+    figure = plot_bars(
+        "An audience that changes eight times",
+        "listeners a round",
+        levels,
+        reward,
+        caption="Ten artists, eight groups of friends of Last.fm in turn; a reward is that the "
+        "person who came listens to the artist.",
+    )
+    top = Series("best of the segment", figure.series[0].x, [best.mean] * len(levels))
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of([*helps, *falls]))
-        + (
+        verdict=verdict_of([*helps, *falls]),
+        because=(
             f"listeners a round with a window against without one: {said}. Always the best artist "
             f"of the segment has {best.mean:.3f}, a choice at random {random.mean:.3f}."
         ),
         rows=[
             *[
-                Row(f"listeners a round, {label}, {_words(e)}", "", found.text())
-                for (label, e), found in reward.items()
+                Row(f"listeners a round, {label}, {level}", "", each.text())
+                for label, values in reward.items()
+                for level, each in zip(levels, values, strict=True)
             ],
             Row("always the best artist of the segment", "", best.text()),
             Row("a choice at random", "", random.text()),
         ],
-        figures=[
-            Figure(
-                "An audience that changes eight times",
-                "",
-                "listeners a round",
-                [
-                    *[
-                        Series.of(
-                            label,
-                            [float(i) for i in range(len(levels))],
-                            [reward[label, e] for e in levels],
-                        )
-                        for label in _POLICIES
-                    ],
-                    Series(
-                        "best of the segment",
-                        [float(i) for i in range(len(levels))],
-                        [best.mean] * len(levels),
-                    ),
-                ],
-                kind="bar",
-                ticks=[_words(e) for e in levels],
-                caption="Ten artists, eight groups of friends of Last.fm in turn; a reward is that the "
-                "person who came listens to the artist.",
-            )
-        ],
+        figures=[replace(figure, series=[*figure.series, top])],
     )
 
 
-REAL_DATA = Reproduction(
+REAL_DATA = study(
+    Sweep(
+        "{label}/{epsilon}",
+        {"label": _LABELS, "epsilon": _LEVELS},
+        measure_rewards,
+        policy=_policy,
+        horizon=Sized(200_000, 40_000),
+        repetitions=Sized(20, 4),
+    ),
+    judge=_judge,
     name="gajane2023-real-data",
-    paper="gajane2023",
     title="Real people: an audience that changes",
     question="Does a private learner follow the taste of real listeners when the audience changes?",
     claim="The window earns more than no window at every level of privacy, and weaker privacy earns more.",
-    jobs=_jobs,
-    judge=_judge,
     needs=("hetrec2011-lastfm-2k",),
     own=True,
 )

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
 from typing import Any
 
 from tacit_studies.gajane2023.settings import sliding
-from tacit_studies.reproduction import (
-    PARTLY,
-    UNDECIDED,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    Summary,
-    summarise,
-)
-from tacit_studies.tools import final_values
+from tacit_studies.reproduction import PARTLY, UNDECIDED, Findings, Row, is_close
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import plot_bars
 
 _INSTANCES = {
     "rotating, K = 2, epsilon = 2": ({"name": "rotating", "n_arms": 2}, 2.0),
@@ -31,6 +19,7 @@ _EXPECTED = {
     "rotating, K = 10, not private": (12606, 6580, 4226, 8904),
     "riser, K = 2, not private": (2245, 1568, 15628, 1582),
 }
+"""Means of 60 runs."""
 _COLUMNS = ("window as written", "window with log", "no window", "SW-UCB")
 
 
@@ -44,68 +33,44 @@ def _column_policy(column: str, epsilon: float | None) -> dict[str, Any]:
     }[column]
 
 
-def _window_jobs(quick: bool) -> list[Job]:
-    return [
-        Job(
-            f"{instance}/{column}",
-            final_values,
-            {
-                "policy": _column_policy(column, epsilon),
-                "environment": environment,
-                "horizon": 100_000,
-                "repetitions": 12 if quick else 60,
-            },
-        )
-        for instance, (environment, epsilon) in _INSTANCES.items()
-        for column in _COLUMNS
-    ]
-
-
-def _judge_windows(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    rows, agree, shorter = [], True, True
-    bars: dict[str, list[Summary]] = {column: [] for column in _COLUMNS}
-    for instance in _INSTANCES:
-        found = {c: summarise(outcomes[f"{instance}/{c}"]) for c in _COLUMNS}
-        shorter &= found["window with log"].high < found["window as written"].low
-        for column, expected in zip(_COLUMNS, _EXPECTED[instance], strict=True):
-            summary = found[column]
-            # The expected value is itself a mean of 60 runs.
-            error = summary.error * math.sqrt(1 + summary.n / 60)
-            close = abs(summary.mean - expected) <= 5 * error
-            agree &= close
-            bars[column].append(summary)
-            rows.append(
-                Row(f"{instance}: {column}", "", summary.text(), f"{expected:,}", agrees=close)
-            )
-    names = list(_INSTANCES)
+def _judge(found: Outcomes) -> Findings:
+    cells = {c: [found.summary(f"{instance}/{c}") for instance in _INSTANCES] for c in _COLUMNS}
+    shorter = all(
+        log.high < written.low
+        for written, log in zip(cells["window as written"], cells["window with log"], strict=True)
+    )
+    rows = []
+    for i, (instance, known) in enumerate(_EXPECTED.items()):
+        for column, expected in zip(_COLUMNS, known, strict=True):
+            summary = cells[column][i]
+            close = is_close(summary, expected, 60)
+            rows.append(Row(f"{instance}: {column}", "", summary.text(), f"{expected:,}", close))
     return Findings(
         verdict=PARTLY if shorter else UNDECIDED,
         because=(
             "The window as written lacks a log factor: with it, regret is lower in "
             f"{'all three' if shorter else 'not all'} environments. All means "
-            f"{'agree' if agree else 'do not all agree'} with independent values within 5 standard errors."
+            f"{'agree' if all(row.agrees for row in rows) else 'do not all agree'} with independent values "
+            "within 5 standard errors."
         ),
-        agreement=("An independent value agrees within 5 standard errors of the difference."),
+        agreement="An independent value agrees within 5 standard errors of the difference.",
         rows=rows,
-        figures=[
-            Figure(
-                "Final regret at T = 100,000",
-                "",
-                "final regret",
-                [Series.of(c, range(len(names)), bars[c]) for c in _COLUMNS],
-                kind="bar",
-                ticks=names,
-            )
-        ],
+        figures=[plot_bars("Final regret at T = 100,000", "final regret", _INSTANCES, cells)],
     )
 
 
-WINDOW = Reproduction(
+WINDOW = study(
+    Sweep(
+        "{instance}/{column}",
+        {"instance": _INSTANCES, "column": _COLUMNS},
+        policy=lambda instance, column: _column_policy(column, instance[1]),
+        environment=lambda instance: instance[0],
+        horizon=100_000,
+        repetitions=Sized(60, 12),
+    ),
+    judge=_judge,
     name="gajane2023-window",
-    paper="gajane2023",
     title="The window of Theorem 1",
     question="Is the window the theorem prescribes a good one?",
     claim="w = sqrt(4 e T / (L + 4)) gives the bound of Theorem 1.",
-    jobs=_window_jobs,
-    judge=_judge_windows,
 )
