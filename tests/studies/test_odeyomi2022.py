@@ -12,10 +12,16 @@ import pytest
 from tacit.core.kernels import INTERPRETED
 from tacit_studies import reproductions
 from tacit_studies.odeyomi2022 import PAPER
-from tacit_studies.odeyomi2022.bounds import bounded
-from tacit_studies.odeyomi2022.privacy import audited_round, exact_numbers, losses_read
-from tacit_studies.odeyomi2022.settings import ALGORITHM_3, PUBLISHED, beliefs, corrected, tracked
-from tacit_studies.odeyomi2022.weak_networks import by_part
+from tacit_studies.odeyomi2022.bounds import play_with_bounds
+from tacit_studies.odeyomi2022.privacy import audit_round, calculate_guarantees, read_losses
+from tacit_studies.odeyomi2022.settings import (
+    ALGORITHM_3,
+    PUBLISHED,
+    corrected,
+    trace_beliefs,
+    track,
+)
+from tacit_studies.odeyomi2022.weak_networks import measure_parts
 from tacit_studies.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED, Findings
 from tacit_studies.runner import data_folder
 
@@ -243,14 +249,14 @@ def test_epinions_is_judged_by_what_its_parts_lose():
 
 @slow
 def test_those_who_send_learn_as_if_they_were_alone():
-    alone, heard = (by_part(name, ALGORITHM_3, 1) for name in ("alone", "three truths"))
-    assert by_part("one truth", ALGORITHM_3, 1)["first five"] == alone["first five"]
+    alone, heard = (measure_parts(name, ALGORITHM_3, 1) for name in ("alone", "three truths"))
+    assert measure_parts("one truth", ALGORITHM_3, 1)["first five"] == alone["first five"]
     assert heard["receiving"] != alone["first five"]
 
 
 @slow
 def test_bounds_come_with_the_regret_they_bound():
-    found = bounded("three agents", 500, 0.1, 2)
+    found = play_with_bounds("three agents", 500, 0.1, 2)
     assert round(found["outsiders"]) == 10_090
     assert len(found["1"]) == 2
     assert found["wrapped_measured"] < found["wrapped"]
@@ -258,7 +264,7 @@ def test_bounds_come_with_the_regret_they_bound():
 
 @pytest.fixture(scope="module")
 def exact():
-    return exact_numbers()
+    return calculate_guarantees()
 
 
 def test_privacy_is_judged_by_the_audits(exact):
@@ -297,17 +303,17 @@ def test_privacy_is_judged_by_the_audits(exact):
 def test_losses_are_read_as_often_as_calculated_and_never_wrongly(exact):
     """Within 5 standard errors (once in 1.7 million); twice the bound hides nearly all of them."""
     b = math.log(400) / 0.1
-    found = losses_read(60, b)
+    found = read_losses(60, b)
     expected = 60 * 500 * exact["delta"]["ln 400"]
     assert abs(found["read"] - expected) <= 5 * math.sqrt(expected)
     assert found["right"] == found["read"]
-    assert losses_read(60, 2 * b)["read"] < expected - 5 * math.sqrt(expected)
+    assert read_losses(60, 2 * b)["read"] < expected - 5 * math.sqrt(expected)
 
 
 @slow
 def test_one_audit_refutes_an_open_message_and_not_a_sound_one():
-    shown = audited_round(PUBLISHED[2], "signal", 0.1, 18, 2_000)
-    hidden = audited_round(corrected(1, 1.0), "loss", 1.0, 3, 2_000)
+    shown = audit_round(PUBLISHED[2], "signal", 0.1, 18, 2_000)
+    hidden = audit_round(corrected(1, 1.0), "loss", 1.0, 3, 2_000)
     assert (shown["verdict"], hidden["verdict"]) == ("refuted", "not refuted")
     assert hidden["lower_bound"] > 0.5
 
@@ -315,12 +321,12 @@ def test_one_audit_refutes_an_open_message_and_not_a_sound_one():
 @slow
 def test_jobs_are_repeatable_and_tell_learning_from_guessing():
     environment = {"dominance": 1.0, "horizon": 500}
-    open_ = tracked(ALGORITHM_3, repetitions=20, **environment)
-    assert open_ == json.loads(json.dumps(tracked(ALGORITHM_3, repetitions=20, **environment)))
-    closed = tracked(PUBLISHED[1], repetitions=20, **environment)
+    open_ = track(ALGORITHM_3, repetitions=20, **environment)
+    assert open_ == json.loads(json.dumps(track(ALGORITHM_3, repetitions=20, **environment)))
+    closed = track(PUBLISHED[1], repetitions=20, **environment)
     assert max(closed["time"]) == 0 < max(open_["time"]) <= 500
     assert np.mean(closed["belief"]) < 0.5 < np.mean(open_["belief"])
-    lines = beliefs(ALGORITHM_3, dominant=3, iteration=1, **environment)["agents"]
+    lines = trace_beliefs(ALGORITHM_3, dominant=3, iteration=1, **environment)["agents"]
     assert np.shape(lines) == (3, 100)
     assert np.min(lines) >= 0
     assert np.mean(lines, axis=0)[-1] > 0.9
@@ -356,16 +362,16 @@ def test_real_networks_are_judged_by_the_numbers():
     data_folder() is None, reason="the data sets are not here; TACIT_DATA names them"
 )
 def test_real_networks_are_what_they_should_be():
-    from tacit_studies.odeyomi2022.real_networks import network
+    from tacit_studies.odeyomi2022.real_networks import load_network
 
-    assert network("Facebook").n_nodes == 4_039
-    assert network("Last.fm").n_nodes == 1_843
+    assert load_network("Facebook").n_nodes == 4_039
+    assert load_network("Last.fm").n_nodes == 1_843
 
 
 def test_an_absent_network_says_where_it_comes_from(tmp_path, monkeypatch):
-    from tacit_studies.odeyomi2022.real_networks import network
+    from tacit_studies.odeyomi2022.real_networks import load_network
 
-    network.cache_clear()
+    load_network.cache_clear()
     monkeypatch.setenv("TACIT_DATA", str(tmp_path))
     with pytest.raises(FileNotFoundError, match=r"https://snap"):
-        network("Facebook")
+        load_network("Facebook")

@@ -5,27 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tacit_studies.odeyomi2022.settings import built, corrected, published
-from tacit_studies.reproduction import (
-    OWN,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    Summary,
-    as_expected,
-    summarise,
-    verdict_of,
-)
-from tacit_studies.tools import growth_exponent
+from tacit_studies.odeyomi2022.settings import build_policy, corrected, published
+from tacit_studies.reproduction import Findings, Row, Summary, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import growth_exponent, plot_points, simulate
 
 _EPSILONS = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 _HORIZON, _HORIZONS = 5_000, (2_000, 8_000, 32_000)
 _GROWTH_EPSILON = 0.1
-#: How often one of five states is the true one.
 _CASES = {"one state dominates": 0.8, "hardly any difference": 0.3}
+"""How often one of five states is the true one."""
 _BATCHED = "batched"
 _LABELS = {
     _BATCHED: "batched Tsallis-INF, alone",
@@ -34,19 +23,16 @@ _LABELS = {
 }
 
 
-def named_and_believed(
+def measure_regrets(
     policy: Mapping[str, Any], case: str, horizon: int, repetitions: int
 ) -> dict[str, Any]:
     """Return the regret of the states named and of beliefs, of every run, and the bound if there is one."""
     from tacit.diffusion import ChangingTruth
-    from tacit.simulation import simulate
 
     environment = ChangingTruth(dominance=_CASES[case])
-    chosen = built(policy, environment, horizon)
+    chosen = build_policy(policy, environment, horizon)
     bound = getattr(chosen, "regret_bound", None)
-    result = simulate(
-        chosen, environment, horizon=horizon, repetitions=repetitions, seed=11, threads=1
-    )
+    result = simulate(chosen, environment, horizon, repetitions, 11)
     return {
         "named": result.final("choice_regret").tolist(),
         "believed": result.final("regret").tolist(),
@@ -60,77 +46,32 @@ def _policy(kind: str, epsilon: float) -> dict[str, Any]:
     return corrected(1, epsilon) if kind == "corrected" else published(1, epsilon)
 
 
-def _jobs(quick: bool) -> list[Job]:
-    n = 10 if quick else 100
-    jobs = [
-        Job(
-            f"{case}/{kind}/{epsilon:g}",
-            named_and_believed,
-            {
-                "policy": _policy(kind, epsilon),
-                "case": case,
-                "horizon": _HORIZON,
-                "repetitions": n,
-            },
-        )
-        for case in _CASES
-        for kind in _LABELS
-        for epsilon in _EPSILONS
-    ]
-    jobs += [
-        Job(
-            f"{case}/open",
-            named_and_believed,
-            {
-                "policy": {"name": "batched-tsallis", "epsilon": None},
-                "case": case,
-                "horizon": _HORIZON,
-                "repetitions": n,
-            },
-        )
-        for case in _CASES
-    ]
-    jobs += [
-        Job(
-            f"growth/{T}",
-            named_and_believed,
-            {
-                "policy": _policy(_BATCHED, _GROWTH_EPSILON),
-                "case": "one state dominates",
-                "horizon": T,
-                "repetitions": n,
-            },
-        )
-        for T in _HORIZONS
-    ]
-    return jobs
+def _judge(found: Outcomes) -> Findings:
+    cells = [(case, e) for case in _CASES for e in _EPSILONS]
+    keys = {kind: [f"{case}/{kind}/{e:g}" for case, e in cells] for kind in _LABELS}
 
+    def of(kind: str, measure: str = "named") -> list[Summary]:
+        return [found.summary(key, measure) for key in keys[kind]]
 
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    def of(key: str, measure: str = "named") -> Summary:
-        return summarise(outcomes[key][measure])
+    def count_below(kind: str, measure: str = "named") -> int:
+        pairs = zip(of(_BATCHED, measure), of(kind, measure), strict=True)
+        return sum(batched.high < other.low for batched, other in pairs)
 
-    cells = [(case, epsilon) for case in _CASES for epsilon in _EPSILONS]
-    below = [
-        of(f"{case}/{_BATCHED}/{e:g}").high < outcomes[f"{case}/{_BATCHED}/{e:g}"]["bound"]
-        for case, e in cells
-    ]
-    over_published = [
-        of(f"{case}/{_BATCHED}/{e:g}").high < of(f"{case}/published/{e:g}").low for case, e in cells
-    ]
-    over_corrected = {
-        measure: sum(
-            of(f"{case}/{_BATCHED}/{e:g}", measure).high
-            < of(f"{case}/corrected/{e:g}", measure).low
-            for case, e in cells
-        )
-        for measure in ("named", "believed")
-    }
+    bounds = [found[key]["bound"] for key in keys[_BATCHED]]
+    below = [each.high < bound for each, bound in zip(of(_BATCHED), bounds, strict=True)]
     never_above = all(
-        of(f"{case}/{_BATCHED}/{e:g}").low <= of(f"{case}/published/{e:g}").high
-        for case, e in cells
+        batched.low <= other.high
+        for batched, other in zip(of(_BATCHED), of("published"), strict=True)
     )
-    growth = growth_exponent(_HORIZONS, [of(f"growth/{T}").mean for T in _HORIZONS])
+    growth = growth_exponent(_HORIZONS, [found.mean(f"growth/{T}", "named") for T in _HORIZONS])
+    said = {
+        case: "; ".join(
+            f"{label} {found.mean(f'{case}/{kind}/0.1', 'named'):,.0f} and "
+            f"{found.mean(f'{case}/{kind}/1', 'named'):,.0f}"
+            for kind, label in _LABELS.items()
+        )
+        for case in _CASES
+    }
     rows = [
         Row(
             "growth of regret with T, epsilon = 0.1, one state dominates",
@@ -140,37 +81,29 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         *[
             Row(
                 f"{case}, epsilon = {e:g}: {label}",
-                f"<= {outcomes[f'{case}/{kind}/{e:g}']['bound']:,.0f}" if kind == _BATCHED else "",
-                f"{of(f'{case}/{kind}/{e:g}').text()} named, "
-                f"{of(f'{case}/{kind}/{e:g}', 'believed').text()} believed",
+                f"<= {bounds[i]:,.0f}" if kind == _BATCHED else "",
+                f"{found.text(keys[kind][i], 'named')} named, "
+                f"{found.text(keys[kind][i], 'believed')} believed",
             )
-            for case, e in cells
+            for i, (case, e) in enumerate(cells)
             for kind, label in _LABELS.items()
         ],
         *[
-            Row(f"{case}: Tsallis-INF without privacy", "", of(f"{case}/open").text())
+            Row(f"{case}: Tsallis-INF without privacy", "", found.text(f"{case}/open", "named"))
             for case in _CASES
         ],
     ]
-    said = {
-        case: "; ".join(
-            f"{label} {of(f'{case}/{kind}/0.1').mean:,.0f} and {of(f'{case}/{kind}/1').mean:,.0f}"
-            for kind, label in _LABELS.items()
-        )
-        for case in _CASES
-    }
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of([all(below), never_above, growth < 0.65]))
-        + (
+        verdict=verdict_of([all(below), never_above, growth < 0.65]),
+        because=(
             f"rounds that the states named lose of {_HORIZON:,} at epsilon = 0.1 and 1 where one state "
             f"dominates: {said['one state dominates']}; where there is hardly any difference, and the signal "
             f"of a round says more than all that was learned: {said['hardly any difference']}. "
             f"The batched one stays below its bound in {sum(below)} of {len(cells)} "
-            f"settings, below the published one in {sum(over_published)} and below the corrected one in "
-            f"{over_corrected['named']}; judged by beliefs, as eq. 10 does, below the corrected one in "
-            f"{over_corrected['believed']}, because the corrected one tries states on purpose and does not "
-            f"believe in them. Its regret grows like T^{growth:.2f}."
+            f"settings, below the published one in {count_below('published')} and below the corrected one in "
+            f"{count_below('corrected')}; judged by beliefs, as eq. 10 does, below the corrected one in "
+            f"{count_below('corrected', 'believed')}, because the corrected one tries states on purpose and "
+            f"does not believe in them. Its regret grows like T^{growth:.2f}."
         ),
         agreement=(
             "Expected: below its bound, nowhere above the published one, growth below T^0.65. Below, above "
@@ -178,17 +111,14 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ),
         rows=rows,
         figures=[
-            Figure(
+            plot_points(
                 f"What the states named lose: {case}",
                 "epsilon",
                 f"regret at T = {_HORIZON:,} (rounds lost)",
                 [
-                    Series.of(label, _EPSILONS, [of(f"{case}/{kind}/{e:g}") for e in _EPSILONS])
+                    found.line(label, _EPSILONS, f"{case}/{kind}/{{:g}}", "named")
                     for kind, label in _LABELS.items()
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
                 caption="The paper's three agents, five states; pure epsilon for a loss, but as published.",
             )
             for case in _CASES
@@ -196,16 +126,39 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-ADVERSARIAL = Reproduction(
+_RUNS = Sized(100, 10)
+ADVERSARIAL = study(
+    Sweep(
+        "{case}/{kind}/{epsilon:g}",
+        {"case": list(_CASES), "kind": list(_LABELS), "epsilon": _EPSILONS},
+        measure_regrets,
+        policy=_policy,
+        horizon=_HORIZON,
+        repetitions=_RUNS,
+    ),
+    Sweep(
+        "{case}/open",
+        {"case": list(_CASES)},
+        measure_regrets,
+        policy={"name": "batched-tsallis", "epsilon": None},
+        horizon=_HORIZON,
+        repetitions=_RUNS,
+    ),
+    Sweep(
+        "growth/{horizon}",
+        {"horizon": _HORIZONS},
+        measure_regrets,
+        policy=_policy(_BATCHED, _GROWTH_EPSILON),
+        case="one state dominates",
+        repetitions=_RUNS,
+    ),
+    judge=_judge,
     name="odeyomi2022-adversarial",
-    paper="odeyomi2022",
     title="Beyond the paper: batches against any losses",
     question="Is it better to keep to oneself and to learn from noisy means of many rounds?",
     claim=(
         "An agent alone, with noise on the mean loss of 1/epsilon rounds, loses of order sqrt(M T / epsilon) "
         "whatever the losses (Asi, Raman, Talwar 2025), and no more than the published Algorithm 1."
     ),
-    jobs=_jobs,
-    judge=_judge,
     own=True,
 )

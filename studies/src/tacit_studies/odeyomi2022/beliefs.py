@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,11 +15,9 @@ from tacit_studies.odeyomi2022.settings import (
     HORIZON,
     KNOWN_RUNS,
     PUBLISHED,
-    beliefs,
-    close,
-    close_share,
     corrected,
-    tracked,
+    trace_beliefs,
+    track,
 )
 from tacit_studies.reproduction import (
     NOT_REPRODUCED,
@@ -26,23 +25,29 @@ from tacit_studies.reproduction import (
     REPRODUCED,
     Figure,
     Findings,
-    Job,
     Reproduction,
     Row,
     Series,
+    is_close,
     summarise,
     verdict_of,
 )
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
 
-def _certain(outcome: Mapping[str, Any]) -> list[float]:
+def _find_certain(outcome: Mapping[str, Any]) -> list[float]:
     """Return the rounds at which runs became certain of the state that really dominates."""
     pairs = zip(outcome["time"], outcome["belief"], strict=True)
     return [time for time, belief in pairs if time > 0 and belief > 0.9]
 
 
-@dataclass(frozen=True)
-class _Printed:
+def _is_close_share(hits: int, n: int, known: float) -> bool:
+    """Say whether a share is within 5 standard errors, and rounding, of a known one."""
+    error = math.sqrt(known * (1 - known) * (1 / n + 1 / KNOWN_RUNS))
+    return abs(hits / n - known) <= 5 * error + 0.005
+
+
+class _Printed(NamedTuple):
     figure: int
     algorithm: int
     state: int
@@ -57,118 +62,78 @@ _PRINTED = (
     _Printed(4, 2, 4, 1, 251),
     _Printed(5, 2, 2, 50, 306),
 )
+_SOUND = (0.1, 1.0)
+"""The epsilons of the corrected algorithms."""
 
 
-def _belief_jobs(printed: _Printed) -> Callable[[bool], list[Job]]:
-    dominant = printed.state - 1
-
-    def jobs(quick: bool) -> list[Job]:
-        n = 200 if quick else 2_000
-        environment = {"dominant": dominant, "horizon": HORIZON}
-        shown = {**environment, "dominance": 0.8, "iteration": printed.iteration}
-        letter = PUBLISHED[printed.algorithm]
-        return [
-            *[
-                Job(
-                    f"q{q}",
-                    tracked,
-                    {**environment, "policy": letter, "dominance": q, "repetitions": n},
-                )
-                for q in DOMINANCES
-            ],
-            *[
-                Job(
-                    f"corrected{epsilon}",
-                    tracked,
-                    {
-                        **environment,
-                        "policy": corrected(printed.algorithm, epsilon),
-                        "dominance": 0.8,
-                        "repetitions": n,
-                    },
-                )
-                for epsilon in (0.1, 1.0)
-            ],
-            Job("shown", beliefs, {**shown, "policy": letter}),
-            Job("shown corrected", beliefs, {**shown, "policy": corrected(printed.algorithm, 1.0)}),
-            Job("shown open", beliefs, {**shown, "policy": ALGORITHM_3}),
-        ]
-
-    return jobs
-
-
-def _judge_beliefs(printed: _Printed) -> Callable[[Mapping[str, Any], bool], Findings]:
-    def judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-        found = {q: _certain(outcomes[f"q{q}"]) for q in DOMINANCES}
-        runs = {q: len(outcomes[f"q{q}"]["time"]) for q in DOMINANCES}
-        all_runs, hits = sum(runs.values()), sum(len(times) for times in found.values())
-        usual = [times for q, times in found.items() if len(times) > runs[q] / 2]
-        fits = any(
-            np.quantile(times, 0.025) <= printed.time <= np.quantile(times, 0.975)
-            for times in usual
-        )
-        final = {q: summarise(outcomes[f"q{q}"]["belief"]) for q in DOMINANCES}
-        fixed = {epsilon: _certain(outcomes[f"corrected{epsilon}"]) for epsilon in (0.1, 1.0)}
-        fixed_runs = len(outcomes["corrected1.0"]["time"])
-        after = f", after {np.mean(fixed[1.0]):.0f} rounds on average" if fixed[1.0] else ""
-        median = f"; median {np.median(np.concatenate(usual)):.0f}" if usual else ""
-        rows = [
+def _judge_beliefs(printed: _Printed, outcomes: Outcomes) -> Findings:
+    found = {q: _find_certain(outcomes[f"q{q}"]) for q in DOMINANCES}
+    runs = {q: len(outcomes[f"q{q}"]["time"]) for q in DOMINANCES}
+    all_runs, hits = sum(runs.values()), sum(len(times) for times in found.values())
+    usual = [times for q, times in found.items() if len(times) > runs[q] / 2]
+    fits = any(
+        np.quantile(times, 0.025) <= printed.time <= np.quantile(times, 0.975) for times in usual
+    )
+    final = {q: outcomes.summary(f"q{q}", "belief") for q in DOMINANCES}
+    fixed = {epsilon: _find_certain(outcomes[f"corrected{epsilon}"]) for epsilon in _SOUND}
+    fixed_runs = len(outcomes["corrected1.0"]["time"])
+    after = f", after {np.mean(fixed[1.0]):.0f} rounds on average" if fixed[1.0] else ""
+    median = f"; median {np.median(np.concatenate(usual)):.0f}" if usual else ""
+    rows = [
+        Row(
+            "round from which all agents are certain",
+            str(printed.time),
+            f"{hits:,} of {all_runs:,} runs get there{median}",
+            agrees=fits,
+        ),
+        *[
             Row(
-                "round from which all agents are certain",
-                str(printed.time),
-                f"{hits:,} of {all_runs:,} runs get there{median}",
-                agrees=fits,
-            ),
-            *[
-                Row(
-                    f"runs that become certain, q = {q:g}",
-                    "",
-                    f"{len(found[q]):,} of {runs[q]:,}",
-                    "0 of 1,000",
-                    agrees=close_share(len(found[q]), runs[q], 0.0),
-                )
-                for q in DOMINANCES
-            ],
-            *[
-                Row(
-                    f"final belief in the dominant state, q = {q:g}",
-                    "1",
-                    final[q].text(),
-                    agrees=final[q].mean > 0.99,
-                )
-                for q in DOMINANCES
-            ],
-            *[
-                Row(
-                    f"runs that become certain, corrected, epsilon = {epsilon:g}, q = 0.8",
-                    "",
-                    f"{len(times):,} of {fixed_runs:,}",
-                )
-                for epsilon, times in fixed.items()
-            ],
-        ]
-        return Findings(
-            verdict=REPRODUCED if fits else PARTLY if hits else NOT_REPRODUCED,
-            because=(
-                f"As published, {hits:,} of {all_runs:,} runs become certain of the dominant state "
-                f"within {HORIZON} rounds; the paper prints round {printed.time}. Their belief in "
-                f"it ends at {final[0.8].mean:.2f} on average where the state is true in 80% of "
-                f"the rounds; a guess is 0.20. Corrected, at epsilon = 1, "
-                f"{len(fixed[1.0]) / fixed_runs:.0%} of the runs do{after}."
-            ),
-            agreement=(
-                "The printed round agrees if it lies among the middle 95% of ours, a final "
-                "belief if its mean is above 0.99; an independent value agrees within 5 "
-                "standard errors of the difference."
-            ),
-            rows=rows,
-            figures=[_belief_figure(printed, outcomes)],
-        )
-
-    return judge
+                f"runs that become certain, q = {q:g}",
+                "",
+                f"{len(found[q]):,} of {runs[q]:,}",
+                "0 of 1,000",
+                agrees=_is_close_share(len(found[q]), runs[q], 0.0),
+            )
+            for q in DOMINANCES
+        ],
+        *[
+            Row(
+                f"final belief in the dominant state, q = {q:g}",
+                "1",
+                final[q].text(),
+                agrees=final[q].mean > 0.99,
+            )
+            for q in DOMINANCES
+        ],
+        *[
+            Row(
+                f"runs that become certain, corrected, epsilon = {epsilon:g}, q = 0.8",
+                "",
+                f"{len(times):,} of {fixed_runs:,}",
+            )
+            for epsilon, times in fixed.items()
+        ],
+    ]
+    return Findings(
+        verdict=REPRODUCED if fits else PARTLY if hits else NOT_REPRODUCED,
+        because=(
+            f"As published, {hits:,} of {all_runs:,} runs become certain of the dominant state "
+            f"within {HORIZON} rounds; the paper prints round {printed.time}. Their belief in "
+            f"it ends at {final[0.8].mean:.2f} on average where the state is true in 80% of "
+            f"the rounds; a guess is 0.20. Corrected, at epsilon = 1, "
+            f"{len(fixed[1.0]) / fixed_runs:.0%} of the runs do{after}."
+        ),
+        agreement=(
+            "The printed round agrees if it lies among the middle 95% of ours, a final "
+            "belief if its mean is above 0.99; an independent value agrees within 5 "
+            "standard errors of the difference."
+        ),
+        rows=rows,
+        figures=[_belief_figure(printed, outcomes)],
+    )
 
 
-def _belief_figure(printed: _Printed, outcomes: Mapping[str, Any]) -> Figure:
+def _belief_figure(printed: _Printed, outcomes: Outcomes) -> Figure:
     shown = outcomes["shown"]
     rounds = [float(t) for t in shown["rounds"]]
     series = [
@@ -180,11 +145,8 @@ def _belief_figure(printed: _Printed, outcomes: Mapping[str, Any]) -> Figure:
         ("shown open", "mean of agents, Algorithm 3, no privacy"),
     ):
         series.append(Series(label, rounds, np.mean(outcomes[key]["agents"], axis=0).tolist()))
-    series.append(
-        Series(
-            "certain from here on, in the paper", [float(printed.time)] * 2, [0.0, 1.0], dashed=True
-        )
-    )
+    at = [float(printed.time)] * 2
+    series.append(Series("certain from here on, in the paper", at, [0.0, 1.0], dashed=True))
     return Figure(
         f"Belief in state {printed.state}, iteration {printed.iteration}",
         "round",
@@ -194,53 +156,82 @@ def _belief_figure(printed: _Printed, outcomes: Mapping[str, Any]) -> Figure:
     )
 
 
-BELIEFS = tuple(
-    Reproduction(
+def _belief_study(printed: _Printed) -> Reproduction:
+    common: dict[str, Any] = {"dominant": printed.state - 1, "horizon": HORIZON}
+    runs, letter = Sized(2_000, 200), PUBLISHED[printed.algorithm]
+    shown = {
+        "shown": letter,
+        "shown corrected": corrected(printed.algorithm, 1.0),
+        "shown open": ALGORITHM_3,
+    }
+    hidden = (
+        "if each hides from outsiders how often it was wrong?"
+        if printed.algorithm == 1
+        else "if each also hides from the others what it thinks?"
+    )
+    return study(
+        Sweep(
+            "q{dominance}",
+            {"dominance": DOMINANCES},
+            track,
+            **common,
+            policy=letter,
+            repetitions=runs,
+        ),
+        Sweep(
+            "corrected{epsilon}",
+            {"epsilon": _SOUND},
+            track,
+            **common,
+            policy=lambda epsilon: corrected(printed.algorithm, epsilon),
+            dominance=0.8,
+            repetitions=runs,
+        ),
+        Sweep(
+            "{policy}",
+            {"policy": shown},
+            trace_beliefs,
+            **common,
+            dominance=0.8,
+            iteration=printed.iteration,
+        ),
+        judge=partial(_judge_beliefs, printed),
         name=f"odeyomi2022-figure-{printed.figure}",
-        paper="odeyomi2022",
         title=f"Fig. {printed.figure}: Algorithm {printed.algorithm}, "
         f"iteration {printed.iteration}",
         question=(
             "Three people get noisy hints about something that keeps changing. Do they come to agree "
-            "on what is true most often, "
-            + (
-                "if each hides from outsiders how often it was wrong?"
-                if printed.algorithm == 1
-                else "if each also hides from the others what it thinks?"
-            )
+            f"on what is true most often, {hidden}"
         ),
         claim=(
             f"With epsilon = 0.1, all agents are certain of state {printed.state}, the dominant "
             f"one, from round {printed.time} on."
         ),
-        jobs=_belief_jobs(printed),
-        judge=_judge_beliefs(printed),
     )
-    for printed in _PRINTED
-)
+
+
+BELIEFS = tuple(map(_belief_study, _PRINTED))
 
 _SLOWER = {1: 0.23, 2: 0.56}
 _KNOWN = {0.6: (0.13, 384), 0.8: (0.55, 334), 1.0: (0.61, 286)}
-_POLICIES = {"3": ALGORITHM_3, "1": PUBLISHED[1], "2": PUBLISHED[2]}
-_FIXED = {"1": corrected(1, 1.0), "2": corrected(2, 1.0)}
+_LABELS = {
+    "3": "Algorithm 3, no privacy",
+    "1": "1 as published, epsilon = 0.1",
+    "2": "2 as published, epsilon = 0.1",
+    "corrected 1": "1 corrected, epsilon = 1",
+    "corrected 2": "2 corrected, epsilon = 1 + 1",
+}
+_POLICIES = {
+    "3": ALGORITHM_3,
+    "1": PUBLISHED[1],
+    "2": PUBLISHED[2],
+    "corrected 1": corrected(1, 1.0),
+    "corrected 2": corrected(2, 1.0),
+}
 
 
-def _convergence_jobs(quick: bool) -> list[Job]:
-    n = 400 if quick else 4_000
-    named = {**_POLICIES, **{f"corrected {key}": policy for key, policy in _FIXED.items()}}
-    return [
-        Job(
-            f"{key}/{q}",
-            tracked,
-            {"policy": policy, "dominance": q, "horizon": HORIZON, "repetitions": n},
-        )
-        for key, policy in named.items()
-        for q in DOMINANCES
-    ]
-
-
-def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    times = {key: _certain(outcome) for key, outcome in outcomes.items()}
+def _judge_convergence(outcomes: Outcomes) -> Findings:
+    times = {key: _find_certain(outcome) for key, outcome in outcomes.items()}
     runs = {key: len(outcome["time"]) for key, outcome in outcomes.items()}
     share = {key: len(times[key]) / runs[key] for key in times}
     rows, slower = [], {}
@@ -251,14 +242,8 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             ratio = float(np.mean(times[key]) / np.mean(times["3/0.8"])) - 1
             slower[algorithm] = ratio
             text, fits = f"{ratio:+.0%}", abs(ratio - printed) < 0.1
-        rows.append(
-            Row(
-                f"Algorithm {algorithm} slower than 3, q = 0.8",
-                f"{printed:+.0%}",
-                text,
-                agrees=fits,
-            )
-        )
+        label = f"Algorithm {algorithm} slower than 3, q = 0.8"
+        rows.append(Row(label, f"{printed:+.0%}", text, agrees=fits))
     for q, (known, when) in _KNOWN.items():
         key = f"3/{q}"
         rows.append(
@@ -267,21 +252,15 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 "",
                 f"{share[key]:.1%}",
                 f"{known:.0%}",
-                agrees=close_share(len(times[key]), runs[key], known),
+                agrees=_is_close_share(len(times[key]), runs[key], known),
             )
         )
         if len(times[key]) > 1:
             at = summarise(times[key])
             # The independent mean is over those of its runs that got there.
-            rows.append(
-                Row(
-                    f"Algorithm 3: round at which they are, q = {q:g}",
-                    "",
-                    at.text(),
-                    str(when),
-                    agrees=close(at, when, known_runs=known * KNOWN_RUNS),
-                )
-            )
+            close = is_close(at, when, known * KNOWN_RUNS, digit=0.5)
+            label = f"Algorithm 3: round at which they are, q = {q:g}"
+            rows.append(Row(label, "", at.text(), str(when), agrees=close))
     implied = [
         sum(p.time for p in _PRINTED if p.algorithm == a) / 2 / (1 + s) for a, s in _SLOWER.items()
     ]
@@ -319,18 +298,8 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 "probability of the dominant state",
                 "share of runs",
                 [
-                    Series(
-                        label,
-                        [float(i) for i in range(3)],
-                        [share[f"{key}/{q}"] for q in DOMINANCES],
-                    )
-                    for key, label in (
-                        ("3", "Algorithm 3, no privacy"),
-                        ("1", "1 as published, epsilon = 0.1"),
-                        ("2", "2 as published, epsilon = 0.1"),
-                        ("corrected 1", "1 corrected, epsilon = 1"),
-                        ("corrected 2", "2 corrected, epsilon = 1 + 1"),
-                    )
+                    Series(label, [0.0, 1.0, 2.0], [share[f"{key}/{q}"] for q in DOMINANCES])
+                    for key, label in _LABELS.items()
                 ],
                 kind="bar",
                 ticks=[f"q = {q:g}" for q in DOMINANCES],
@@ -340,15 +309,20 @@ def _judge_convergence(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-CONVERGENCE = Reproduction(
+CONVERGENCE = study(
+    Sweep(
+        "{policy}/{dominance}",
+        {"policy": _POLICIES, "dominance": DOMINANCES},
+        track,
+        horizon=HORIZON,
+        repetitions=Sized(4_000, 400),
+    ),
+    judge=_judge_convergence,
     name="odeyomi2022-convergence",
-    paper="odeyomi2022",
     title="Section VII: how much slower privacy makes agents",
     question="How much longer do people need to agree if they keep their losses to themselves?",
     claim=(
         "All three algorithms converge to the dominant state; Algorithm 1 needs about 23% and "
         "Algorithm 2 over 56% longer than Algorithm 3, which hides nothing."
     ),
-    jobs=_convergence_jobs,
-    judge=_judge_convergence,
 )

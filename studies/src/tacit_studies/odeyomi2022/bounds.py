@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from tacit_studies.odeyomi2022.settings import built, played
+from tacit_studies.odeyomi2022.settings import play_runs
 from tacit_studies.reproduction import (
     Figure,
     Findings,
-    Job,
-    Reproduction,
     Row,
     Series,
     Summary,
     summarise,
     verdict_of,
 )
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
 _NETWORKS = ("one agent", "three agents", "ring of 12", "star of 12", "12, all linked")
-_FEW = _NETWORKS[:2]
-_CELLS = ((500, 0.1), (5_000, 1.0), (50_000, 1.0), (50_000, 10.0))
+_PLAYED = Sized(_NETWORKS, _NETWORKS[:2])
+_CELLS = {
+    f"{T}/{epsilon:g}": (T, epsilon)
+    for T, epsilon in ((500, 0.1), (5_000, 1.0), (50_000, 1.0), (50_000, 10.0))
+}
+"""Horizons and epsilons."""
 _LONGEST = 50_000
 _DOMINANCE = 0.8
 NOTHING, HOLDS, BROKEN, CLOSE = (
@@ -31,7 +33,9 @@ NOTHING, HOLDS, BROKEN, CLOSE = (
 )
 
 
-def bounded(network: str, horizon: int, epsilon: float, repetitions: int) -> dict[str, Any]:
+def play_with_bounds(
+    network: str, horizon: int, epsilon: float, repetitions: int
+) -> dict[str, Any]:
     """Play the three algorithms as published, with theory's rates; return regrets and bounds."""
     from tacit.diffusion import ChangingTruth, regret_bounds
     from tacit.graphs import complete, ring, star
@@ -52,8 +56,8 @@ def bounded(network: str, horizon: int, epsilon: float, repetitions: int) -> dic
     }
     found: dict[str, Any] = {}
     for key, policy in policies.items():
-        chosen = built({**policy, "rates": "theory"}, environment, horizon)
-        found[key] = played(chosen, environment, horizon, repetitions)["regret"]
+        chosen = {**policy, "rates": "theory"}
+        found[key] = play_runs(chosen, environment, horizon, repetitions)["regret"]
     bounds = regret_bounds(environment, horizon=horizon, epsilon=epsilon)
     measured = regret_bounds(
         environment, horizon=horizon, epsilon=epsilon, base=summarise(found["3"]).mean
@@ -61,28 +65,12 @@ def bounded(network: str, horizon: int, epsilon: float, repetitions: int) -> dic
     return {**found, **bounds._asdict(), "wrapped_measured": measured.wrapped}
 
 
-def _settings(quick: bool) -> list[tuple[str, int, float]]:
-    networks = _FEW if quick else _NETWORKS
-    return [(network, T, epsilon) for network in networks for T, epsilon in _CELLS]
-
-
-def _key(network: str, T: int, epsilon: float) -> str:
-    return f"{network}/{T}/{epsilon:g}"
-
-
-def _jobs(quick: bool) -> list[Job]:
+def _settings(found: Outcomes) -> list[tuple[str, int, float, dict[str, Any]]]:
+    """Return network, horizon and epsilon of every game, and what it returned."""
     return [
-        Job(
-            _key(*each),
-            bounded,
-            {
-                "network": each[0],
-                "horizon": each[1],
-                "epsilon": each[2],
-                "repetitions": 5 if quick else 20,
-            },
-        )
-        for each in _settings(quick)
+        (network, T, epsilon, found[f"{network}/{key}"])
+        for network in _PLAYED.at(found.quick)
+        for key, (T, epsilon) in _CELLS.items()
     ]
 
 
@@ -98,11 +86,9 @@ def _standing(found: Summary, bound: float, T: int) -> str:
 _EQUATIONS = {"eq. 19": ("1", "outsiders"), "eq. 20": ("2", "spies")}
 
 
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+def _judge(outcomes: Outcomes) -> Findings:
     rows, standing = [], []
-    for each in _settings(quick):
-        network, T, epsilon = each
-        outcome = outcomes[_key(*each)]
+    for network, T, epsilon, outcome in _settings(outcomes):
         found = {key: summarise(outcome[key]) for key in ("1", "2", "3")}
         label = f"{network}, T = {T:,}, epsilon = {epsilon:g}"
         for equation, (key, name) in _EQUATIONS.items():
@@ -141,7 +127,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "whole 95% interval of the measured regret lies above it, and holds if all lies below."
         ),
         rows=rows,
-        figures=[_figure(outcomes, quick)],
+        figures=[_figure(outcomes)],
     )
 
 
@@ -166,14 +152,11 @@ def _because(standing: list[tuple[str, str, float, str]]) -> str:
     )
 
 
-def _figure(outcomes: Mapping[str, Any], quick: bool) -> Figure:
-    settings = [each for each in _settings(quick) if each[1] == _LONGEST]
+def _figure(outcomes: Outcomes) -> Figure:
+    settings = [each for each in _settings(outcomes) if each[1] == _LONGEST]
     places = [float(i) for i in range(len(settings))]
     share = {
-        equation: [
-            summarise(outcomes[_key(*each)][key]).mean / outcomes[_key(*each)][name]
-            for each in settings
-        ]
+        equation: [summarise(each[key]).mean / each[name] for _, _, _, each in settings]
         for equation, (key, name) in _EQUATIONS.items()
     }
     return Figure(
@@ -182,17 +165,23 @@ def _figure(outcomes: Mapping[str, Any], quick: bool) -> Figure:
         "measured regret / bound; above 1 it is broken",
         [Series(equation, places, values) for equation, values in share.items()],
         kind="bar",
-        ticks=[f"{network}, {epsilon:g}" for network, _, epsilon in settings],
+        ticks=[f"{network}, {epsilon:g}" for network, _, epsilon, _ in settings],
         caption=f"Network and epsilon, T = {_LONGEST:,}; as published, with theory's rates.",
     )
 
 
-BOUNDS = Reproduction(
+BOUNDS = study(
+    Sweep(
+        "{network}/{cell}",
+        {"network": _PLAYED, "cell": _CELLS},
+        play_with_bounds,
+        horizon=lambda cell: cell[0],
+        epsilon=lambda cell: cell[1],
+        repetitions=Sized(20, 5),
+    ),
+    judge=_judge,
     name="odeyomi2022-bounds",
-    paper="odeyomi2022",
     title="Section VI: the regret bounds, on several networks",
     question="The paper proves how much an agent can lose at most. Does it never lose more?",
     claim="Regret is at most eq. 19 for Algorithm 1 and eq. 20 for Algorithm 2, on any connected network.",
-    jobs=_jobs,
-    judge=_judge,
 )

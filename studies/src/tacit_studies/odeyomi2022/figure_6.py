@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tacit_studies.odeyomi2022.settings import (
     ALGORITHM_3,
     DOMINANCES,
     HORIZON,
+    KNOWN_RUNS,
     PUBLISHED,
-    close,
     corrected,
-    tracked,
+    track,
 )
 from tacit_studies.reproduction import (
     Figure,
     Findings,
-    Job,
-    Reproduction,
     Row,
     Series,
+    is_close,
     summarise,
     verdict_of,
 )
-from tacit_studies.tools import growth_exponent
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import curve_of, flat, growth_exponent
 
-M = 5
+_STATES = 5
 
 _CURVES = {
     "3": ("Algorithm 3, no privacy", ALGORITHM_3),
@@ -38,25 +37,6 @@ _CURVES = {
 _KNOWN = {"3": (58, 44, 31), "1": (199, 298, 395), "2": (199, 298, 395)}
 
 
-def _regret_jobs(quick: bool) -> list[Job]:
-    n = 200 if quick else 4_000
-    return [
-        Job(
-            f"{key}/{q}",
-            tracked,
-            {
-                "policy": policy,
-                "dominance": q,
-                "horizon": HORIZON,
-                "repetitions": n,
-                "points": 50,
-            },
-        )
-        for key, (_, policy) in _CURVES.items()
-        for q in DOMINANCES
-    ]
-
-
 def _bounds(T: float) -> Any:
     """Return the bounds on the paper's three agents."""
     from tacit.diffusion import ChangingTruth, regret_bounds
@@ -64,22 +44,18 @@ def _bounds(T: float) -> Any:
     return regret_bounds(ChangingTruth(), horizon=int(T), epsilon=0.1)
 
 
-def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+def _judge(found: Outcomes) -> Findings:
     def less(left: str, right: str) -> Any:
         """Compare on the same tables: the regret of `right` less that of `left`."""
-        pairs = zip(
-            outcomes[f"{left}/0.8"]["regret"], outcomes[f"{right}/0.8"]["regret"], strict=True
-        )
+        pairs = zip(found[f"{left}/0.8"]["regret"], found[f"{right}/0.8"]["regret"], strict=True)
         return summarise([b - a for a, b in pairs])
 
     def exponent(key: str) -> float:
-        curve = outcomes[f"{key}/0.8"]
+        curve = found[f"{key}/0.8"]
         late = [(t, y) for t, y in zip(curve["rounds"], curve["mean"], strict=True) if t >= 100]
         return growth_exponent(*zip(*late, strict=True))
 
-    final = {
-        (key, q): summarise(outcomes[f"{key}/{q}"]["regret"]) for key in _CURVES for q in DOMINANCES
-    }
+    final = {(k, q): found.summary(f"{k}/{q}", "regret") for k in _CURVES for q in DOMINANCES}
     least = less("3", "1").low > 0 and less("3", "2").low > 0
     gap = less("1", "2")
     highest = gap.low > 0
@@ -91,7 +67,8 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "Algorithm 3 has the least regret of 3, 1, 2",
             "yes",
             "yes" if least else "no",
-            agrees=least,
+            "",
+            least,
         ),
         Row(
             "regret of Algorithm 2 minus that of 1, same environments",
@@ -114,7 +91,7 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 "",
                 final[key, q].text(),
                 str(known),
-                agrees=close(final[key, q], known),
+                agrees=is_close(final[key, q], known, KNOWN_RUNS, digit=0.5),
             )
             for key, values in _KNOWN.items()
             for q, known in zip(DOMINANCES, values, strict=True)
@@ -136,7 +113,7 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             agrees=_bounds(HORIZON).spies > _bounds(HORIZON).outsiders,
         ),
     ]
-    uniform = HORIZON * (0.8 - 1 / M)
+    uniform = HORIZON * (0.8 - 1 / _STATES)
     return Findings(
         verdict=verdict_of(checks),
         because=(
@@ -154,19 +131,15 @@ def _judge_regret(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "of the difference."
         ),
         rows=rows,
-        figures=[_curve_figure(outcomes), _bound_figure()],
+        figures=[_curve_figure(found), _bound_figure()],
     )
 
 
-def _curve_figure(outcomes: Mapping[str, Any]) -> Figure:
-    series = []
-    for key, (label, _) in _CURVES.items():
-        curve = outcomes[f"{key}/0.8"]
-        rounds = [float(t) for t in curve["rounds"]]
-        series.append(Series(label, rounds, curve["mean"], curve["low"], curve["high"]))
-    uniform = Series(
-        "a belief that never changes", rounds, [t * (0.8 - 1 / M) for t in rounds], dashed=True
-    )
+def _curve_figure(found: Outcomes) -> Figure:
+    series = [curve_of(label, found[f"{key}/0.8"]) for key, (label, _) in _CURVES.items()]
+    rounds = series[0].x
+    unchanged = [t * (0.8 - 1 / _STATES) for t in rounds]
+    uniform = Series("a belief that never changes", rounds, unchanged, dashed=True)
     return Figure(
         "Regret, measured",
         "round",
@@ -188,7 +161,7 @@ def _bound_figure() -> Figure:
         Series(label, rounds, [y / t for t, y in zip(rounds, bound, strict=True)])
         for label, bound in named.items()
     ]
-    series.append(Series("the most that can be lost", rounds, [1.0] * len(rounds), dashed=True))
+    series.append(flat("the most that can be lost", rounds, 1.0))
     return Figure(
         "The bounds as printed, divided by the round",
         "round",
@@ -199,15 +172,22 @@ def _bound_figure() -> Figure:
     )
 
 
-FIGURE_6 = Reproduction(
+FIGURE_6 = study(
+    Sweep(
+        "{curve}/{dominance}",
+        {"curve": _CURVES, "dominance": DOMINANCES},
+        track,
+        policy=lambda curve: curve[1],
+        horizon=HORIZON,
+        repetitions=Sized(4_000, 200),
+        points=50,
+    ),
+    judge=_judge,
     name="odeyomi2022-figure-6",
-    paper="odeyomi2022",
     title="Fig. 6: regret of the three algorithms",
     question="How many rounds do people lose because they hide what they learn?",
     claim=(
         "Regret grows like the square root of time for all three; Algorithm 3 has the least, "
         "Algorithm 2 the most, and the extra regret is worth the privacy."
     ),
-    jobs=_regret_jobs,
-    judge=_judge_regret,
 )

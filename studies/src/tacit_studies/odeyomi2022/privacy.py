@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tacit_studies.odeyomi2022.settings import HORIZON, PUBLISHED, built, corrected, published
+from tacit_studies.odeyomi2022.settings import (
+    HORIZON,
+    PUBLISHED,
+    build_policy,
+    corrected,
+    published,
+)
 from tacit_studies.reproduction import (
     NOT_REPRODUCED,
     PARTLY,
@@ -17,34 +22,37 @@ from tacit_studies.reproduction import (
     UNDECIDED,
     Figure,
     Findings,
-    Job,
-    Reproduction,
     Row,
     Series,
 )
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import audit, flat, plot_points
 
 _DELTA = 1e-6
 _BOUNDS = {"ln 400": math.log(400) / 0.1, "ln 500": math.log(500) / 0.1}
 _ROUNDS = (1, 10, 100, 500)
+_RUNS = {"1": Sized(400_000, 100_000), "others": Sized(400_000, 20_000)}
+"""Algorithm 1 gives a loss away once in 474 releases: to see that takes more runs."""
 
 
-def exact_numbers() -> dict[str, Any]:
+def calculate_guarantees() -> dict[str, Any]:
     """Return the guarantees of all variants, calculated."""
     from tacit.diffusion import ChangingTruth
     from tacit.privacy import LaplaceRelease, compose
 
     environment = ChangingTruth()
     first = {
-        k: built(published(1, noise_bound=b), environment, HORIZON) for k, b in _BOUNDS.items()
+        k: build_policy(published(1, noise_bound=b), environment, HORIZON)
+        for k, b in _BOUNDS.items()
     }
     loss = {k: policy.guarantee(HORIZON).delta for k, policy in first.items()}
-    spies = built(PUBLISHED[2], environment, HORIZON)
+    spies = build_policy(PUBLISHED[2], environment, HORIZON)
     constant = math.exp(-spies.message_bound * spies.epsilon)
     # The repair that comes to mind first: Laplace noise that is never replaced. Two probability vectors
     # are farthest apart where two of their entries differ by 1.
     honest = LaplaceRelease(sensitivity=1.0, scale=10.0)
     scope: dict[str, Any] = {"unit": "user", "trust": "local", "span": "run"}
-    sound = built(corrected(2, 0.1), environment, HORIZON)
+    sound = build_policy(corrected(2, 0.1), environment, HORIZON)
     grid = np.geomspace(0.01, 10, 61).tolist()
     return {
         "delta": loss,
@@ -62,7 +70,7 @@ def exact_numbers() -> dict[str, Any]:
         "history": {m: sound.history_guarantee(m, delta=_DELTA).epsilon for m in _ROUNDS},
         "corrected": {
             a: [
-                built(corrected(a, e), environment, HORIZON).guarantee(HORIZON).epsilon
+                build_policy(corrected(a, e), environment, HORIZON).guarantee(HORIZON).epsilon
                 for e in (0.1, 1.0)
             ]
             for a in (1, 2)
@@ -73,7 +81,7 @@ def exact_numbers() -> dict[str, Any]:
     }
 
 
-def losses_read(runs: int, noise_bound: float, seed: int = 7) -> dict[str, int]:
+def read_losses(runs: int, noise_bound: float, seed: int = 7) -> dict[str, int]:
     """Play Algorithm 1 as published and read agent 0's losses off what it lets out.
 
     A release of b/2 or b/2 + 1 is the constant plus the loss; one that only a loss of 0, or only a
@@ -85,7 +93,7 @@ def losses_read(runs: int, noise_bound: float, seed: int = 7) -> dict[str, int]:
     b = noise_bound
     states = np.random.default_rng(seed).integers(0, 5, HORIZON)
     environment = RecordedTruth(states=states, n_states=5)
-    policy = built(published(1, noise_bound=b), environment, HORIZON)
+    policy = build_policy(published(1, noise_bound=b), environment, HORIZON)
     read, right, runs_read = 0, 0, 0
     for repetition in range(runs):
         run = play(
@@ -107,7 +115,7 @@ def losses_read(runs: int, noise_bound: float, seed: int = 7) -> dict[str, int]:
     return {"runs": runs, "runs with a loss read": runs_read, "read": read, "right": right}
 
 
-def audited_round(
+def audit_round(
     policy: Mapping[str, Any],
     differ: str,
     epsilon: float,
@@ -118,7 +126,6 @@ def audited_round(
     """Audit one round in which agent 0's loss, its signal, or both may have been others."""
     from tacit.diffusion import ChangingTruth, edit_losses, edit_signals
     from tacit.privacy import NeighbouringPair
-    from tacit.simulation import audit_policy
 
     environment = ChangingTruth()
     left = right = environment.table(0, 0, 1)
@@ -127,17 +134,16 @@ def audited_round(
         right = edit_losses(right, [(0, 0, state, 1.0) for state in range(5)])
     if differ in ("signal", "both"):
         left, right = edit_signals(left, [(0, 0, 0.0)]), edit_signals(right, [(0, 0, 4.0)])
-    found = audit_policy(
-        built(policy, environment, HORIZON),
+    return audit(
+        build_policy(policy, environment, HORIZON),
         environment,
-        horizon=1,
-        epsilon=epsilon,
-        delta=delta,
-        runs=runs,
+        1,
+        runs,
+        epsilon,
+        delta,
         neighbours=[NeighbouringPair(left, right, f"agent 0, round 0: {differ}")],
         released=released,
     )
-    return {"sentence": found.sentence(), **json.loads(found.result.to_json())}
 
 
 _AUDITS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -160,24 +166,7 @@ _AUDITS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def _privacy_jobs(quick: bool) -> list[Job]:
-    # Algorithm 1 gives a loss away once in 474 releases: to see that takes more runs.
-    runs = {"1": 100_000} if quick else {}
-    fewer = 20_000 if quick else 400_000
-    return [
-        Job("exact", exact_numbers),
-        *[
-            Job(f"read {name}", losses_read, {"runs": 200 if quick else 4_000, "noise_bound": b})
-            for name, b in _BOUNDS.items()
-        ],
-        *[
-            Job(f"audit {key}", audited_round, {**arguments, "runs": runs.get(key, fewer)})
-            for key, (_, arguments) in _AUDITS.items()
-        ],
-    ]
-
-
-def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+def _judge(outcomes: Outcomes) -> Findings:
     exact = outcomes["exact"]
     audits = {key: outcomes[f"audit {key}"] for key in _AUDITS}
     refuted = {key: audits[key]["verdict"] == "refuted" for key in _AUDITS}
@@ -211,41 +200,41 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             for name, known in (("ln 400", 2.63e-3), ("ln 500", 2.11e-3))
         ],
         *[_read_row(name, reads[name], exact["some loss read"][name]) for name in _BOUNDS],
-        Row(
-            "Algorithm 2: draws on a probability that are the constant",
-            "",
-            f"{exact['constant']:.1%}",
-            "90.5%",
-            agrees=round(exact["constant"], 3) == 0.905,
-        ),
-        Row(
-            "Algorithm 2: delta of one probability",
-            "",
-            f"{exact['coordinate']:.3f}",
-            "at least 0.905",
-            agrees=exact["coordinate"] >= 0.9048,
-        ),
-        Row(
-            "Algorithm 2: messages with some probability in the open",
-            "",
-            f"{exact['message']:.5f}",
-            "0.99999",
-            agrees=exact["message"] >= 0.99999,
-        ),
-        Row(
-            "Laplace noise without the constant, 500 messages, epsilon added up",
-            "",
-            f"{added:.4g}",
-            "100",
-            agrees=abs(added - 100) < 1e-6,
-        ),
-        Row(
-            "the same at delta = 1e-6",
-            "",
-            f"{accounted:.4g}",
-            "18.95",
-            agrees=abs(accounted - 18.95) < 0.02,
-        ),
+        *[
+            Row(label, "", text, known, agrees)
+            for label, text, known, agrees in (
+                (
+                    "Algorithm 2: draws on a probability that are the constant",
+                    f"{exact['constant']:.1%}",
+                    "90.5%",
+                    round(exact["constant"], 3) == 0.905,
+                ),
+                (
+                    "Algorithm 2: delta of one probability",
+                    f"{exact['coordinate']:.3f}",
+                    "at least 0.905",
+                    exact["coordinate"] >= 0.9048,
+                ),
+                (
+                    "Algorithm 2: messages with some probability in the open",
+                    f"{exact['message']:.5f}",
+                    "0.99999",
+                    exact["message"] >= 0.99999,
+                ),
+                (
+                    "Laplace noise without the constant, 500 messages, epsilon added up",
+                    f"{added:.4g}",
+                    "100",
+                    abs(added - 100) < 1e-6,
+                ),
+                (
+                    "the same at delta = 1e-6",
+                    f"{accounted:.4g}",
+                    "18.95",
+                    abs(accounted - 18.95) < 0.02,
+                ),
+            )
+        ],
         *[
             Row(
                 f"Algorithm {a} corrected with epsilon = {e:g}: guaranteed",
@@ -328,37 +317,35 @@ def _delta_figure(exact: Mapping[str, Any]) -> Figure:
 
 def _history_figure(exact: Mapping[str, Any]) -> Figure:
     rounds = [float(m) for m in _ROUNDS]
-    both = [exact["untruncated"][str(m)] for m in _ROUNDS]
-    return Figure(
+    added, accounted = zip(*(exact["untruncated"][str(m)] for m in _ROUNDS), strict=True)
+    history = [exact["history"][str(m)] for m in _ROUNDS]
+    return plot_points(
         "Epsilon of an agent's whole history",
         "rounds",
         "epsilon",
         [
-            Series("Laplace noise, messages alone, added up", rounds, [pair[0] for pair in both]),
-            Series("the same at delta = 1e-6", rounds, [pair[1] for pair in both]),
-            Series(
-                "2 corrected, epsilon = 0.1 + 0.1, at delta = 1e-6",
-                rounds,
-                [exact["history"][str(m)] for m in _ROUNDS],
-            ),
-            Series("claimed", rounds, [0.1] * len(rounds), dashed=True),
+            Series("Laplace noise, messages alone, added up", rounds, list(added)),
+            Series("the same at delta = 1e-6", rounds, list(accounted)),
+            Series("2 corrected, epsilon = 0.1 + 0.1, at delta = 1e-6", rounds, history),
+            flat("claimed", rounds, 0.1),
         ],
-        x_log=True,
-        y_log=True,
-        kind="points",
         caption="All of one agent's losses and signals change; the corrected variant reports seldom.",
     )
 
 
-PRIVACY = Reproduction(
+PRIVACY = study(
+    Sweep("exact", {}, calculate_guarantees),
+    Sweep("read {noise_bound}", {"noise_bound": _BOUNDS}, read_losses, runs=Sized(4_000, 200)),
+    *(
+        Sweep(f"audit {key}", {}, audit_round, **arguments, runs=_RUNS.get(key, _RUNS["others"]))
+        for key, (_, arguments) in _AUDITS.items()
+    ),
+    judge=_judge,
     name="odeyomi2022-privacy",
-    paper="odeyomi2022",
     title="Lemma 1: differential privacy of losses and messages",
     question="Can an outsider, or a neighbour, find out what an agent saw and how often it was wrong?",
     claim=(
         "The noisy losses, and in Algorithm 2 the noisy messages, are (epsilon, 0)-differentially "
         "private up to every round, with epsilon = 0.1."
     ),
-    jobs=_privacy_jobs,
-    judge=_judge_privacy,
 )

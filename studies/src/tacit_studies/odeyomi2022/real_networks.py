@@ -12,30 +12,11 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-import numpy as np
-
-from tacit_studies.odeyomi2022.settings import (
-    ALGORITHM_3,
-    HORIZON,
-    built,
-    corrected,
-    played,
-    tracked,
-)
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    OWN,
-    REPRODUCED,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    as_expected,
-    summarise,
-)
+from tacit_studies.odeyomi2022.settings import HORIZON, PAIR, play_runs, track
+from tacit_studies.reproduction import Findings, Row, verdict_of
 from tacit_studies.runner import data_folder
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import plot_bars
 
 FILES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     "Facebook": (
@@ -58,11 +39,10 @@ FILES: dict[str, tuple[str, str, dict[str, Any], str]] = {
     ),
 }
 _FRIENDS = ("Facebook", "Last.fm")
-_POLICIES = {"Algorithm 3, no privacy": ALGORITHM_3, "1 corrected, epsilon = 1": corrected(1, 1.0)}
 
 
 @cache
-def network(name: str) -> Any:
+def load_network(name: str) -> Any:
     """Return the largest component of a network, its content checked."""
     from tacit.graphs import largest_component, read_edges
 
@@ -78,97 +58,69 @@ def network(name: str) -> Any:
     return largest_component(read_edges(folder / place, **options))
 
 
-def on_network(
+def play_network(
     name: str, policy: Mapping[str, Any], dominance: float, horizon: int, repetitions: int
 ) -> dict[str, Any]:
     """Play on a real network; the regret of an agent in every run, and how many agents there are."""
     from tacit.diffusion import ChangingTruth
 
-    environment = ChangingTruth(dominance=dominance, network=network(name))
-    chosen = built(policy, environment, horizon)
-    return {**played(chosen, environment, horizon, repetitions), "agents": environment.n_agents}
+    environment = ChangingTruth(dominance=dominance, network=load_network(name))
+    found = play_runs(policy, environment, horizon, repetitions)
+    return {**found, "agents": environment.n_agents}
 
 
-def _jobs(quick: bool) -> list[Job]:
-    common: dict[str, Any] = {"dominance": 0.8, "horizon": HORIZON}
-    three, many = (100, 2) if quick else (4_000, 20)
-    return [
-        *[
-            Job(f"three/{label}", tracked, {**common, "policy": policy, "repetitions": three})
-            for label, policy in _POLICIES.items()
-        ],
-        *[
-            Job(
-                f"{name}/{label}",
-                on_network,
-                {**common, "name": name, "policy": policy, "repetitions": many},
-            )
-            for name in _FRIENDS
-            for label, policy in _POLICIES.items()
-        ],
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    places = ["three", *_FRIENDS]
+def _judge(found: Outcomes) -> Findings:
     regret = {
-        (place, label): summarise(outcomes[f"{place}/{label}"]["regret"])
-        for place in places
-        for label in _POLICIES
+        label: [found.summary(f"{place}/{label}", "regret") for place in ("three", *_FRIENDS)]
+        for label in PAIR
     }
-    agents = {name: outcomes[f"{name}/{next(iter(_POLICIES))}"]["agents"] for name in _FRIENDS}
-    names = {"three": "three agents", **{n: f"{n}, {agents[n]:,} people" for n in _FRIENDS}}
+    agents = {name: found[f"{name}/{next(iter(PAIR))}"]["agents"] for name in _FRIENDS}
+    names = ["three agents", *(f"{name}, {n:,} people" for name, n in agents.items())]
     uniform = HORIZON * (0.8 - 0.2)
-    learns = all(found.high < uniform / 2 for found in regret.values())
-    alike = all(
-        regret[name, label].mean < 1.25 * regret["three", label].mean
-        for name in _FRIENDS
-        for label in _POLICIES
-    )
+    learns = all(each.high < uniform / 2 for places in regret.values() for each in places)
+    alike = all(each.mean < 1.25 * three.mean for three, *real in regret.values() for each in real)
+    rows = list(zip(names, *regret.values(), strict=True))
     said = "; ".join(
-        f"{names[place]}: "
-        + " and ".join(f"{regret[place, label].mean:.1f}" for label in _POLICIES)
-        for place in places
+        f"{name}: {plain.mean:.1f} and {sound.mean:.1f}" for name, plain, sound in rows
     )
     return Findings(
-        verdict=OWN,
-        because=as_expected(REPRODUCED if learns and alike else NOT_REPRODUCED)
-        + (
+        verdict=verdict_of([learns and alike]),
+        because=(
             f"rounds that an agent loses of {HORIZON}, without privacy and with the corrected Algorithm 1 at "
             f"epsilon = 1: {said}. A belief that never changes loses {uniform:.0f}."
         ),
         rows=[
-            Row(f"{names[place]}: {label}", "", regret[place, label].text())
-            for place in places
-            for label in _POLICIES
+            Row(f"{name}: {label}", "", each.text())
+            for name, *both in rows
+            for label, each in zip(PAIR, both, strict=True)
         ],
         figures=[
-            Figure(
+            plot_bars(
                 "Regret of an agent on real networks",
-                "",
                 f"regret at T = {HORIZON} (rounds lost)",
-                [
-                    Series.of(
-                        label, list(np.arange(3.0)), [regret[place, label] for place in places]
-                    )
-                    for label in _POLICIES
-                ],
-                kind="bar",
-                ticks=list(names.values()),
+                names,
+                regret,
                 caption="The dominant state is true with probability 0.8; largest components.",
             )
         ],
     )
 
 
-REAL_NETWORKS = Reproduction(
+_COMMON = {"dominance": 0.8, "horizon": HORIZON}
+REAL_NETWORKS = study(
+    Sweep("three/{policy}", {"policy": PAIR}, track, **_COMMON, repetitions=Sized(4_000, 100)),
+    Sweep(
+        "{name}/{policy}",
+        {"name": _FRIENDS, "policy": PAIR},
+        play_network,
+        **_COMMON,
+        repetitions=Sized(20, 2),
+    ),
+    judge=_judge,
     name="odeyomi2022-real-networks",
-    paper="odeyomi2022",
     title="Section VIII: real networks",
     question="Does what three people show hold among thousands who really know each other?",
     claim="Agents on real networks lose no more than a quarter above what three agents lose, private or not.",
-    jobs=_jobs,
-    judge=_judge,
     needs=("graphs", "hetrec2011-lastfm-2k"),
     own=True,
 )

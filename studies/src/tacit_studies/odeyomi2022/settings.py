@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import Summary
+from tacit_studies.tools import simulate
 
 HORIZON = 500
 DOMINANCES = (0.6, 0.8, 1.0)
@@ -37,9 +37,11 @@ def corrected(algorithm: int, epsilon: float) -> dict[str, Any]:
 ALGORITHM_3: dict[str, Any] = {"name": "diffusion-bandit"}
 PUBLISHED = {1: published(1), 2: published(2, noise_bound=math.log(400) / 0.1)}
 """Algorithms 1 and 2 with the paper's numbers: epsilon = 0.1, b = ln 500 / 0.1 and ln 400 / 0.1."""
+PAIR = {"Algorithm 3, no privacy": ALGORITHM_3, "1 corrected, epsilon = 1": corrected(1, 1.0)}
+"""Two algorithms that keep what they promise."""
 
 
-def tracked(
+def track(
     policy: Mapping[str, Any],
     dominance: float,
     horizon: int,
@@ -55,23 +57,20 @@ def tracked(
     of every run; checkpoints, mean regret and its 95% band.
     """
     environment = _environment(dominance, dominant, n_agents)
-    chosen = built(policy, environment, horizon)
-    return played(chosen, environment, horizon, repetitions, points=points, seed=seed)
+    return play_runs(policy, environment, horizon, repetitions, points=points, seed=seed)
 
 
-def played(
-    policy: Any, environment: Any, horizon: int, repetitions: int, *, points: int = 1, seed: int = 7
+def play_runs(
+    policy: Mapping[str, Any],
+    environment: Any,
+    horizon: int,
+    repetitions: int,
+    *,
+    points: int = 1,
+    seed: int = 7,
 ) -> dict[str, list[float]]:
-    """Play and return what `tracked` does."""
-    result = tacit.simulate(
-        policy,
-        environment,
-        horizon=horizon,
-        repetitions=repetitions,
-        seed=seed,
-        checkpoints=points,
-        threads=1,
-    )
+    """Play and return what `track` does."""
+    result = simulate(policy, environment, horizon, repetitions, seed, points)
     band = result.band("regret")
     times = np.where(result.final("converged") > 0, result.final("convergence_time"), 0)
     return {
@@ -85,13 +84,13 @@ def played(
     }
 
 
-def beliefs(
+def trace_beliefs(
     policy: Mapping[str, Any], dominance: float, dominant: int, iteration: int, horizon: int
 ) -> dict[str, Any]:
     """Return every agent's belief in the dominant state in one run, round by round."""
     environment = _environment(dominance, dominant, None)
     result = tacit.simulate(
-        built(policy, environment, horizon),
+        build_policy(policy, environment, horizon),
         environment,
         horizon=horizon,
         repetitions=[iteration - 1],
@@ -106,7 +105,7 @@ def beliefs(
     }
 
 
-def built(policy: Mapping[str, Any], environment: Any, horizon: int) -> Any:
+def build_policy(policy: Mapping[str, Any], environment: Any, horizon: int) -> Any:
     """Return the policy that the plain values describe, for this environment."""
     return tacit.build(policy, environment, horizon)[0]
 
@@ -119,17 +118,3 @@ def _environment(dominance: float, dominant: int | None, n_agents: int | None) -
         return ChangingTruth(dominance=dominance, dominant=dominant)
     graph = barabasi_albert(n_agents, 3, seed=1)
     return ChangingTruth(dominance=dominance, dominant=dominant, network=graph)
-
-
-def close(
-    measured: Summary, known: float, digit: float = 0.5, known_runs: float = KNOWN_RUNS
-) -> bool:
-    """Say whether a mean is within 5 standard errors, and rounding, of one of `known_runs` runs."""
-    error = measured.error * math.sqrt(1 + measured.n / known_runs)
-    return abs(measured.mean - known) <= 5 * error + digit
-
-
-def close_share(hits: int, n: int, known: float, digit: float = 0.005) -> bool:
-    """Say the same of a share."""
-    error = math.sqrt(known * (1 - known) * (1 / n + 1 / KNOWN_RUNS))
-    return abs(hits / n - known) <= 5 * error + digit

@@ -7,23 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit_studies.odeyomi2022.real_networks import network
-from tacit_studies.odeyomi2022.settings import ALGORITHM_3, HORIZON, built, corrected
-from tacit_studies.reproduction import (
-    OWN,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    Summary,
-    as_expected,
-    summarise,
-    verdict_of,
-)
+from tacit_studies.odeyomi2022.real_networks import load_network
+from tacit_studies.odeyomi2022.settings import HORIZON, PAIR, build_policy
+from tacit_studies.reproduction import Figure, Findings, Row, Series, Summary, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import plot_bars
 
-_POLICIES = {"Algorithm 3, no privacy": ALGORITHM_3, "1 corrected, epsilon = 1": corrected(1, 1.0)}
 _DOMINANCE = 0.8
 _UNIFORM = HORIZON * (_DOMINANCE - 0.2)
 _CASES = {
@@ -57,9 +46,9 @@ def _environment(name: str) -> Any:
     return ChangingTruth(**settings)
 
 
-def by_part(name: str, policy: Mapping[str, Any], repetitions: int) -> dict[str, Any]:
+def measure_parts(name: str, policy: Mapping[str, Any], repetitions: int) -> dict[str, Any]:
     """Return every run's mean regret of the first five agents, of those who send and who receive."""
-    named, believed = _losses(_environment(name), policy, HORIZON, repetitions)
+    named, believed = _play_losses(_environment(name), policy, HORIZON, repetitions)
     found: dict[str, Any] = {"first five": believed[:, :5].mean(axis=1).tolist()}
     for part, rows in _PARTS.items():
         if name != "alone":
@@ -68,17 +57,17 @@ def by_part(name: str, policy: Mapping[str, Any], repetitions: int) -> dict[str,
     return found
 
 
-def on_epinions(policy: Mapping[str, Any], horizon: int, repetitions: int) -> dict[str, Any]:
+def play_epinions(policy: Mapping[str, Any], horizon: int, repetitions: int) -> dict[str, Any]:
     """Return every run's mean regret of those who hear nobody but their part, and of all others."""
     from tacit.diffusion import ChangingTruth
 
     environment = ChangingTruth(
-        dominance=_DOMINANCE, network=network("Epinions"), connectivity="weak"
+        dominance=_DOMINANCE, network=load_network("Epinions"), connectivity="weak"
     )
     sending, _ = environment.mixing_matrix.subnetworks()
     sends = np.zeros(environment.n_agents, np.bool_)
     sends[np.concatenate(sending)] = True
-    _, believed = _losses(environment, policy, horizon, repetitions)
+    _, believed = _play_losses(environment, policy, horizon, repetitions)
     return {
         "agents": environment.n_agents,
         "senders": int(sends.sum()),
@@ -88,13 +77,13 @@ def on_epinions(policy: Mapping[str, Any], horizon: int, repetitions: int) -> di
     }
 
 
-def _losses(
+def _play_losses(
     environment: Any, policy: Mapping[str, Any], horizon: int, repetitions: int
 ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Return the regret of what each agent named and believed, a row for each run."""
     from tacit.simulation import play
 
-    chosen = built(policy, environment, horizon)
+    chosen = build_policy(policy, environment, horizon)
     named, believed = [], []
     for repetition in range(repetitions):
         table = environment.table(7, repetition, horizon)
@@ -107,28 +96,19 @@ def _losses(
     return np.array(named), np.array(believed)
 
 
-def _jobs(quick: bool) -> list[Job]:
-    n = 20 if quick else 200
-    return [
-        Job(f"{name}/{label}", by_part, {"name": name, "policy": policy, "repetitions": n})
-        for name in _CASES
-        for label, policy in _POLICIES.items()
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+def _judge(found: Outcomes) -> Findings:
     def of(name: str, label: str, part: str) -> Summary:
-        return summarise(outcomes[f"{name}/{label}"][part])
+        return found.summary(f"{name}/{label}", part)
 
     same = [
-        outcomes[f"one truth/{label}"]["first five"] == outcomes[f"alone/{label}"]["first five"]
-        for label in _POLICIES
+        found[f"one truth/{label}"]["first five"] == found[f"alone/{label}"]["first five"]
+        for label in PAIR
     ]
     near = [
         of("one truth", label, "receiving").mean < 1.25 * of("both ways", label, "receiving").mean
-        for label in _POLICIES
+        for label in PAIR
     ]
-    own = [of("three truths", label, "receiving").high < _UNIFORM / 2 for label in _POLICIES]
+    own = [of("three truths", label, "receiving").high < _UNIFORM / 2 for label in PAIR]
     label = "1 corrected, epsilon = 1"
     rows = [
         Row(
@@ -136,7 +116,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             "",
             f"{of(case, name, part).text()} believed, {of(case, name, f'{part}, named').text()} named",
         )
-        for name in _POLICIES
+        for name in PAIR
         for case, words in _CASES.items()
         if case != "alone"
         for part in _PARTS
@@ -151,9 +131,8 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         )
     )
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of([all(same), all(near), all(own)]))
-        + (
+        verdict=verdict_of([all(same), all(near), all(own)]),
+        because=(
             "those who send learn "
             + ("exactly as" if all(same) else "not as")
             + f" they do alone. Those who only receive lose {of('one truth', label, 'receiving').mean:.0f} "
@@ -170,69 +149,60 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ),
         rows=rows,
         figures=[
-            Figure(
+            plot_bars(
                 "Those who only receive",
-                "",
                 f"regret at T = {HORIZON} (rounds lost)",
-                [
-                    Series.of(
-                        f"{name}, {measure or 'believed'}",
-                        [0.0, 1.0, 2.0],
-                        [
-                            of(case, name, f"receiving, {measure}" if measure else "receiving")
-                            for case in ("both ways", "one truth", "three truths")
-                        ],
-                    )
-                    for name in _POLICIES
+                ["links both ways", "one way, one truth", "one way, other truths"],
+                {
+                    f"{name}, {measure or 'believed'}": [
+                        of(case, name, f"receiving, {measure}" if measure else "receiving")
+                        for case in ("both ways", "one truth", "three truths")
+                    ]
+                    for name in PAIR
                     for measure in ("", "named")
-                ],
-                kind="bar",
-                ticks=["links both ways", "one way, one truth", "one way, other truths"],
+                },
                 caption="Ten agents who hear one of each of two groups and one of themselves.",
             )
         ],
     )
 
 
-WEAK = Reproduction(
+WEAK = study(
+    Sweep(
+        "{name}/{policy}",
+        {"name": list(_CASES), "policy": PAIR},
+        measure_parts,
+        repetitions=Sized(200, 20),
+    ),
+    judge=_judge,
     name="odeyomi2022-weak-networks",
-    paper="odeyomi2022",
     title="Section VIII: weakly connected networks",
     question="What becomes of those who hear others but are never heard?",
     claim="The work can be extended to weakly connected agents: the paper says so and leaves it to be tried.",
-    jobs=_jobs,
-    judge=_judge,
     own=True,
 )
 
-
-def _real_jobs(quick: bool) -> list[Job]:
-    horizon, n = (50, 1) if quick else (HORIZON, 2)
-    return [
-        Job(label, on_epinions, {"policy": policy, "horizon": horizon, "repetitions": n})
-        for label, policy in _POLICIES.items()
-    ]
+_REAL_HORIZON = Sized(HORIZON, 50)
 
 
-def _judge_real(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    horizon = 50 if quick else HORIZON
+def _judge_real(found: Outcomes) -> Findings:
+    horizon = _REAL_HORIZON.at(found.quick)
     uniform = horizon * (_DOMINANCE - 0.2)
-    first = outcomes[next(iter(_POLICIES))]
+    first = found[next(iter(PAIR))]
     mean = {
-        (label, part): float(np.mean(outcomes[label][part]))
-        for label in _POLICIES
+        (label, part): float(np.mean(found[label][part]))
+        for label in PAIR
         for part in ("sending", "receiving")
     }
     learns = all(value < uniform / 2 for value in mean.values())
-    near = all(mean[label, "receiving"] < 1.25 * mean[label, "sending"] for label in _POLICIES)
+    near = all(mean[label, "receiving"] < 1.25 * mean[label, "sending"] for label in PAIR)
     said = "; ".join(
         f"{label}: {mean[label, 'sending']:.1f} and {mean[label, 'receiving']:.1f}"
-        for label in _POLICIES
+        for label in PAIR
     )
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of([learns or quick, near]))
-        + (
+        verdict=verdict_of([learns or found.quick, near]),
+        because=(
             f"of {first['agents']:,} people, {first['senders']:,} in {first['parts']:,} parts trust nobody "
             f"outside their part. Rounds of {horizon} that they and all others lose: {said}. A belief that "
             f"never changes loses {uniform:.0f}."
@@ -240,7 +210,7 @@ def _judge_real(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         agreement="Expected: below half of a belief that never changes, receivers near senders (a quarter).",
         rows=[
             Row(f"{label}, {part}", "", f"{mean[label, part]:.1f}")
-            for label in _POLICIES
+            for label in PAIR
             for part in ("sending", "receiving")
         ],
         figures=[
@@ -249,25 +219,30 @@ def _judge_real(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 "",
                 f"regret at T = {horizon} (rounds lost)",
                 [
-                    Series(part, [0.0, 1.0], [mean[label, part] for label in _POLICIES])
+                    Series(part, [0.0, 1.0], [mean[label, part] for label in PAIR])
                     for part in ("sending", "receiving")
                 ],
                 kind="bar",
-                ticks=list(_POLICIES),
+                ticks=list(PAIR),
                 caption="An agent listens to those it trusts, and to itself.",
             )
         ],
     )
 
 
-WEAK_REAL = Reproduction(
+WEAK_REAL = study(
+    Sweep(
+        "{policy}",
+        {"policy": PAIR},
+        play_epinions,
+        horizon=_REAL_HORIZON,
+        repetitions=Sized(2, 1),
+    ),
+    judge=_judge_real,
     name="odeyomi2022-weak-real-networks",
-    paper="odeyomi2022",
     title="Section VIII: a real network, weakly connected",
     question="Do tens of thousands of people learn who listen only to those they trust?",
     claim="On a real network of trust those who hear only their own part learn like those who hear others.",
-    jobs=_real_jobs,
-    judge=_judge_real,
     needs=("graphs",),
     own=True,
 )
