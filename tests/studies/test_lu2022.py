@@ -160,17 +160,17 @@ def slow_factor(table):
 def test_the_cost_of_a_round_is_counted_right():
     environment = GraphSetting(0, 0.1, 0.3, 1.0).environment
     expected = [slow_factor(environment.table(0, r, 1)) for r in range(20)]
-    np.testing.assert_allclose(paper002_privacy._round_factors(0.3, 20), expected)
-    assert paper002_privacy._round_factors(1.0, 2) == [10.0, 10.0]
-    assert paper002_privacy._round_factors(0.0, 2) == [1.0, 1.0]
+    np.testing.assert_allclose(paper002_privacy.find_round_factors(0.3, 20), expected)
+    assert paper002_privacy.find_round_factors(1.0, 2) == [10.0, 10.0]
+    assert paper002_privacy.find_round_factors(0.0, 2) == [1.0, 1.0]
 
 
 @slow
 def test_a_round_is_not_hidden_by_the_noise_of_a_reward():
     """Alpha is 0.001, and the seed is fixed."""
-    cheat = paper002_privacy._phase_audited("reward", "round", 8000)
+    cheat = paper002_privacy.audit_phase("reward", "round", 8000)
     assert cheat["verdict"] == "refuted"
-    honest = paper002_privacy._phase_audited("round", "round", 8000)
+    honest = paper002_privacy.audit_phase("round", "round", 8000)
     assert honest["verdict"] == "not refuted"
     assert honest["lower_bound"] > 0.4
 
@@ -178,9 +178,9 @@ def test_a_round_is_not_hidden_by_the_noise_of_a_reward():
 @slow
 def test_twins_part_by_noise_and_not_by_one_reward():
     cell = {"gap": 0.1, "edge_prob": 0.3, "epsilon": 0.05, "pairs": 30, "seed": 0}
-    assert paper002_table._twins(noise="shared", **cell)[0] >= 29
+    assert paper002_table.count_twins(noise="shared", **cell)[0] >= 29
     # 73% of pairs are alike with fresh noise: 27 or more of 30 occur with probability 0.002.
-    assert paper002_table._twins(noise="fresh", **cell)[0] < 27
+    assert paper002_table.count_twins(noise="fresh", **cell)[0] < 27
 
 
 def test_lipschitz_arms_are_judged_by_growth_on_sharp_peaks():

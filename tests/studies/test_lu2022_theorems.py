@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tacit_studies.lu2022.theorems import THEOREMS, regret_bound, regret_in_cliques
+from tacit_studies.lu2022.theorems import THEOREMS, measure_in_cliques, regret_bound
 
 
 @pytest.mark.parametrize("gap", [0.05, 0.1, 0.2, 0.4])
@@ -43,4 +43,4 @@ def test_the_theorems_are_judged_by_bound_logarithm_and_independence():
 
 
 def test_more_cliques_cost_more():
-    assert max(regret_in_cliques(1, 20_000, 2)) < min(regret_in_cliques(3, 20_000, 2))
+    assert max(measure_in_cliques(1, 20_000, 2)) < min(measure_in_cliques(3, 20_000, 2))

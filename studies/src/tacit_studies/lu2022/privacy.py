@@ -10,21 +10,19 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
-from tacit_studies.lu2022.settings import HORIZON, GraphSetting, described
+from tacit_studies.lu2022.settings import HORIZON, GraphSetting
 from tacit_studies.reproduction import (
     NOT_REPRODUCED,
     REPRODUCED,
     UNDECIDED,
     Figure,
     Findings,
-    Job,
-    Reproduction,
     Row,
     Series,
     Summary,
-    summarise,
 )
-from tacit_studies.tools import final_values
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import audit, flat, plot_points
 
 _CLIQUE = 3
 _AUDITED_ROUNDS = 420
@@ -32,14 +30,16 @@ _AUDITED_ROUNDS = 420
 _CHARTED = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 _EXPECTED_FACTORS = {0.2: 2.97, 1.0: 10.0}
 _PRICES = (0.1, 0.2, 0.5, 1.0, 2.0)
+_UNITS = {"reward": "one reward is protected", "round": "a round is protected"}
 _AUDITS = {
     "reward": ("reward", "reward", "one reward, as published"),
     "whole round": ("reward", "round", "a whole round, as published"),
     "round": ("round", "round", "a whole round, noise for a round"),
 }
+"""What the noise protects, what neighbouring tables differ in, and both in words."""
 
 
-def _stated(unit: str) -> dict[str, Any]:
+def state_guarantee(unit: str) -> dict[str, Any]:
     """Return the guarantee for one reward or one round, and whether the paper's claim holds."""
     from tacit.arms import GAP
 
@@ -48,7 +48,7 @@ def _stated(unit: str) -> dict[str, Any]:
     return {"epsilon": found.epsilon, "delta": found.delta, "unit": found.unit, "holds": holds}
 
 
-def _round_factors(edge_prob: float, graphs: int) -> list[float]:
+def find_round_factors(edge_prob: float, graphs: int) -> list[float]:
     """Return, graph by graph, how many times the epsilon of a reward the first phase costs a round."""
     from tacit.arms import GAP
     from tacit.simulation import play
@@ -73,70 +73,34 @@ def _round_factor(state: Any) -> float:
     return float(max(1.0, *sums))
 
 
-def _phase_audited(protects: str, changes: str, runs: int) -> dict[str, Any]:
+def audit_phase(protects: str, changes: str, runs: int) -> dict[str, Any]:
     """Audit one phase on a clique: noise made for `protects`, tables that differ in `changes`."""
     from tacit.arms import GAP, Bernoulli, GraphFeedback
     from tacit.graphs import complete
-    from tacit.simulation import audit_policy
 
     environment = GraphFeedback(
         environment=Bernoulli(means=(0.5,) * _CLIQUE), graph=complete(_CLIQUE)
     )
     # A failure probability near 1 makes the first phase as short as it gets.
     policy = GAP(n_arms=_CLIQUE, epsilon=1.0, horizon=2000, failure_prob=0.99, unit=protects)
-    found = audit_policy(
+    found = audit(
         policy,
         environment,
-        horizon=_AUDITED_ROUNDS,
-        epsilon=1.0,
+        _AUDITED_ROUNDS,
+        runs,
+        1.0,
         neighbours=environment.neighbours(changes, _AUDITED_ROUNDS, limit=3),
-        runs=runs,
         alpha=1e-3,
         released=_CLIQUE,
         decisions=False,
     )
-    return {"verdict": found.result.verdict, "lower_bound": found.result.lower_bound}
+    return {"verdict": found["verdict"], "lower_bound": found["lower_bound"]}
 
 
-def _privacy_jobs(quick: bool) -> list[Job]:
-    environment = described(GraphSetting(0, 0.1, 0.2, 1.0))
-    return [
-        *(Job(f"stated {unit}", _stated, {"unit": unit}) for unit in ("reward", "round")),
-        *(
-            Job(
-                f"factor {p:g}", _round_factors, {"edge_prob": p, "graphs": 200 if quick else 4_000}
-            )
-            for p in _CHARTED
-        ),
-        *(
-            Job(
-                f"audit {key}",
-                _phase_audited,
-                {"protects": protects, "changes": changes, "runs": 8_000 if quick else 200_000},
-            )
-            for key, (protects, changes, _) in _AUDITS.items()
-        ),
-        *(
-            Job(
-                f"{unit} {epsilon:g}",
-                final_values,
-                {
-                    "policy": {"name": "gap", "epsilon": epsilon, "unit": unit},
-                    "environment": environment,
-                    "horizon": HORIZON,
-                    "repetitions": 10 if quick else 200,
-                },
-            )
-            for unit in ("reward", "round")
-            for epsilon in _PRICES
-        ),
-    ]
-
-
-def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+def _judge(outcomes: Outcomes) -> Findings:
     stated = outcomes["stated reward"]
     audits = {key: outcomes[f"audit {key}"] for key in _AUDITS}
-    factors = {p: summarise(outcomes[f"factor {p:g}"]) for p in _CHARTED}
+    factors = {p: outcomes.summary(f"factor {p:g}") for p in _CHARTED}
     claimed = stated["holds"] and stated["epsilon"] <= 1.0 + 1e-12 and stated["delta"] == 0.0
     refuted = audits["reward"]["verdict"] == "refuted"
     # An audit that could not even refute half of the truth has not tried hard enough to be quoted.
@@ -208,43 +172,58 @@ def _factor_row(edge_prob: float, found: Summary) -> Row:
 
 
 def _factor_figure(factors: Mapping[float, Summary]) -> Figure:
-    xs = list(_CHARTED)
-    return Figure(
+    return plot_points(
         "Privacy loss of a whole round",
         "edge probability p",
         "epsilon of a round / epsilon of a reward",
         [
-            Series.of("a whole round", xs, [factors[p] for p in xs]),
-            Series("one reward, as claimed", xs, [1.0] * len(xs), dashed=True),
+            Series.of("a whole round", list(factors), list(factors.values())),
+            flat("one reward, as claimed", list(factors), 1.0),
         ],
-        kind="points",
+        log="",
         caption="Ten arms, first phase, mean over random graphs; p = 1 is a clique.",
     )
 
 
-def _price_figure(outcomes: Mapping[str, Any]) -> Figure:
-    series = []
-    for unit, words in (("reward", "one reward is protected"), ("round", "a round is protected")):
-        bands = [summarise(outcomes[f"{unit} {e:g}"]) for e in _PRICES]
-        series.append(Series.of(words, _PRICES, bands))
-    return Figure(
+def _price_figure(outcomes: Outcomes) -> Figure:
+    return plot_points(
         "Regret if a whole round is protected",
         "epsilon",
         f"final regret after {HORIZON:,} rounds",
-        series,
-        x_log=True,
-        kind="points",
+        [outcomes.line(words, _PRICES, f"{unit} {{:g}}") for unit, words in _UNITS.items()],
+        log="x",
         caption="Smallest gap 0.1, edge probability 0.2.",
     )
 
 
-PRIVACY = Reproduction(
+PRIVACY = study(
+    Sweep("stated {unit}", {"unit": list(_UNITS)}, state_guarantee),
+    Sweep(
+        "factor {edge_prob:g}",
+        {"edge_prob": _CHARTED},
+        find_round_factors,
+        graphs=Sized(4_000, 200),
+    ),
+    Sweep(
+        "audit {case}",
+        {"case": _AUDITS},
+        audit_phase,
+        protects=lambda case: case[0],
+        changes=lambda case: case[1],
+        runs=Sized(200_000, 8_000),
+    ),
+    Sweep(
+        "{unit} {epsilon:g}",
+        {"unit": list(_UNITS), "epsilon": _PRICES},
+        policy=lambda unit, epsilon: {"name": "gap", "epsilon": epsilon, "unit": unit},
+        environment=GraphSetting(0, 0.1, 0.2, 1.0).describe_environment(),
+        horizon=HORIZON,
+        repetitions=Sized(200, 10),
+    ),
+    judge=_judge,
     name="lu2022-privacy",
-    paper="lu2022",
     title="Differential privacy of GAP",
     question="Who is protected when one choice also shows what neighbouring options would have given?",
     claim="epsilon-differential privacy of the whole run for one reward of one arm in one round "
     "(Theorem 1).",
-    jobs=_privacy_jobs,
-    judge=_judge_privacy,
 )

@@ -24,6 +24,15 @@ class GraphSetting(NamedTuple):
         means = (0.9, 0.9, *(0.9 - self.gap - 0.05 * k for k in range(8)))
         return GraphFeedback(environment=TruncatedNormal(means=means), edge_prob=self.edge_prob)
 
+    def describe_environment(self) -> dict[str, Any]:
+        """Return the environment by name and parameters."""
+        rewards: Any = self.environment.environment
+        return {
+            "name": self.environment.name,
+            "environment": {"name": rewards.name, "means": list(rewards.means)},
+            "edge_prob": self.edge_prob,
+        }
+
 
 def graph_settings() -> tuple[GraphSetting, ...]:
     """Return the nine settings of Figures 1 to 3 of paper 002; its horizon is 100,000.
@@ -38,13 +47,3 @@ def graph_settings() -> tuple[GraphSetting, ...]:
         *(GraphSetting(2, 0.1, edge_prob, 0.1) for edge_prob in (0.1, 0.2, 0.3)),
         *(GraphSetting(3, 0.2, 0.1, epsilon) for epsilon in (0.05, 0.1, 0.2)),
     )
-
-
-def described(setting: GraphSetting) -> dict[str, Any]:
-    """Return the environment of a setting by name and parameters."""
-    rewards: Any = setting.environment.environment
-    return {
-        "name": setting.environment.name,
-        "environment": {"name": rewards.name, "means": list(rewards.means)},
-        "edge_prob": setting.edge_prob,
-    }

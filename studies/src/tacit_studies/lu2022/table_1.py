@@ -18,11 +18,11 @@ from tacit_studies.reproduction import (
     UNDECIDED,
     Figure,
     Findings,
-    Job,
-    Reproduction,
     Row,
     Series,
 )
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import plot_points
 
 _GAPS, _EDGE_PROBS, _EPSILONS = (0.05, 0.1, 0.2), (0.1, 0.2, 0.3), (0.05, 0.1, 0.2)
 _CELLS = list(itertools.product(_GAPS, _EDGE_PROBS, _EPSILONS))
@@ -63,7 +63,7 @@ class _Count(NamedTuple):
         return 100.0 * math.sqrt(share * (1 - share) / self.pairs)
 
 
-def _twins(
+def count_twins(
     gap: float, edge_prob: float, epsilon: float, noise: str, pairs: int, seed: int
 ) -> list[int]:
     """Return how many of `pairs` twin runs made the same decisions, and `pairs`."""
@@ -82,27 +82,7 @@ def _cell_key(reading: str, cell: Sequence[float]) -> str:
     return "/".join([reading, *(f"{value:g}" for value in cell)])
 
 
-def _twin_jobs(quick: bool) -> list[Job]:
-    pairs = {"shared": 10, "fresh": 16} if quick else {"shared": 200, "fresh": 200}
-    jobs = []
-    for reading in _READINGS:
-        for seed, cell in enumerate(_CELLS):
-            gap, edge_prob, epsilon = cell
-            arguments = {
-                "gap": gap,
-                "edge_prob": edge_prob,
-                "epsilon": epsilon,
-                "noise": reading,
-                "pairs": pairs[reading],
-                "seed": seed,
-            }
-            jobs.append(Job(_cell_key(reading, cell), _twins, arguments))
-    bare = {"gap": 0.1, "edge_prob": 0.2, "epsilon": _NO_PRIVACY, "noise": "fresh"}
-    arguments = {**bare, "pairs": 2 * pairs["fresh"], "seed": len(_CELLS)}
-    return [*jobs, Job("no privacy", _twins, arguments)]
-
-
-def _judge_twins(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+def _judge(outcomes: Outcomes) -> Findings:
     counts = {
         reading: {cell: _Count(*outcomes[_cell_key(reading, cell)]) for cell in _CELLS}
         for reading in _READINGS
@@ -115,9 +95,9 @@ def _judge_twins(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     alike = [
         reading
         for reading in fits
-        if _clear(trends[reading]) and _same_trend(trends[reading], trends["printed"])
+        if _is_clear(trends[reading]) and _is_same_trend(trends[reading], trends["printed"])
     ]
-    overall = {reading: _pooled(cells, _CELLS).percent for reading, cells in counts.items()}
+    overall = {reading: _pool(cells, _CELLS).percent for reading, cells in counts.items()}
     blind = ": the share says nothing about privacy" if bare.percent >= overall["fresh"] else ""
     return Findings(
         verdict=REPRODUCED if alike else UNDECIDED if fits else NOT_REPRODUCED,
@@ -140,13 +120,13 @@ def _judge_twins(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-def _pooled(counts: Mapping[Any, _Count], cells: Sequence[Any]) -> _Count:
+def _pool(counts: Mapping[Any, _Count], cells: Sequence[Any]) -> _Count:
     return _Count(sum(counts[c].same for c in cells), sum(counts[c].pairs for c in cells))
 
 
 def _levels(counts: Mapping[Any, _Count], axis: str) -> list[_Count]:
     place, levels, _ = _AXES[axis]
-    return [_pooled(counts, [c for c in _CELLS if c[place] == level]) for level in levels]
+    return [_pool(counts, [c for c in _CELLS if c[place] == level]) for level in levels]
 
 
 def _p_value(counts: Mapping[Any, _Count], printed: Mapping[Any, _Count]) -> float:
@@ -175,11 +155,11 @@ def _trend(counts: Mapping[Any, _Count], axis: str) -> tuple[float, float]:
     return last.percent - first.percent, math.hypot(first.error, last.error)
 
 
-def _clear(trend: tuple[float, float]) -> bool:
+def _is_clear(trend: tuple[float, float]) -> bool:
     return abs(trend[0]) > 3 * trend[1]
 
 
-def _same_trend(ours: tuple[float, float], theirs: tuple[float, float]) -> bool:
+def _is_same_trend(ours: tuple[float, float], theirs: tuple[float, float]) -> bool:
     return abs(ours[0] - theirs[0]) <= _margin(ours, theirs)
 
 
@@ -198,63 +178,46 @@ def _twin_rows(
     printed = counts["printed"]
     low, high = min(_PRINTED.values()), max(_PRINTED.values())
     for reading, words in _READINGS.items():
-        cells = counts[reading]
+        cells, bounds = counts[reading], _EXPECTED_RANGE[reading]
         worst, best = (f(cells.values(), key=lambda c: c.percent) for f in (min, max))
-        bounds = _EXPECTED_RANGE[reading]
         close = all(
             abs(found.percent - bound)
             <= 5 * found.error * math.sqrt(1 + found.pairs / _EXPECTED_PAIRS)
             for found, bound in zip((worst, best), bounds, strict=True)
         )
-        span = f"{worst.percent:.1f} to {best.percent:.1f}"
-        expected = f"{bounds[0]:g} to {bounds[1]:g}"
-        rows.append(
+        whole = _pool(cells, _CELLS)
+        rows += [
             Row(
                 f"range over 27 cells ({low} to {high} in the paper), {words}, %",
                 "",
-                span,
-                expected,
+                f"{worst.percent:.1f} to {best.percent:.1f}",
+                f"{bounds[0]:g} to {bounds[1]:g}",
                 agrees=close,
-            )
-        )
-        whole = _pooled(cells, _CELLS)
-        rows.append(
+            ),
             Row(
                 f"all cells, {words}, %",
-                f"{_pooled(printed, _CELLS).percent:.1f}",
+                f"{_pool(printed, _CELLS).percent:.1f}",
                 f"{whole.percent:.1f} ± {whole.error:.2g}",
                 agrees=p_values[reading] >= _LEVEL,
-            )
-        )
+            ),
+        ]
         for axis, (_, _, name) in _AXES.items():
-            ours = trends[reading] if axis == "epsilon" else _trend(cells, axis)
-            theirs = _trend(printed, axis)
+            ours, theirs = _trend(cells, axis), _trend(printed, axis)
             rows.append(
                 Row(
                     f"change along {name}, {words}, points",
                     f"{theirs[0]:+.1f}",
                     f"{ours[0]:+.1f} ± {ours[1]:.2g}",
-                    agrees=_same_trend(ours, theirs),
+                    agrees=_is_same_trend(ours, theirs),
                     within=f"{_margin(ours, theirs):.1f} points",
                 )
             )
-    rows.append(
-        Row(
-            "epsilon = 30, no privacy to speak of, fresh noise, %",
-            "",
-            f"{bare.percent:.1f} ± {bare.error:.2g}",
-        )
-    )
-    for cell in _CELLS:
-        shared, fresh = counts["shared"][cell], counts["fresh"][cell]
-        gap, edge_prob, epsilon = cell
-        rows.append(
-            Row(
-                f"gap {gap:g}, p {edge_prob:g}, epsilon {epsilon:g}, %",
-                str(_PRINTED[cell]),
-                f"{shared.percent:.1f} same noise, {fresh.percent:.1f} fresh",
-            )
-        )
+    label = "epsilon = 30, no privacy to speak of, fresh noise, %"
+    rows.append(Row(label, "", f"{bare.percent:.1f} ± {bare.error:.2g}"))
+    for cell, same in _PRINTED.items():
+        shared, fresh = (counts[reading][cell].percent for reading in ("shared", "fresh"))
+        label = "gap {:g}, p {:g}, epsilon {:g}, %".format(*cell)
+        rows.append(Row(label, str(same), f"{shared:.1f} same noise, {fresh:.1f} fresh"))
     return rows
 
 
@@ -266,35 +229,50 @@ def _twin_figure(counts: Mapping[str, Mapping[Any, _Count]], axis: str) -> Figur
     for key, words in {"printed": "printed in the paper", **_READINGS}.items():
         pools = _levels(counts[key], axis)
         found = [binomtest(c.same, c.pairs).proportion_ci(0.95, "exact") for c in pools]
-        series.append(
-            Series(
-                words,
-                list(levels),
-                [c.percent for c in pools],
-                [100.0 * float(each.low) for each in found],
-                [100.0 * float(each.high) for each in found],
-                dashed=key == "printed",
-            )
-        )
-    return Figure(
+        low, high = ([100.0 * float(getattr(f, end)) for f in found] for end in ("low", "high"))
+        shares = [c.percent for c in pools]
+        series.append(Series(words, list(levels), shares, low, high, dashed=key == "printed"))
+    return plot_points(
         f"Same decisions after one reward changed, by {name}",
         name,
         "pairs with identical decisions (%)",
         series,
-        x_log=True,
-        kind="points",
+        log="x",
         caption="Nine cells of Table 1 pooled for each point; bands are 95% intervals.",
     )
 
 
-TABLE_1 = Reproduction(
+_PAIRS = {"shared": Sized(200, 10), "fresh": Sized(200, 16)}
+TABLE_1 = study(
+    Sweep(
+        "{noise}/{cell}",
+        {
+            "noise": list(_READINGS),
+            "cell": {"{:g}/{:g}/{:g}".format(*cell): (i, *cell) for i, cell in enumerate(_CELLS)},
+        },
+        count_twins,
+        gap=lambda cell: cell[1],
+        edge_prob=lambda cell: cell[2],
+        epsilon=lambda cell: cell[3],
+        pairs=lambda noise: _PAIRS[noise],
+        seed=lambda cell: cell[0],
+    ),
+    Sweep(
+        "no privacy",
+        {},
+        count_twins,
+        gap=0.1,
+        edge_prob=0.2,
+        epsilon=_NO_PRIVACY,
+        noise="fresh",
+        pairs=Sized(400, 32),
+        seed=len(_CELLS),
+    ),
+    judge=_judge,
     name="lu2022-table-1",
-    paper="lu2022",
     title="Table 1: one reward changed",
     question="If one outcome among a hundred thousand is changed to zero, do all decisions stay the "
     "same, and would that show that the outcome is hidden?",
     claim="All decisions stay the same in 86 to 98 of 100 tries, more often if arms are further "
     "apart, the graph is sparser and epsilon is smaller; hence GAP protects privacy.",
-    jobs=_twin_jobs,
-    judge=_judge_twins,
 )

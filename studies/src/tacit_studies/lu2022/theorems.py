@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit_studies.lu2022.settings import HORIZON, GraphSetting, graph_settings
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    summarise,
-    verdict_of,
-)
-from tacit_studies.tools import growth_exponent
+from tacit_studies.reproduction import Findings, Row, Series, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import growth_exponent, plot_points, simulate
 
 _ARMS, _GAP, _EPSILON = 12, 0.2, 1.0
 _LONG = 10**6
 _STRAIGHT = 0.1
+_HORIZONS = Sized([10**k for k in range(4, 9)], [10**k for k in range(4, 8)])
+_CLIQUES = Sized([1, 2, 3, 4, 6, 12], [1, 3, 12])
 
 
 def regret_bound(n_arms: int, independence: int, gap: float, epsilon: float, delta: float) -> float:
@@ -40,11 +34,10 @@ def regret_bound(n_arms: int, independence: int, gap: float, epsilon: float, del
     return scale * math.log(8 * n_arms * phases**2 / delta)
 
 
-def regret_in_cliques(cliques: int, horizon: int, repetitions: int) -> list[float]:
+def measure_in_cliques(cliques: int, horizon: int, repetitions: int) -> list[float]:
     """Return GAP's final regrets where twelve arms stand in cliques: as many as are independent."""
     from tacit.arms import GAP, Bernoulli, GraphFeedback
     from tacit.graphs import Graph
-    from tacit.simulation import simulate
 
     size = _ARMS // cliques
     pairs = [
@@ -56,36 +49,20 @@ def regret_in_cliques(cliques: int, horizon: int, repetitions: int) -> list[floa
     graph = Graph.from_edges(np.array(pairs, np.int64).reshape(-1, 2), n_nodes=_ARMS)
     environment = GraphFeedback(environment=means, graph=graph)
     policy = GAP(n_arms=_ARMS, epsilon=_EPSILON, horizon=horizon)
-    result = simulate(
-        policy,
-        environment,
-        horizon=horizon,
-        repetitions=repetitions,
-        seed=0,
-        checkpoints=1,
-        threads=1,
-    )
+    result = simulate(policy, environment, horizon, repetitions)
     return [float(v) for v in result.final("regret")]
 
 
-def regret_and_bound(setting: Sequence[Any], repetitions: int) -> list[tuple[float, float]]:
+def measure_with_bounds(setting: Sequence[Any], repetitions: int) -> list[tuple[float, float]]:
     """Return GAP's final regret in one of the paper's settings, and the bound for that run's graph."""
     from tacit.arms import GAP
     from tacit.graphs import Graph, independence_number
-    from tacit.simulation import simulate
 
     _, gap, _, epsilon = place = GraphSetting(*setting)
     environment = place.environment
     K = environment.n_arms
-    result = simulate(
-        GAP(n_arms=K, epsilon=epsilon, horizon=HORIZON),
-        environment,
-        horizon=HORIZON,
-        repetitions=repetitions,
-        seed=0,
-        checkpoints=1,
-        threads=1,
-    )
+    policy = GAP(n_arms=K, epsilon=epsilon, horizon=HORIZON)
+    result = simulate(policy, environment, HORIZON, repetitions)
     found = []
     for repetition, regret in enumerate(result.final("regret")):
         table = environment.table(seed=0, repetition=repetition, horizon=1)
@@ -97,36 +74,10 @@ def regret_and_bound(setting: Sequence[Any], repetitions: int) -> list[tuple[flo
     return found
 
 
-def _horizons(quick: bool) -> list[int]:
-    return [10**k for k in range(4, 8 if quick else 9)]
-
-
-def _cliques(quick: bool) -> list[int]:
-    return [1, 3, 12] if quick else [1, 2, 3, 4, 6, 12]
-
-
-def _jobs(quick: bool) -> list[Job]:
-    n = 4 if quick else 40
-    return [
-        *(
-            Job(f"T/{T}", regret_in_cliques, {"cliques": 3, "horizon": T, "repetitions": n})
-            for T in _horizons(quick)
-        ),
-        *(
-            Job(f"alpha/{a}", regret_in_cliques, {"cliques": a, "horizon": _LONG, "repetitions": n})
-            for a in _cliques(quick)
-        ),
-        *(
-            Job(f"paper/{i}", regret_and_bound, {"setting": list(setting), "repetitions": 5 * n})
-            for i, setting in enumerate(graph_settings())
-        ),
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    Ts, alphas = _horizons(quick), _cliques(quick)
-    over_time = [summarise(outcomes[f"T/{T}"]) for T in Ts]
-    over_alpha = [summarise(outcomes[f"alpha/{a}"]) for a in alphas]
+def _judge(outcomes: Outcomes) -> Findings:
+    Ts, alphas = _HORIZONS.at(outcomes.quick), _CLIQUES.at(outcomes.quick)
+    over_time = [outcomes.summary(f"T/{T}") for T in Ts]
+    over_alpha = [outcomes.summary(f"alpha/{a}") for a in alphas]
     time_bound = [_expected_bound(3, T) for T in Ts]
     alpha_bound = [_expected_bound(a, _LONG) for a in alphas]
     runs = [pair for i in range(len(graph_settings())) for pair in outcomes[f"paper/{i}"]]
@@ -138,10 +89,11 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     decades = np.diff(means)
     straight = float(decades[-1] / decades[0]) if len(decades) > 1 else math.nan
     slope = growth_exponent(alphas, [s.mean for s in over_alpha])
-    below = all(
-        s.high <= bound
-        for s, bound in zip(over_time + over_alpha, time_bound + alpha_bound, strict=True)
-    )
+    bounded = [
+        *zip((f"T = 10^{round(math.log10(T))}" for T in Ts), over_time, time_bound, strict=True),
+        *zip((f"independence number {a}" for a in alphas), over_alpha, alpha_bound, strict=True),
+    ]
+    below = all(s.high <= bound for _, s, bound in bounded)
     checks = [kept == len(runs), below, abs(straight - 1) <= _STRAIGHT, slope <= 1.05]
     useful = next((T for T, bound in zip(Ts, time_bound, strict=True) if bound < T * _GAP), None)
     return Findings(
@@ -185,25 +137,16 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             ),
             *(
                 Row(
-                    f"regret and bound, T = 10^{round(math.log10(T))}",
+                    f"regret and bound, {label}",
                     f"below {bound:,.0f}",
                     s.text(),
                     agrees=s.high <= bound,
                 )
-                for T, s, bound in zip(Ts, over_time, time_bound, strict=True)
-            ),
-            *(
-                Row(
-                    f"regret and bound, independence number {a}",
-                    f"below {bound:,.0f}",
-                    s.text(),
-                    agrees=s.high <= bound,
-                )
-                for a, s, bound in zip(alphas, over_alpha, alpha_bound, strict=True)
+                for label, s, bound in bounded
             ),
         ],
         figures=[
-            Figure(
+            plot_points(
                 "Regret and its bound over the horizon",
                 "horizon T",
                 "final regret",
@@ -217,12 +160,9 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                         dashed=True,
                     ),
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
                 caption=f"Twelve arms in three cliques, smallest gap {_GAP}, epsilon = {_EPSILON:g}.",
             ),
-            Figure(
+            plot_points(
                 "Regret and its bound over the independence number",
                 "independence number",
                 "final regret",
@@ -230,9 +170,6 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                     Series.of("GAP", alphas, over_alpha),
                     Series("Theorem 3", [float(a) for a in alphas], alpha_bound, dashed=True),
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
                 caption=f"Twelve arms in as many equal cliques, T = {_LONG:,}.",
             ),
         ],
@@ -244,15 +181,33 @@ def _expected_bound(alpha: int, horizon: int) -> float:
     return regret_bound(_ARMS, alpha, _GAP, _EPSILON, 1 / horizon) + 1
 
 
-THEOREMS = Reproduction(
+THEOREMS = study(
+    Sweep(
+        "T/{horizon}",
+        {"horizon": _HORIZONS},
+        measure_in_cliques,
+        cliques=3,
+        repetitions=Sized(40, 4),
+    ),
+    Sweep(
+        "alpha/{cliques}",
+        {"cliques": _CLIQUES},
+        measure_in_cliques,
+        horizon=_LONG,
+        repetitions=Sized(40, 4),
+    ),
+    Sweep(
+        "paper/{setting}",
+        {"setting": {i: list(setting) for i, setting in enumerate(graph_settings())}},
+        measure_with_bounds,
+        repetitions=Sized(200, 20),
+    ),
+    judge=_judge,
     name="lu2022-theorems",
-    paper="lu2022",
     title="Theorems 2 and 3: what the bounds say",
     question="How much regret does the theory allow GAP, and how much does it have?",
     claim=(
         "Regret is at most (176 α/Δ² + 32 α/(εΔ)) ln(8K ⌈log2 1/Δ⌉² T) + 1: it grows with ln T and "
         "with the independence number α of the feedback graph."
     ),
-    jobs=_jobs,
-    judge=_judge,
 )
