@@ -183,7 +183,7 @@ def test_map():
 
 @slow
 def test_a_cell_of_the_map():
-    found = paper001_map.regret_by_beta(10**5, 2.0, [0.505], 2)
+    found = paper001_map.measure_by_beta(10**5, 2.0, [0.505], 2)
     # The map of the docs has 0.155 and 0.020; runs vary by about 0.01 and 0.002.
     assert found["regret"] == pytest.approx([0.155, 0.020], abs=0.04)
     assert found["regret"][1] < 0.03
@@ -198,7 +198,7 @@ def privacy(**refuted):
         if job.key in paper001_privacy._AUDITS:
             said = refuted.get(job.key.replace(", ", "_"), job.key.endswith("half"))
             outcomes[job.key] = {"verdict": "refuted" if said else "not refuted", "lower_bound": 1}
-        elif job.function is paper001_privacy.exact_message:
+        elif job.function is paper001_privacy.calculate_message:
             outcomes[job.key] = job.function(**job.arguments)
         else:
             outcomes[job.key] = [0.2, 0.3] if "-" in job.key else 55.0
@@ -214,8 +214,8 @@ def test_privacy():
 
 
 def test_messages_by_enumeration():
-    assert paper001_privacy.exact_message(1, 2) == pytest.approx(1.0)
-    assert paper001_privacy.exact_message(1, -1) == pytest.approx(0.5)
+    assert paper001_privacy.calculate_message(1, 2) == pytest.approx(1.0)
+    assert paper001_privacy.calculate_message(1, -1) == pytest.approx(0.5)
 
 
 @slow
@@ -223,7 +223,7 @@ def test_messages_by_enumeration():
 def test_audits_of_messages(many):
     def refuted(key, runs):
         variant, left, right, epsilon, delta = paper001_privacy._AUDITS[key]
-        found = paper001_privacy.audited_message(variant, left, right, epsilon, delta, runs)
+        found = paper001_privacy.audit_message(variant, left, right, epsilon, delta, runs)
         return found["verdict"] == "refuted"
 
     assert refuted("silence", 2_000)

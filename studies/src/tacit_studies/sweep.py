@@ -146,7 +146,8 @@ def _sized(value: Any, quick: bool) -> Any:
 
 
 def _call(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    return function(**{name: values[name] for name in inspect.signature(function).parameters})
+    taken = inspect.signature(function).parameters
+    return function(**{name: value for name, value in values.items() if name in taken})
 
 
 def study(*sweeps: Sweep, judge: Judge, own: bool = False, **words: Any) -> Reproduction:

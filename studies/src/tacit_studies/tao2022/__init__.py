@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tacit_studies.paper import Paper
-from tacit_studies.tao2022.beginnings import BEGINNINGS
 from tacit_studies.tao2022.constants import CONSTANTS
 from tacit_studies.tao2022.figures import FIGURES
+from tacit_studies.tao2022.initial_conditions import INITIAL_CONDITIONS
 from tacit_studies.tao2022.privacy import PRIVACY
 from tacit_studies.tao2022.theorem_5_1 import THEOREM_5_1
 from tacit_studies.tao2022.theorem_5_2 import MAP
@@ -31,5 +31,5 @@ PAPER = Paper(
         "close to the best option, and reports that with epsilon between 1 and 2 hardly "
         "anything is lost."
     ),
-    studies=(*FIGURES, CONSTANTS, TOKENS, BEGINNINGS, THEOREM_5_1, MAP, PRIVACY),
+    studies=(*FIGURES, CONSTANTS, TOKENS, INITIAL_CONDITIONS, THEOREM_5_1, MAP, PRIVACY),
 )

@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    summarise,
-    verdict_of,
-)
-from tacit_studies.tools import final_values
-
-Outcomes = Mapping[str, Any]
+from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tao2022.settings import QUALITIES, crowd, options
+from tacit_studies.tools import plot_points
 
 _WIDE, _NARROW = "0.9 to 0.1", "0.6 and nine of 0.5"
 _QUALITIES: dict[str, tuple[float, ...]] = {
-    _WIDE: tuple(np.linspace(0.9, 0.1, 10).tolist()),
+    _WIDE: QUALITIES,
     "1 to 0": tuple(np.linspace(1.0, 0.0, 10).tolist()),
     _NARROW: (0.6, *[0.5] * 9),
 }
 _BETAS = (0.505, 0.6, 0.8, 0.95)
-#: Mean regret of 400 runs of the mean-field simulation in the tests, and how much a run varies.
 _KNOWN: dict[tuple[str, int], tuple[tuple[float, float], ...]] = {
     (_WIDE, 10_000): ((0.3798, 0.0092), (0.1455, 0.0059), (0.0809, 0.0053), (0.0963, 0.0062)),
     (_WIDE, 100_000): ((0.2710, 0.0209), (0.0483, 0.0024), (0.0338, 0.0039), (0.0563, 0.0055)),
@@ -38,92 +27,70 @@ _KNOWN: dict[tuple[str, int], tuple[tuple[float, float], ...]] = {
     ("1 to 0", 10_000): ((0.4704, 0.0117), (0.1386, 0.0037), (0.0459, 0.0011), (0.0269, 0.0009)),
     (_NARROW, 1_000_000): ((0.0693, 0.0108), (0.0287, 0.0062), (0.0617, 0.0056), (0.0769, 0.0028)),
 }
+"""Mean regret of 400 runs of the mean-field simulation in the tests, and how much a run varies."""
 _KNOWN_RUNS = 400
+_SETTINGS = {f"{qualities}/{N}": (qualities, N) for qualities, N in _KNOWN}
+_PLAYED = Sized(_SETTINGS, {key: _SETTINGS[key] for key in (f"{_WIDE}/10000", f"{_WIDE}/1000000")})
+_RULES: dict[str, dict[str, float]] = {
+    **{f"{beta:g}": {"beta": beta, "mu": 6.7e-5} for beta in _BETAS},
+    "recommended": {},
+}
 
 
-def _settings(quick: bool) -> list[tuple[str, int]]:
-    few = [(_WIDE, 10_000), (_WIDE, 1_000_000)]
-    return few if quick else list(_KNOWN)
+def _policy(setting: tuple[str, int], rule: dict[str, float]) -> dict[str, Any]:
+    # So many tokens that every agent hears everybody's messages alike.
+    return crowd(epsilon=1.0, tokens=1000 * setting[1], **rule)
 
 
-def _constants_jobs(quick: bool) -> list[Job]:
-    jobs = []
-    for environment, N in _settings(quick):
-        common = {"name": "learning-dynamics", "engine": "crowd", "epsilon": 1.0}
-        rules: dict[str, dict[str, float]] = {
-            f"{beta:g}": {"beta": beta, "mu": 6.7e-5} for beta in _BETAS
-        }
-        for rule, parameters in {**rules, "recommended": {}}.items():
-            # So many tokens that every agent hears everybody's messages alike.
-            policy = {**common, "tokens": 1000 * N, **parameters}
-            arguments = {
-                "policy": policy,
-                "environment": {
-                    "name": "social-options",
-                    "qualities": list(_QUALITIES[environment]),
-                    "n_agents": N,
-                },
-                "horizon": 2_000,
-                "repetitions": 5 if quick else 60,
-            }
-            jobs.append(Job(f"{environment}/{N}/{rule}", final_values, arguments))
-    return jobs
-
-
-def _judge_constants(outcomes: Outcomes, quick: bool) -> Findings:
+def _judge(outcomes: Outcomes) -> Findings:
     rows, lines, matter = [], [], []
-    for environment, N in _settings(quick):
-        found = [summarise(outcomes[f"{environment}/{N}/{beta:g}"]) for beta in _BETAS]
-        label = f"qualities {environment}, N = 10^{round(math.log10(N))}"
-        for beta, summary, (known, spread) in zip(
-            _BETAS, found, _KNOWN[environment, N], strict=True
-        ):
+    for key, (qualities, N) in _PLAYED.at(outcomes.quick).items():
+        found = [outcomes.summary(f"{key}/{beta:g}") for beta in _BETAS]
+        label = f"qualities {qualities}, N = 10^{round(math.log10(N))}"
+        for beta, summary, (known, spread) in zip(_BETAS, found, _KNOWN[qualities, N], strict=True):
             error = spread * math.sqrt(1 / summary.n + 1 / _KNOWN_RUNS)
+            close = abs(summary.mean - known) <= 5 * error + 5e-5
             rows.append(
-                Row(
-                    f"{label}: beta = {beta:g}",
-                    "",
-                    summary.text(),
-                    f"{known:.4f}",
-                    agrees=abs(summary.mean - known) <= 5 * error + 5e-5,
-                )
+                Row(f"{label}: beta = {beta:g}", "", summary.text(), f"{known:.4f}", agrees=close)
             )
-        chosen = summarise(outcomes[f"{environment}/{N}/recommended"])
-        rows.append(Row(f"{label}: recommended beta", "", chosen.text()))
-        lines.append(Series.of(label, _BETAS, found))
+        rows.append(Row(f"{label}: recommended beta", "", outcomes.text(f"{key}/recommended")))
+        lines.append(outcomes.line(label, _BETAS, f"{key}/{{:g}}"))
         best = min(found, key=lambda s: s.mean)
         matter.append(best.high < found[0].low and found[0].mean > 2 * best.mean)
-    paper = summarise(outcomes[f"{_WIDE}/10000/0.505"]).mean
-    chosen = summarise(outcomes[f"{_WIDE}/10000/recommended"])
     return Findings(
         verdict=verdict_of(not each for each in matter),
         because=(
-            f"With 10,000 agents at epsilon = 1 regret is {paper:.3f} at the paper's beta = 0.505 "
-            f"and {chosen.mean:.3f} at the recommended one; another beta more than halves it in "
-            f"{sum(matter)} of {len(matter)} settings."
+            f"With 10,000 agents at epsilon = 1 regret is {outcomes.mean(f'{_WIDE}/10000/0.505'):.3f} at the "
+            f"paper's beta = 0.505 and {outcomes.mean(f'{_WIDE}/10000/recommended'):.3f} at the recommended "
+            f"one; another beta more than halves it in {sum(matter)} of {len(matter)} settings."
         ),
-        agreement=("An independent value agrees within 5 standard errors of the difference."),
+        agreement="An independent value agrees within 5 standard errors of the difference.",
         rows=rows,
         figures=[
-            Figure(
+            plot_points(
                 "A stronger preference repairs the learning",
                 "beta, the chance to adopt what was good",
                 "average regret after 2,000 rounds",
                 lines,
-                y_log=True,
-                kind="points",
+                log="y",
                 caption="Corrected: everybody sends. Epsilon = 1 a round, ten options.",
             )
         ],
     )
 
 
-CONSTANTS = Reproduction(
+CONSTANTS = study(
+    Sweep(
+        "{setting}/{rule}",
+        {"setting": _PLAYED, "rule": _RULES},
+        policy=_policy,
+        environment=lambda setting: options(setting[1], _QUALITIES[setting[0]]),
+        horizon=2_000,
+        repetitions=Sized(60, 5),
+    ),
+    judge=_judge,
     name="tao2022-constants",
-    paper="tao2022",
     title="Section 6: do the constants matter?",
     question="How readily should people take up what seems popular and was good?",
     claim="beta, mu and h have much less impact; all findings hold for other values.",
-    jobs=_constants_jobs,
-    judge=_judge_constants,
 )

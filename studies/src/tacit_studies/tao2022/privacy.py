@@ -5,27 +5,16 @@ from __future__ import annotations
 import itertools
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    PARTLY,
-    REPRODUCED,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    summarise,
-)
-from tacit_studies.tools import final_values
-
-Outcomes = Mapping[str, Any]
+from tacit_studies.reproduction import Findings, Row, Series, verdict_on
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tao2022.settings import BETA, crowd, options
+from tacit_studies.tools import plot_points
 
 _OPTIONS = 3
 
@@ -63,7 +52,7 @@ class _Sent:
         return sent
 
 
-def audited_message(
+def audit_message(
     variant: str, left: int, right: int, epsilon: float, delta: float, runs: int
 ) -> Any:
     """Audit one message of an agent that adopts `left` against one that adopts `right`."""
@@ -73,7 +62,7 @@ def audited_message(
     return {"sentence": found.sentence(), **json.loads(found.to_json())}
 
 
-def exact_message(left: int, right: int) -> float:
+def calculate_message(left: int, right: int) -> float:
     """Return the largest log ratio of any message's probabilities, over all of them."""
     release = _policy().release
 
@@ -87,7 +76,7 @@ def exact_message(left: int, right: int) -> float:
     return max(abs(math.log(chance(m, left) / chance(m, right))) for m in messages)
 
 
-def history_epsilon(rounds: int) -> float:
+def compose_rounds(rounds: int) -> float:
     """Return epsilon at delta = 1e-6 of an agent's messages of so many rounds."""
     return float(_policy().guarantee(rounds).epsilon)
 
@@ -100,52 +89,20 @@ _AUDITS = {
     "zeros, half": ("corrected", 1, -1, 0.25, 0.0),
 }
 _ROUNDS = (1, 10, 100, 1_000, 10_000)
-#: By an independent accountant, which errs upwards by up to 1%; the exact binomial sum is ours.
 _LOOSE = {100: 55.0, 1_000: 347.0, 10_000: 2_787.0}
-_COSTS = {
-    ("published", 2.0): 0.336,
-    ("corrected", 2.0): 0.398,
-    ("published", 4.0): 0.162,
-    ("corrected", 4.0): 0.215,
+"""By an independent accountant, which errs upwards by up to 1%; the exact binomial sum is ours."""
+_KNOWN_COSTS = {
+    "published-2": 0.336,
+    "corrected-2": 0.398,
+    "published-4": 0.162,
+    "corrected-4": 0.215,
 }
+"""Regret by variant and epsilon, mean of 20 runs."""
+_COSTS = Sized(tuple(_KNOWN_COSTS), tuple(_KNOWN_COSTS)[:2])
 
 
-def _costs(quick: bool) -> dict[tuple[str, float], float]:
-    return {cell: known for cell, known in _COSTS.items() if not quick or cell[1] == 2.0}
-
-
-def _privacy_jobs(quick: bool) -> list[Job]:
-    names = ("variant", "left", "right", "epsilon", "delta")
-    runs = 4_000 if quick else 200_000
-    jobs = [
-        Job(key, audited_message, {**dict(zip(names, values, strict=True)), "runs": runs})
-        for key, values in _AUDITS.items()
-    ]
-    jobs += [Job(f"exact{right}", exact_message, {"left": 1, "right": right}) for right in (2, -1)]
-    jobs += [Job(f"rounds{R}", history_epsilon, {"rounds": R}) for R in _ROUNDS]
-    environment = {
-        "name": "social-options",
-        "qualities": np.linspace(1.0, 0.0, 10).tolist(),
-        "n_agents": 10_000,
-    }
-    for variant, epsilon in _costs(quick):
-        policy = {
-            "name": "learning-dynamics",
-            "variant": variant,
-            "epsilon": epsilon,
-            "beta": 0.505,
-            "mu": 6.7e-5,
-            "engine": "crowd",
-        }
-        arguments = {"policy": policy, "environment": environment, "horizon": 10_000}
-        repetitions = 3 if quick else 30
-        jobs.append(
-            Job(f"{variant}-{epsilon:g}", final_values, {**arguments, "repetitions": repetitions})
-        )
-    return jobs
-
-
-def _judge_privacy(outcomes: Outcomes, quick: bool) -> Findings:
+def _judge(outcomes: Outcomes) -> Findings:
+    costs = {key: outcomes.summary(key) for key in _COSTS.at(outcomes.quick)}
     refuted = {key: outcomes[key]["verdict"] == "refuted" for key in _AUDITS}
     speech = refuted["speech, half"] and not refuted["speech"]
     repaired = refuted["zeros, half"] and not refuted["zeros"]
@@ -198,22 +155,16 @@ def _judge_privacy(outcomes: Outcomes, quick: bool) -> Findings:
                 agrees=near,
             )
         )
-    spread = max(float(np.std(outcomes[f"{v}-{e:g}"], ddof=1)) for v, e in _costs(quick))
-    for (variant, epsilon), known in _costs(quick).items():
-        summary = summarise(outcomes[f"{variant}-{epsilon:g}"])
+    spread = max(each.error * math.sqrt(each.n) for each in costs.values())
+    for key, summary in costs.items():
+        known, (variant, _, epsilon) = _KNOWN_COSTS[key], key.partition("-")
         error = spread * math.sqrt(1 / summary.n + 1 / 20)
-        rows.append(
-            Row(
-                f"regret, {variant}, epsilon = {epsilon:g}",
-                "",
-                summary.text(),
-                f"{known:.3f}",
-                agrees=abs(summary.mean - known) <= 5 * error + 0.0005,
-            )
-        )
+        close = abs(summary.mean - known) <= 5 * error + 0.0005
+        label = f"regret, {variant}, epsilon = {epsilon}"
+        rows.append(Row(label, "", summary.text(), f"{known:.3f}", agrees=close))
     silence = outcomes["silence"]
     return Findings(
-        verdict=NOT_REPRODUCED if not speech else PARTLY if refuted["silence"] else REPRODUCED,
+        verdict=verdict_on(speech, not refuted["silence"]),
         because=(
             f"Between two adoptions epsilon = 1 {'is exact' if speech else 'does not stand'}: the "
             f"audit finds at least {outcomes['speech, half']['lower_bound']:.2f}. An agent without "
@@ -228,17 +179,14 @@ def _judge_privacy(outcomes: Outcomes, quick: bool) -> Findings:
         ),
         rows=rows,
         figures=[
-            Figure(
+            plot_points(
                 "Epsilon of an agent's history",
                 "rounds",
                 "epsilon at delta = 1e-6",
                 [
-                    Series("composed", [float(R) for R in _ROUNDS], [composed[R] for R in _ROUNDS]),
+                    Series("composed", [float(R) for R in composed], list(composed.values())),
                     Series("of one round", [1.0, 10_000.0], [1.0, 1.0], dashed=True),
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
             )
         ],
         privacy=(
@@ -249,12 +197,35 @@ def _judge_privacy(outcomes: Outcomes, quick: bool) -> Findings:
     )
 
 
-PRIVACY = Reproduction(
+PRIVACY = study(
+    *(
+        Sweep(
+            key,
+            {},
+            audit_message,
+            **dict(zip(("variant", "left", "right", "epsilon", "delta"), values, strict=True)),
+            runs=Sized(200_000, 4_000),
+        )
+        for key, values in _AUDITS.items()
+    ),
+    Sweep("exact{right}", {"right": (2, -1)}, calculate_message, left=1),
+    Sweep("rounds{rounds}", {"rounds": _ROUNDS}, compose_rounds),
+    Sweep(
+        "{cost}",
+        {"cost": _COSTS},
+        policy=lambda cost: crowd(
+            variant=cost.partition("-")[0],
+            epsilon=float(cost.partition("-")[2]),
+            beta=BETA,
+            mu=6.7e-5,
+        ),
+        environment=options(10_000, np.linspace(1.0, 0.0, 10).tolist()),
+        horizon=10_000,
+        repetitions=Sized(30, 3),
+    ),
+    judge=_judge,
     name="tao2022-privacy",
-    paper="tao2022",
     title="Theorem 5.3: local privacy of a round",
     question="What does a message with randomly flipped bits tell about who sent it?",
     claim="In each round the perturbation is epsilon-locally private for each agent.",
-    jobs=_privacy_jobs,
-    judge=_judge_privacy,
 )

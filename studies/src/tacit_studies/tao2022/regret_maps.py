@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import tacit
 from tacit.dynamics import LearningDynamics, SocialOptions, recommend
+from tacit_studies.tools import simulate
 
 
 class RegretMap(NamedTuple):
@@ -45,16 +45,9 @@ def regret_of(
     environment = SocialOptions(
         qualities=tuple(qualities), n_agents=policy.n_agents, network=network
     )
-    result = tacit.simulate(
-        policy,
-        environment,
-        horizon=horizon,
-        repetitions=repetitions,
-        seed=seed,
-        checkpoints=1,
-        threads=1,
-    )
-    return result.final("regret")
+    result = simulate(policy, environment, horizon, repetitions, seed)
+    found: NDArray[np.float64] = result.final("regret")
+    return found
 
 
 def published_regret(

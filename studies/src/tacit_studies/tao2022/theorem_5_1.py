@@ -8,27 +8,21 @@ make their ends nearly uniform.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    verdict_of,
-)
-from tacit_studies.tools import growth_exponent
+from tacit_studies.reproduction import Findings, Row, Series, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import growth_exponent, plot_points
 
 _NETWORKS = {"random": "random network, mean degree 2 ln N", "ring": "ring"}
 _FLAT = 0.35
+_SIZES = Sized([101, 301, 1001, 3001, 10001], [101, 301, 1001])
+"""Odd, so that a ring is not bipartite."""
 
 
-def slots_needed(graph: Any, tokens: int, steps: int, seed: int) -> tuple[int, int]:
+def count_slots(graph: Any, tokens: int, steps: int, seed: int) -> tuple[int, int]:
     """Return the slots until every token has taken its steps, and the longest queue on the way.
 
     Every agent starts `tokens` tokens and forwards at most as many in a slot, first come, first served.
@@ -36,7 +30,7 @@ def slots_needed(graph: Any, tokens: int, steps: int, seed: int) -> tuple[int, i
     Examples
     --------
     >>> from tacit.graphs import complete
-    >>> slots_needed(complete(5), tokens=3, steps=1, seed=0)[0]
+    >>> count_slots(complete(5), tokens=3, steps=1, seed=0)[0]
     1
     """
     rng = np.random.default_rng(seed)
@@ -64,7 +58,7 @@ def slots_needed(graph: Any, tokens: int, steps: int, seed: int) -> tuple[int, i
     return slot, longest
 
 
-def walked(network: str, n_agents: int, repetitions: int) -> dict[str, float]:
+def measure_walks(network: str, n_agents: int, repetitions: int) -> dict[str, float]:
     """Return steps, slots and the longest queue where N agents start ln^2 N walks each."""
     from tacit.graphs import Walk, erdos_renyi, largest_component, ring
 
@@ -79,31 +73,14 @@ def walked(network: str, n_agents: int, repetitions: int) -> dict[str, float]:
         steps = Walk(graph).length(float(graph.n_nodes) ** -3)
         # A ring's walks are too long to be worth queueing: at least as many slots as steps.
         waited = network != "ring"
-        slots, queue = slots_needed(graph, tokens, steps, seed) if waited else (steps, tokens)
+        slots, queue = count_slots(graph, tokens, steps, seed) if waited else (steps, tokens)
         found.append((steps, slots, queue / tokens))
     steps, slots, queue = np.mean(found, axis=0)
     return {"steps": float(steps), "slots": float(slots), "queue": float(queue)}
 
 
-def _sizes(quick: bool) -> list[int]:
-    # Odd, so that a ring is not bipartite.
-    return [101, 301, 1001] if quick else [101, 301, 1001, 3001, 10001]
-
-
-def _jobs(quick: bool) -> list[Job]:
-    return [
-        Job(
-            f"{network}/{N}",
-            walked,
-            {"network": network, "n_agents": N, "repetitions": 2 if quick else 5},
-        )
-        for network in _NETWORKS
-        for N in _sizes(quick)
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    Ns = _sizes(quick)
+def _judge(outcomes: Outcomes) -> Findings:
+    Ns = _SIZES.at(outcomes.quick)
     logs = [math.log(N) for N in Ns]
     found = {name: [outcomes[f"{name}/{N}"] for N in Ns] for name in _NETWORKS}
     slots = {name: [each["slots"] for each in found[name]] for name in _NETWORKS}
@@ -133,7 +110,8 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                     f"exponent of ln N in the slots, {label}",
                     "at most 2",
                     f"{power[name]:.2f}",
-                    agrees=held,
+                    "",
+                    held,
                 )
                 for (name, label), held in zip(_NETWORKS.items(), checks, strict=True)
             ),
@@ -159,7 +137,7 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             ),
         ],
         figures=[
-            Figure(
+            plot_points(
                 "Slots until all walks of a round are done",
                 "agents N",
                 "slots",
@@ -175,24 +153,25 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                         dashed=True,
                     ),
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
                 caption="Ends within 1/N³ of uniform. Of a ring the steps alone, without waiting.",
             )
         ],
     )
 
 
-THEOREM_5_1 = Reproduction(
+THEOREM_5_1 = study(
+    Sweep(
+        "{network}/{n_agents}",
+        {"network": list(_NETWORKS), "n_agents": _SIZES},
+        measure_walks,
+        repetitions=Sized(5, 2),
+    ),
+    judge=_judge,
     name="tao2022-theorem-5-1",
-    paper="tao2022",
     title="Theorem 5.1: slots and messages of a round",
     question="How long do the random walks of one round take if all of them share the agents?",
     claim=(
         "On a connected network that is not bipartite all walks of a round are nearly uniform within "
         "O(log² N) slots; each agent sends O(g(N) log² N) messages."
     ),
-    jobs=_jobs,
-    judge=_judge,
 )

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from tacit_studies.reproduction import (
-    OWN,
-    Figure,
-    Findings,
-    Job,
-    Panel,
-    Reproduction,
-    Row,
-    Series,
-    as_expected,
-    verdict_of,
-)
-from tacit_studies.tao2022.settings import BETA, BOUND, epsilon_name
+from tacit_studies.reproduction import Figure, Findings, Panel, Row, Series, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tao2022.settings import BETA, BOUND, name_epsilon
 
 _ROUNDS = 2_000
+_SIZES = Sized([10**k for k in range(3, 9)], [10**4, 10**6, 10**8])
+_EPSILONS = Sized([0.5, 1.0, 2.0, 4.0, math.inf], [0.5, 2.0])
+_BETAS = Sized([BETA, *(k / 100 for k in range(55, 100, 5))], [BETA, 0.6, 0.7, 0.8, 0.9, 0.95])
 
 
-def _grid(quick: bool) -> tuple[list[int], list[float], list[float]]:
-    """Return the numbers of agents, the epsilons and the betas."""
-    if quick:
-        return [10**4, 10**6, 10**8], [0.5, 2.0], [BETA, 0.6, 0.7, 0.8, 0.9, 0.95]
-    betas = [BETA, *(k / 100 for k in range(55, 100, 5))]
-    return [10**k for k in range(3, 9)], [0.5, 1.0, 2.0, 4.0, math.inf], betas
-
-
-def regret_by_beta(
+def measure_by_beta(
     n_agents: int, epsilon: float, betas: Sequence[float], repetitions: int
 ) -> dict[str, list[float]]:
     """Return mean regret at each beta, the recommended one last: see `regret_map`."""
@@ -47,63 +31,44 @@ def regret_by_beta(
     return {"betas": found.betas[0, 0].tolist(), "regret": found.regret[0, 0].tolist()}
 
 
-def _jobs(quick: bool) -> list[Job]:
-    sizes, epsilons, betas = _grid(quick)
-    return [
-        Job(
-            f"{e:g}/{N}",
-            regret_by_beta,
-            {"n_agents": N, "epsilon": e, "betas": betas, "repetitions": 2 if quick else 5},
-        )
-        for e in epsilons
-        for N in sizes
-    ]
-
-
 def _power(n_agents: int) -> str:
     return f"10^{round(math.log10(n_agents))}"
 
 
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    sizes, epsilons, _ = _grid(quick)
-    rows, ratios = [], []
-    enough: dict[float, list[int | None]] = {}
-    for e in epsilons:
-        cells = {N: outcomes[f"{e:g}/{N}"]["regret"] for N in sizes}
-        first = [_enough({N: cells[N][place] for N in sizes}) for place in (0, -1)]
-        enough[e] = first
-        rows.append(
-            Row(
-                f"agents with regret at most {BOUND:.2f}, {epsilon_name(e)}, beta = {BETA}",
-                "",
-                _said(first[0], sizes),
-            )
-        )
-        rows.append(
-            Row(f"the same at the recommended beta, {epsilon_name(e)}", "", _said(first[1], sizes))
-        )
-        ratios += [regret[-1] / min(regret) for regret in cells.values()]
+def _judge(outcomes: Outcomes) -> Findings:
+    sizes, epsilons = _SIZES.at(outcomes.quick), _EPSILONS.at(outcomes.quick)
+    regret = {e: {N: outcomes[f"{e:g}/{N}"]["regret"] for N in sizes} for e in epsilons}
+    enough = {
+        e: [_enough({N: cells[N][place] for N in sizes}) for place in (0, -1)]
+        for e, cells in regret.items()
+    }
+    ratios = [each[-1] / min(each) for cells in regret.values() for each in cells.values()]
+    rows = []
+    for e, (paper, recommended) in enough.items():
+        label = f"agents with regret at most {BOUND:.2f}, {name_epsilon(e)}, beta = {BETA}"
+        rows.append(Row(label, "", _said(paper, sizes)))
+        label = f"the same at the recommended beta, {name_epsilon(e)}"
+        rows.append(Row(label, "", _said(recommended, sizes)))
     rows += [
         Row(
-            f"regret, N = {_power(N)}, {epsilon_name(e)}: beta = {BETA}, recommended",
+            f"regret, N = {_power(N)}, {name_epsilon(e)}: beta = {BETA}, recommended",
             "",
-            "{:.3f}, {:.3f}".format(*(outcomes[f"{e:g}/{N}"]["regret"][i] for i in (0, -1))),
+            f"{each[0]:.3f}, {each[-1]:.3f}",
         )
-        for e in epsilons
-        for N in sizes
+        for e, cells in regret.items()
+        for N, each in cells.items()
     ]
     strict = epsilons[0]
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of(first[0] is not None for first in enough.values()))
-        + (
+        verdict=verdict_of(first is not None for first, _ in enough.values()),
+        because=(
             f"at epsilon = {strict:g} the paper's beta = {BETA} keeps regret within "
             f"{BOUND:.2f} {_among(enough[strict][0], sizes)}, the recommended beta "
             f"{_among(enough[strict][1], sizes)}. The recommended beta, which knows nothing of "
             f"the options, has at most {max(ratios):.1f} times the regret of the best on the map."
         ),
         rows=rows,
-        figures=[_picture(outcomes, quick)],
+        figures=[_picture(outcomes)],
     )
 
 
@@ -125,15 +90,15 @@ def _among(first: int | None, sizes: Sequence[int]) -> str:
     )
 
 
-def _picture(outcomes: Mapping[str, Any], quick: bool) -> Figure:
-    sizes, epsilons, betas = _grid(quick)
+def _picture(outcomes: Outcomes) -> Figure:
+    sizes, epsilons, betas = (each.at(outcomes.quick) for each in (_SIZES, _EPSILONS, _BETAS))
     agents = [float(N) for N in sizes]
     panels = []
     for e in epsilons:
         found = [outcomes[f"{e:g}/{N}"] for N in sizes]
         curve = Series("recommended beta", agents, [each["betas"][-1] for each in found])
         values = [each["regret"][:-1] for each in found]
-        panels.append(Panel(epsilon_name(e), agents, betas, values, curve))
+        panels.append(Panel(name_epsilon(e), agents, betas, values, curve))
     return Figure(
         "How many agents buy how much privacy",
         "agents N",
@@ -150,16 +115,21 @@ def _picture(outcomes: Mapping[str, Any], quick: bool) -> Figure:
     )
 
 
-MAP = Reproduction(
+MAP = study(
+    Sweep(
+        "{epsilon:g}/{n_agents}",
+        {"epsilon": _EPSILONS, "n_agents": _SIZES},
+        measure_by_beta,
+        betas=_BETAS,
+        repetitions=Sized(5, 2),
+    ),
+    judge=_judge,
     name="tao2022-map",
-    paper="tao2022",
     title="Theorem 5.2: how many agents buy how much privacy",
     question="The more people take part, the better noise averages out. How many are enough?",
     claim=(
         "However private the messages, regret stays below 6 delta, which is "
         f"{BOUND:.2f} at beta = {BETA}, if sufficiently many agents take part."
     ),
-    jobs=_jobs,
-    judge=_judge,
     own=True,
 )

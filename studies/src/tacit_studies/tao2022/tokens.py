@@ -7,35 +7,22 @@ formula would send more tokens the larger beta is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    Summary,
-    summarise,
-    verdict_of,
-)
-from tacit_studies.tao2022.settings import BETA
-from tacit_studies.tools import final_values
+from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tao2022.settings import BETA, QUALITIES, crowd, options
+from tacit_studies.tools import plot_points
 
 _AGENTS = (10_000, 100_000, 1_000_000)
-_M = 10
-_QUALITIES = tuple(np.linspace(0.9, 0.1, _M).tolist())
+_SMOOTHED = "smoothed, beta = 0.9"
 _RULES: dict[str, dict[str, Any]] = {
     "as published, beta = 0.505": {"variant": "published"},
     "recommended beta": {},
-    "smoothed, beta = 0.9": {"smoothed": True},
+    _SMOOTHED: {"smoothed": True},
 }
-#: What h is, by its sigma where it is the formula.
 _H: dict[str, float | None] = {"sigma = 11": 11, "485": None, "sigma = 15": 15, "10 N tokens": None}
+"""What h is, by its sigma where it is the formula."""
 _NEAR = 1.25
 
 
@@ -56,8 +43,9 @@ def _beta(rule: str, n_agents: int) -> float:
         return BETA
     from tacit.dynamics import recommend
 
-    smoothed = rule.startswith("smoothed")
-    return recommend(n_agents=n_agents, n_options=_M, epsilon=1.0, smoothed=smoothed).beta
+    return recommend(
+        n_agents=n_agents, n_options=len(QUALITIES), epsilon=1.0, smoothed=rule == _SMOOTHED
+    ).beta
 
 
 def _tokens(rule: str, h: str, n_agents: int) -> int:
@@ -68,58 +56,26 @@ def _tokens(rule: str, h: str, n_agents: int) -> int:
     return math.ceil(factor * math.log(n_agents) ** 2)
 
 
-def _jobs(quick: bool) -> list[Job]:
-    return [
-        Job(
-            f"{rule}/{h}/{N}",
-            final_values,
-            {
-                "policy": {
-                    "name": "learning-dynamics",
-                    "engine": "crowd",
-                    "epsilon": 1.0,
-                    "tokens": _tokens(rule, h, N),
-                    **settings,
-                },
-                "environment": {
-                    "name": "social-options",
-                    "qualities": list(_QUALITIES),
-                    "n_agents": N,
-                },
-                "horizon": 2_000,
-                "repetitions": 4 if quick else 20,
-            },
-        )
-        for rule, settings in _RULES.items()
-        for h in _H
-        for N in _AGENTS
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    def of(rule: str, h: str, N: int) -> Summary:
-        return summarise(outcomes[f"{rule}/{h}/{N}"])
-
+def _judge(found: Outcomes) -> Findings:
     ratio = {
-        (rule, N): of(rule, "485", N).mean / of(rule, "sigma = 15", N).mean
+        (rule, N): found.mean(f"{rule}/485/{N}") / found.mean(f"{rule}/sigma = 15/{N}")
         for rule in _RULES
         for N in _AGENTS
     }
-    little = {rule: all(1 / _NEAR < ratio[rule, N] < _NEAR for N in _AGENTS) for rule in _RULES}
     most = max(ratio, key=lambda key: ratio[key])
-    smoothed = "smoothed, beta = 0.9"
+    smoothed = {
+        h: ", ".join(f"{found.mean(f'{_SMOOTHED}/{h}/{N}'):.4f}" for N in _AGENTS) for h in _H
+    }
     return Findings(
-        verdict=verdict_of(little.values()),
+        verdict=verdict_of(
+            all(1 / _NEAR < ratio[rule, N] < _NEAR for N in _AGENTS) for rule in _RULES
+        ),
         because=(
             f"At the paper's beta the formula is the constant ({h_of(15, BETA):.1f} with sigma = 15). At "
             f"other betas 485 is less than the formula, and regret up to {ratio[most]:.2f} times as large "
-            f"({most[0]}, {most[1]:,} agents). Smoothed, at 10^4, 10^5 and 10^6 agents: "
-            + ", ".join(f"{of(smoothed, '485', N).mean:.4f}" for N in _AGENTS)
-            + " with 485, "
-            + ", ".join(f"{of(smoothed, 'sigma = 15', N).mean:.4f}" for N in _AGENTS)
-            + " with the formula, "
-            + ", ".join(f"{of(smoothed, '10 N tokens', N).mean:.4f}" for N in _AGENTS)
-            + " with 10 N tokens. Fewer tokens than agents make an agent's own sample noisier than what "
+            f"({most[0]}, {most[1]:,} agents). Smoothed, at 10^4, 10^5 and 10^6 agents: {smoothed['485']} "
+            f"with 485, {smoothed['sigma = 15']} with the formula, {smoothed['10 N tokens']} with 10 N "
+            "tokens. Fewer tokens than agents make an agent's own sample noisier than what "
             "privacy does to all of them."
         ),
         agreement=f"Little impact: within a factor of {_NEAR} of the formula's regret at every size.",
@@ -127,21 +83,18 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             Row(
                 f"{rule}, N = {N:,}, h: {h}, {_tokens(rule, h, N):,} tokens",
                 "",
-                of(rule, h, N).text(),
+                found.text(f"{rule}/{h}/{N}"),
             )
             for rule in _RULES
             for N in _AGENTS
             for h in _H
         ],
         figures=[
-            Figure(
+            plot_points(
                 f"Tokens and regret: {rule}",
                 "agents",
                 "average regret after 2,000 rounds",
-                [Series.of(f"h: {h}", _AGENTS, [of(rule, h, N) for N in _AGENTS]) for h in _H],
-                x_log=True,
-                y_log=True,
-                kind="points",
+                [found.line(f"h: {h}", _AGENTS, f"{rule}/{h}/{{}}") for h in _H],
                 caption="Epsilon = 1 a round, ten options from 0.9 to 0.1; h ln^2 N tokens each.",
             )
             for rule in _RULES
@@ -149,12 +102,20 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-TOKENS = Reproduction(
+TOKENS = study(
+    Sweep(
+        "{rule}/{h}/{n_agents}",
+        {"rule": list(_RULES), "h": list(_H), "n_agents": _AGENTS},
+        policy=lambda rule, h, n_agents: crowd(
+            epsilon=1.0, tokens=_tokens(rule, h, n_agents), **_RULES[rule]
+        ),
+        environment=options,
+        horizon=2_000,
+        repetitions=Sized(20, 4),
+    ),
+    judge=_judge,
     name="tao2022-tokens",
-    paper="tao2022",
     title="Theorem 5.2 and Section 6: how many tokens",
     question="How many copies of its message must everybody send?",
     claim="h = 16 sigma / (1 - beta) in the theorem, 485 in the simulations; the constant has little impact.",
-    jobs=_jobs,
-    judge=_judge,
 )
