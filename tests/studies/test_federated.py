@@ -3,7 +3,7 @@
 import pytest
 
 from tacit_studies import reproductions
-from tacit_studies.wang2020.federated import epsilon_of_noise, told_apart
+from tacit_studies.wang2020.federated import find_noise_epsilon, tell_apart
 
 
 def judged(shares, spoke):
@@ -43,8 +43,8 @@ def test_the_verdict_follows_the_numbers(shares, spoke, words):
 
 
 def test_when_agents_speak_tells_a_visit_as_published_alone():
-    assert sum(told_apart({"name": "fed-ucb", "variant": "published"}, 4)) > 0
-    assert told_apart({"name": "fed-ucb"}, 4) == [0.0] * 4
+    assert sum(tell_apart({"name": "fed-ucb", "variant": "published"}, 4)) > 0
+    assert tell_apart({"name": "fed-ucb"}, 4) == [0.0] * 4
 
 
 def test_the_published_noise_is_worth_far_less_than_is_claimed():
@@ -53,7 +53,7 @@ def test_the_published_noise_is_worth_far_less_than_is_claimed():
 
     from tacit.contextual.policies.fed_ucb import published_scale
 
-    found = epsilon_of_noise(2.0, 40_000)
+    found = find_noise_epsilon(2.0, 40_000)
     mu = 2 * 16**0.5 / published_scale(2.0, 1e-6, 40_000)
     delta = norm.cdf(mu / 2 - found / mu) - norm.sf(mu / 2 + found / mu) * 2.718281828459045**found
     assert delta == pytest.approx(1e-6, rel=1e-3)

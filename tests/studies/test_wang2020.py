@@ -11,20 +11,20 @@ from tacit.core.kernels import INTERPRETED
 from tacit_studies import reproductions
 from tacit_studies.reproduction import summarise
 from tacit_studies.runner import data_folder
-from tacit_studies.wang2020.figure_2 import grouped
-from tacit_studies.wang2020.privacy import audited, densest
+from tacit_studies.wang2020.figure_2 import count_groups
+from tacit_studies.wang2020.privacy import audit_sums, find_densest
 from tacit_studies.wang2020.settings import (
     NAMES,
-    close,
-    compared,
+    compare,
     corrected,
     decide,
     final,
     holds,
-    played,
+    is_known,
+    play_runs,
     private,
 )
-from tacit_studies.wang2020.table_1 import _EPSILONS, PRINTED, as_written
+from tacit_studies.wang2020.table_1 import _EPSILONS, PRINTED, measure_as_written
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds")
 FITTED = {"name": "fitted-users"}
@@ -41,7 +41,7 @@ def judged(name, value_of, quick=False, **others):
     study = reproductions()[name]
     outcomes = {}
     for job in study.jobs(quick):
-        if job.function is played:
+        if job.function is play_runs:
             measures = job.arguments.get("measures", ["regret"])
             outcomes[job.key] = runs(value_of(job.key), measures)
         else:
@@ -162,9 +162,9 @@ def test_the_audits_decide_about_privacy():
 def test_comparisons_are_paired_and_can_say_nothing():
     base = np.array([1000.0, 10.0, 400.0, 3.0])
     above = base + np.array([1.0, 1.1, 0.9, 1.0])
-    assert compared(base, above) == 1
-    assert compared(above, base) == -1
-    assert compared(base, base + np.array([9.0, -9.0, 8.0, -8.0])) == 0
+    assert compare(base, above) == 1
+    assert compare(above, base) == -1
+    assert compare(base, base + np.array([9.0, -9.0, 8.0, -8.0])) == 0
     assert [holds([1, 1, 0]), holds([1, 1, -1]), holds([1, 0, 0])] == [True, False, None]
     assert decide([True, None]) == "partly"
     assert decide([None]) == "cannot be decided"
@@ -172,7 +172,7 @@ def test_comparisons_are_paired_and_can_say_nothing():
 
 def test_the_world_as_written_has_the_regret_of_random_choice():
     """Against drawing subsets: 5 standard errors, a false alarm once in 1.7 million."""
-    exact = as_written(dimension=5, repetitions=1, horizon=1)
+    exact = measure_as_written(dimension=5, repetitions=1, horizon=1)
     table = Synthetic(dimension=5).table(4, 0, 1)
     values = table.features @ table.preferences.T
     rng = np.random.default_rng(0)
@@ -195,29 +195,29 @@ def test_the_world_as_written_has_the_regret_of_random_choice():
 def test_regrets_agree_with_independent_values():
     """12 runs against means of 8: 5 standard errors; the local variant must be told apart."""
     size = {"environment": FITTED, "horizon": 10_000, "repetitions": 12}
-    central = summarise(final(played(private("DP-CoLin", 2.0), **size)))
-    assert close(central, 2058)
-    assert not close(central, 2651)
-    plain = summarise(final(played(corrected("CoLin", None), **size)))
-    assert close(plain, 14)
+    central = summarise(final(play_runs(private("DP-CoLin", 2.0), **size)))
+    assert is_known(central, 2058)
+    assert not is_known(central, 2651)
+    plain = summarise(final(play_runs(corrected("CoLin", None), **size)))
+    assert is_known(plain, 14)
 
 
 @slow
 def test_all_policies_meet_the_same_worlds():
     size = {"environment": FITTED, "horizon": 200, "repetitions": 2, "measures": ["random_regret"]}
-    one, other = (played(private(name, 2.0), **size) for name in ("DP-LinUCB", "LDP-GOBLin"))
+    one, other = (play_runs(private(name, 2.0), **size) for name in ("DP-LinUCB", "LDP-GOBLin"))
     assert one == other
 
 
 @slow
 def test_the_published_noise_is_refuted_and_the_corrected_is_not():
     letter = private("DP-CoLin", 2.0, clip=True, calibrated={"horizon": 3})
-    assert audited(letter, 5_000, 2.0, released=100)["verdict"] == "refuted"
-    assert audited(corrected("CoLin", 2.0), 5_000, 2.0, released=1)["verdict"] == "not refuted"
+    assert audit_sums(letter, 5_000, 2.0, released=100)["verdict"] == "refuted"
+    assert audit_sums(corrected("CoLin", 2.0), 5_000, 2.0, released=1)["verdict"] == "not refuted"
 
 
 def test_the_densest_change_costs_what_was_calculated():
-    assert densest(100, 25, 14, 1e-6) == pytest.approx(2.42, abs=0.005)
+    assert find_densest(100, 25, 14, 1e-6) == pytest.approx(2.42, abs=0.005)
 
 
 @slow
@@ -228,10 +228,10 @@ def test_what_a_full_stream_leaves_out_is_said():
     small = {"dimension": 2, "n_groups": 100, "name": "lastfm"}
     outcomes = {}
     for job in study.jobs(True):
-        if job.function is played:
+        if job.function is play_runs:
             size = {"environment": small, "horizon": 600, "repetitions": 2}
-            outcomes[job.key] = played(**{**job.arguments, **size})
-    found = study.judge({**outcomes, "groups": grouped("lastfm", 2)}, True)
+            outcomes[job.key] = play_runs(**{**job.arguments, **size})
+    found = study.judge({**outcomes, "groups": count_groups("lastfm", 2)}, True)
     rows = {
         row.label: float(row.measured.split()[0]) for row in found.rows if "left out" in row.label
     }
@@ -267,8 +267,8 @@ def test_the_orders_of_the_theorems():
 
 @slow
 def test_less_noise_adds_less_regret():
-    from tacit_studies.wang2020.theorems import added_regret
+    from tacit_studies.wang2020.theorems import measure_added_regret
 
     given = {"name": "LDP-GOBLin", "n_users": 4, "alike": True, "horizon": 800, "repetitions": 2}
-    much, little = (np.mean(added_regret(epsilon=e, **given)) for e in (3.0, 300.0))
+    much, little = (np.mean(measure_added_regret(epsilon=e, **given)) for e in (3.0, 300.0))
     assert much > 4 * abs(little)

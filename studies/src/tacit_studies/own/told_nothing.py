@@ -23,7 +23,7 @@ from tacit_studies.reproduction import (
     verdict_of,
 )
 from tacit_studies.tools import final_values
-from tacit_studies.wang2020.settings import compared
+from tacit_studies.wang2020.settings import compare as compared
 
 _ALONE, _TOLD = "LinUCB", "CoLin, told W"
 _POLICIES: dict[str, dict[str, Any]] = {

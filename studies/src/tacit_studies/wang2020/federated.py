@@ -13,21 +13,11 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import (
-    OWN,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    Summary,
-    as_expected,
-    summarise,
-    verdict_of,
-)
+from tacit_studies.reproduction import Findings, Row, Series, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import plot_points
+from tacit_studies.wang2020.settings import DELTA
 
-DELTA = 1e-6
 _AGENTS, _DIMENSION = 8, 5
 _POLICIES: dict[str, dict[str, Any]] = {
     "FedUCB, published": {"name": "fed-ucb", "variant": "published"},
@@ -35,10 +25,11 @@ _POLICIES: dict[str, dict[str, Any]] = {
     "everybody alone": {"name": "private-contexts"},
 }
 _PUBLISHED, _CORRECTED, _ALONE = _POLICIES
-_NOT_PRIVATE = {"name": "fed-ucb"}
+_HORIZON = Sized(40_000, 4_000)
+_EPSILONS = Sized([0.5, 1.0, 2.0, 5.0, 10.0], [2.0])
 
 
-def regret_shares(
+def measure_shares(
     policy: Mapping[str, Any], epsilon: float | None, horizon: int, repetitions: int
 ) -> list[float]:
     """Return regret over that of a random choice, for agents who all have the same preferences."""
@@ -60,7 +51,7 @@ def regret_shares(
     return found
 
 
-def told_apart(policy: Mapping[str, Any], histories: int) -> list[float]:
+def tell_apart(policy: Mapping[str, Any], histories: int) -> list[float]:
     """Return in which histories the first round in which agents speak differs, for one changed visit.
 
     The visit's contexts have length 1 or a tenth. No noise is drawn before agents first speak, so that
@@ -86,7 +77,7 @@ def told_apart(policy: Mapping[str, Any], histories: int) -> list[float]:
     return [float(first(1.0, i, 2 * i) != first(0.1, i, 2 * i + 1)) for i in range(histories)]
 
 
-def epsilon_of_noise(epsilon: float, horizon: int) -> float:
+def find_noise_epsilon(epsilon: float, horizon: int) -> float:
     """Return what the published noise is worth if agents spoke in rounds fixed beforehand.
 
     A visit enters one node on every level of a tree. Noise on the matrix has the root of 2 times the
@@ -111,46 +102,13 @@ def epsilon_of_noise(epsilon: float, horizon: int) -> float:
     return float(guarantee.epsilon)
 
 
-def _horizon(quick: bool) -> int:
-    return 4_000 if quick else 40_000
-
-
-def _epsilons(quick: bool) -> list[float]:
-    return [2.0] if quick else [0.5, 1.0, 2.0, 5.0, 10.0]
-
-
-def _jobs(quick: bool) -> list[Job]:
-    common = {"horizon": _horizon(quick), "repetitions": 3 if quick else 10}
-    return [
-        Job("not private", regret_shares, {"policy": _NOT_PRIVATE, "epsilon": None, **common}),
-        *[
-            Job(
-                f"{label}/{epsilon:g}",
-                regret_shares,
-                {"policy": policy, "epsilon": epsilon, **common},
-            )
-            for label, policy in _POLICIES.items()
-            for epsilon in _epsilons(quick)
-        ],
-        *[
-            Job(f"spoke/{label}", told_apart, {"policy": policy, "histories": 20 if quick else 200})
-            for label, policy in _POLICIES.items()
-            if label != _ALONE
-        ],
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    epsilons, horizon = _epsilons(quick), _horizon(quick)
-    cell: dict[tuple[str, float], Summary] = {
-        (label, e): summarise(outcomes[f"{label}/{e:g}"]) for label in _POLICIES for e in epsilons
-    }
-    spoke = {
-        label: float(np.mean(outcomes[f"spoke/{label}"])) for label in (_PUBLISHED, _CORRECTED)
-    }
-    worth = epsilon_of_noise(2.0, horizon)
-    plain = summarise(outcomes["not private"])
-    lower = [cell[_CORRECTED, e].mean < cell[_PUBLISHED, e].mean for e in epsilons]
+def _judge(found: Outcomes) -> Findings:
+    epsilons, horizon = _EPSILONS.at(found.quick), _HORIZON.at(found.quick)
+    cell = {(label, e): found.mean(f"{label}/{e:g}") for label in _POLICIES for e in epsilons}
+    spoke = {label: float(np.mean(found[f"spoke/{label}"])) for label in (_PUBLISHED, _CORRECTED)}
+    worth = find_noise_epsilon(2.0, horizon)
+    plain = found.summary("not private")
+    lower = [cell[_CORRECTED, e] < cell[_PUBLISHED, e] for e in epsilons]
     checks = [spoke[_PUBLISHED] > 0.0, spoke[_CORRECTED] == 0.0, worth < 1.0, all(lower)]
     rows = [
         Row(
@@ -160,32 +118,28 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         )
         for label, share in spoke.items()
     ]
-    rows.append(
-        Row(
-            "epsilon of the published noise at a claimed 2, on a fixed schedule", "", f"{worth:.2f}"
-        )
-    )
+    label = "epsilon of the published noise at a claimed 2, on a fixed schedule"
+    rows.append(Row(label, "", f"{worth:.2f}"))
     rows += [
         Row(
             f"epsilon = {e:g}: regret over a random choice's",
             "",
-            "; ".join(f"{label} {cell[label, e].mean:.2f}" for label in _POLICIES),
+            "; ".join(f"{label} {cell[label, e]:.2f}" for label in _POLICIES),
         )
         for e in epsilons
     ]
     return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of(checks))
-        + (
+        verdict=verdict_of(checks),
+        because=(
             "FedUCB's claim does not hold: an agent asks for a synchronisation when the determinant of its "
             "true contexts has grown. One changed visit changes when in "
             f"{100 * spoke[_PUBLISHED]:.0f}% of histories, and there with certainty, because no noise has "
             f"been drawn; corrected in {100 * spoke[_CORRECTED]:.0f}%. Its noise is larger than it need be: "
             "at a claimed "
             f"epsilon of 2 it would be worth {worth:.2f} on a schedule that is fixed beforehand. After "
-            f"{horizon:,} rounds at epsilon 2 it has {100 * cell[_PUBLISHED, 2.0].mean:.0f}% of the "
-            f"regret of a random choice, the corrected form {100 * cell[_CORRECTED, 2.0].mean:.0f}%, "
-            f"everybody alone {100 * cell[_ALONE, 2.0].mean:.0f}%; without privacy it is "
+            f"{horizon:,} rounds at epsilon 2 it has {100 * cell[_PUBLISHED, 2.0]:.0f}% of the "
+            f"regret of a random choice, the corrected form {100 * cell[_CORRECTED, 2.0]:.0f}%, "
+            f"everybody alone {100 * cell[_ALONE, 2.0]:.0f}%; without privacy it is "
             f"{100 * plain.mean:.0f}%."
         ),
         agreement=(
@@ -196,25 +150,17 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ),
         rows=rows,
         figures=[
-            Figure(
+            plot_points(
                 f"{_AGENTS} agents with the same preferences, contexts private, {horizon:,} rounds",
                 "epsilon",
                 "regret over that of a random choice",
                 [
                     *[
-                        Series.of(
-                            label,
-                            epsilons,
-                            [cell[label, e] for e in epsilons],
-                            dashed=label == _PUBLISHED,
-                        )
+                        found.line(label, epsilons, f"{label}/{{:g}}", dashed=label == _PUBLISHED)
                         for label in _POLICIES
                     ],
                     Series.of("not private", epsilons, [plain] * len(epsilons), dashed=True),
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
                 caption="Means and 95% intervals, delta = 1e-6, five features. Dashed: published, which does "
                 "not deliver its epsilon, and without noise.",
             )
@@ -227,16 +173,28 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-FEDERATED = Reproduction(
+_RUN = {"horizon": _HORIZON, "repetitions": Sized(10, 3)}
+FEDERATED = study(
+    Sweep("not private", {}, measure_shares, policy={"name": "fed-ucb"}, epsilon=None, **_RUN),
+    Sweep(
+        "{policy}/{epsilon:g}",
+        {"policy": _POLICIES, "epsilon": _EPSILONS},
+        measure_shares,
+        **_RUN,
+    ),
+    Sweep(
+        "spoke/{policy}",
+        {"policy": {label: _POLICIES[label] for label in (_PUBLISHED, _CORRECTED)}},
+        tell_apart,
+        histories=Sized(200, 20),
+    ),
+    judge=_judge,
     name="wang2020-federated",
-    paper="wang2020",
     title="Private contexts: published and corrected",
     question="Contexts may be private, too. Does federated learning keep them so, and what does it cost?",
     claim=(
         "FedUCB (2020) claims (epsilon, delta) for contexts and rewards of every round, from all other "
         "agents."
     ),
-    jobs=_jobs,
-    judge=_judge,
     own=True,
 )

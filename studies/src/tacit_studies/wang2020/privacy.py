@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -15,24 +14,19 @@ from tacit_studies.reproduction import (
     NOT_REPRODUCED,
     REPRODUCED,
     UNDECIDED,
-    Figure,
     Findings,
-    Job,
-    Reproduction,
     Row,
     Series,
 )
-from tacit_studies.wang2020.settings import (
-    corrected,
-    private,
-)
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import audit, flat, plot_points
+from tacit_studies.wang2020.settings import DELTA, corrected, private
 
 HORIZON = 10_000
-DELTA = 1e-6
 _SUMS = {"kind": "noisy-sums", "trust": "central", "statistic": "b"}
 
 
-def audited(
+def audit_sums(
     policy: Mapping[str, Any],
     runs: int,
     epsilon: float,
@@ -48,7 +42,6 @@ def audited(
     """
     from tacit.contextual import Synthetic, recorded_table
     from tacit.privacy import NeighbouringPair
-    from tacit.simulation import audit_policy
 
     environment = Synthetic(n_users=n_users, dimension=dimension, n_items=1, n_shown=1)
     contexts = np.full((rounds, 1, dimension), 1 / math.sqrt(dimension))
@@ -57,21 +50,19 @@ def audited(
         recorded_table(np.zeros(rounds, int), contexts, np.full((rounds, 1), v), weights=weights)
         for v in (0.0, 1.0)
     )
-    described, _ = tacit.build({**policy, "reward": "bounded"}, environment, rounds)
-    found = audit_policy(
-        described,
+    return audit(
+        {**policy, "reward": "bounded"},
         environment,
-        horizon=rounds,
-        epsilon=epsilon,
-        runs=runs,
+        rounds,
+        runs,
+        epsilon,
         neighbours=[NeighbouringPair(left, right, "rewards 0 against 1")],
         decisions=False,
         released=released,
     )
-    return {"sentence": found.sentence(), **json.loads(found.result.to_json())}
 
 
-def stated(policy: Mapping[str, Any], n_users: int, dimension: int) -> dict[str, Any]:
+def state_guarantee(policy: Mapping[str, Any], n_users: int, dimension: int) -> dict[str, Any]:
     """Return the epsilon that holds for one reward over the whole run, and the sentence."""
     from tacit.contextual import Synthetic
 
@@ -87,7 +78,7 @@ def stated(policy: Mapping[str, Any], n_users: int, dimension: int) -> dict[str,
     }
 
 
-def densest(n_users: int, dimension: int, divisor: float, delta: float) -> float:
+def find_densest(n_users: int, dimension: int, divisor: float, delta: float) -> float:
     """Return the epsilon at `delta` of a change that moves all coordinates of all nodes alike.
 
     The published noise at epsilon = 2 has scale `divisor` / 2, in units of the L2 sensitivity.
@@ -99,7 +90,7 @@ def densest(n_users: int, dimension: int, divisor: float, delta: float) -> float
     return float(composed_epsilon([(one, HORIZON.bit_length() * size)], delta))
 
 
-def one_person(rounds: int, delta: float) -> float:
+def compose_person(rounds: int, delta: float) -> float:
     """Return the epsilon of a person's rewards together, where each is privatised at 2."""
     from tacit.contextual import CoLin
 
@@ -111,58 +102,8 @@ _PEOPLE = (1, 10, 100, 1_000)
 _SIZES = ((10, 10), (100, 25))
 
 
-def _privacy_jobs(quick: bool) -> list[Job]:
-    runs = 6_000 if quick else 100_000
-    letter = private("DP-CoLin", 2.0, clip=True, calibrated={"horizon": 3})
-    alone = private("LDP-CoLin", 2.0, clip=True, calibrated={"visits": 16})
-    one = corrected("CoLin", 2.0)
-    ball = corrected("CoLin", 2.0, {**_SUMS, "horizon": 3})
-    return [
-        Job(
-            "published", audited, {"policy": letter, "runs": runs, "epsilon": 2.0, "released": 100}
-        ),
-        Job(
-            "published, user",
-            audited,
-            {
-                "policy": alone,
-                "runs": runs,
-                "epsilon": 2.0,
-                "released": 16,
-                "n_users": 1,
-                "dimension": 1,
-                "rounds": 16,
-            },
-        ),
-        Job("corrected", audited, {"policy": one, "runs": runs, "epsilon": 2.0, "released": 1}),
-        Job(
-            "corrected, half", audited, {"policy": one, "runs": runs, "epsilon": 1.0, "released": 1}
-        ),
-        Job("ball", audited, {"policy": ball, "runs": runs, "epsilon": 2.0, "released": 200}),
-        *[
-            Job(
-                f"stated/{N}/{d}",
-                stated,
-                {"policy": private("DP-CoLin", 2.0, clip=True), "n_users": N, "dimension": d},
-            )
-            for N, d in _SIZES
-        ],
-        *[
-            Job(
-                f"dense/{key}",
-                densest,
-                {"n_users": 100, "dimension": 25, "divisor": divisor, "delta": DELTA},
-            )
-            for key, divisor in (("natural", math.log(HORIZON)), ("binary", HORIZON.bit_length()))
-        ],
-        *[Job(f"person/{m}", one_person, {"rounds": m, "delta": DELTA}) for m in _PEOPLE],
-    ]
-
-
-def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
+def _judge(outcomes: Outcomes) -> Findings:
     letter, user = outcomes["published"], outcomes["published, user"]
-    sound = [outcomes[key]["verdict"] == "not refuted" for key in ("corrected", "ball")]
-    sharp = outcomes["corrected, half"]["verdict"] == "refuted"
     exact = {size: outcomes["stated/{}/{}".format(*size)] for size in _SIZES}
     small, large = (exact[size] for size in _SIZES)
     person = {m: outcomes[f"person/{m}"] for m in _PEOPLE}
@@ -231,27 +172,22 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
                 f"{dense['natural']:.2f}",
                 agrees=dense["natural"] <= 2.0,
             ),
-            Row(
-                "audit of noise on each reward, epsilon = 2",
-                "",
-                outcomes["corrected"]["verdict"],
-                "not refuted",
-                agrees=sound[0],
-            ),
-            Row(
-                "audit of the same, epsilon = 1",
-                "",
-                outcomes["corrected, half"]["verdict"],
-                "refuted",
-                agrees=sharp,
-            ),
-            Row(
-                "audit of ball noise on sums, epsilon = 2",
-                "",
-                outcomes["ball"]["verdict"],
-                "not refuted",
-                agrees=sound[1],
-            ),
+            *[
+                Row(f"audit of {label}", "", said, expected, agrees=said == expected)
+                for label, said, expected in (
+                    (
+                        "noise on each reward, epsilon = 2",
+                        outcomes["corrected"]["verdict"],
+                        "not refuted",
+                    ),
+                    ("the same, epsilon = 1", outcomes["corrected, half"]["verdict"], "refuted"),
+                    (
+                        "ball noise on sums, epsilon = 2",
+                        outcomes["ball"]["verdict"],
+                        "not refuted",
+                    ),
+                )
+            ],
             *[
                 Row(
                     f"noise on each reward at 2: a person with {m:,}",
@@ -263,22 +199,14 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             ],
         ],
         figures=[
-            Figure(
+            plot_points(
                 "Epsilon of one person, each reward privatised at 2",
                 "rewards of one person",
                 f"epsilon at delta = {DELTA:g}",
                 [
                     Series("what holds", [float(m) for m in person], list(person.values())),
-                    Series(
-                        "what the paper claims of a user",
-                        [float(m) for m in person],
-                        [2.0] * len(person),
-                        dashed=True,
-                    ),
+                    flat("what the paper claims of a user", _PEOPLE, 2.0),
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
             )
         ],
         privacy=(
@@ -289,15 +217,52 @@ def _judge_privacy(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-PRIVACY = Reproduction(
+_LETTER = private("DP-CoLin", 2.0, clip=True, calibrated={"horizon": 3})
+_ALONE = private("LDP-CoLin", 2.0, clip=True, calibrated={"visits": 16})
+_ONE = corrected("CoLin", 2.0)
+_BALL = corrected("CoLin", 2.0, {**_SUMS, "horizon": 3})
+_AUDITS: dict[str, dict[str, Any]] = {
+    "published": {"policy": _LETTER, "epsilon": 2.0, "released": 100},
+    "published, user": {
+        "policy": _ALONE,
+        "epsilon": 2.0,
+        "released": 16,
+        "n_users": 1,
+        "dimension": 1,
+        "rounds": 16,
+    },
+    "corrected": {"policy": _ONE, "epsilon": 2.0, "released": 1},
+    "corrected, half": {"policy": _ONE, "epsilon": 1.0, "released": 1},
+    "ball": {"policy": _BALL, "epsilon": 2.0, "released": 200},
+}
+PRIVACY = study(
+    *(
+        Sweep(key, {}, audit_sums, **arguments, runs=Sized(100_000, 6_000))
+        for key, arguments in _AUDITS.items()
+    ),
+    Sweep(
+        "stated/{size[0]}/{size[1]}",
+        {"size": _SIZES},
+        state_guarantee,
+        policy=private("DP-CoLin", 2.0, clip=True),
+        n_users=lambda size: size[0],
+        dimension=lambda size: size[1],
+    ),
+    Sweep(
+        "dense/{divisor}",
+        {"divisor": {"natural": math.log(HORIZON), "binary": HORIZON.bit_length()}},
+        find_densest,
+        n_users=100,
+        dimension=25,
+        delta=DELTA,
+    ),
+    Sweep("person/{rounds}", {"rounds": _PEOPLE}, compose_person, delta=DELTA),
+    judge=_judge,
     name="wang2020-privacy",
-    paper="wang2020",
     title="Theorems 1, 3, 5 and 7: what the noise protects",
     question="What does the noise on shared statistics really hide, and from whom?",
     claim=(
         "DP-CoLin and DP-GOBLin are epsilon-private for one reward, LDP-CoLin and LDP-GOBLin for "
         "all rewards of a user, with noise scaled to an L2 sensitivity."
     ),
-    jobs=_privacy_jobs,
-    judge=_judge_privacy,
 )

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-import tacit
 from tacit_studies.reproduction import (
     NOT_REPRODUCED,
     PARTLY,
     REPRODUCED,
     UNDECIDED,
+    Row,
     Series,
     Summary,
     Verdict,
+    is_close,
     summarise,
 )
+from tacit_studies.tools import simulate
 
 NAMES = ("DP-LinUCB", "DP-CoLin", "DP-GOBLin", "LDP-CoLin", "LDP-GOBLin")
 """The rows of the paper's Table 1."""
@@ -26,6 +27,12 @@ PLAIN = ("LinUCB", "CoLin", "GOBLin")
 COUNTERPARTS = {name: name.rpartition("-")[2] for name in NAMES}
 SYNTHETIC: dict[str, Any] = {"name": "fitted-users"}
 """The synthetic environment whose regrets fit the paper's table; the one it describes cannot."""
+DELTA = 1e-6
+CLEAR = (
+    "A claim holds if most of its comparisons are clear (99% interval of the paired "
+    "differences) and none is clearly the contrary{}."
+)
+INDEPENDENT = "; an independent value agrees within 5 standard errors of the difference"
 KNOWN_RUNS = 8
 """How many runs an independent value is the mean of; said of some, taken for all."""
 
@@ -68,7 +75,7 @@ def corrected(
     return policy if epsilon is None else {**policy, "privacy": privacy}
 
 
-def played(
+def play_runs(
     policy: Mapping[str, Any],
     environment: Mapping[str, Any],
     horizon: int,
@@ -81,16 +88,7 @@ def played(
 
     Every policy meets the same users and items in the same repetition.
     """
-    chosen, place = tacit.build(policy, environment, horizon)
-    result = tacit.simulate(
-        chosen,
-        place,
-        horizon=horizon,
-        repetitions=repetitions,
-        seed=seed,
-        checkpoints=points,
-        threads=1,
-    )
+    result = simulate(policy, environment, horizon, repetitions, seed, points)
     found = {measure: result.measures[measure].tolist() for measure in measures}
     return {"rounds": result.checkpoints.tolist(), **found}
 
@@ -116,7 +114,7 @@ def curve(
     return Series(label, [float(t) for t in outcome["rounds"]], mean, low, high, dashed)
 
 
-def compared(smaller: Sequence[float], larger: Sequence[float]) -> int:
+def compare(smaller: Sequence[float], larger: Sequence[float]) -> int:
     """Say whether one is below the other in paired runs: 1 yes, -1 the contrary, 0 cannot be told.
 
     They are told apart if the 99% interval of the mean difference leaves out zero: a study makes
@@ -136,7 +134,7 @@ def holds(comparisons: Sequence[int]) -> bool | None:
     return True if 2 * sum(comparisons) > len(comparisons) else None
 
 
-def held(comparisons: Sequence[int]) -> str:
+def count_held(comparisons: Sequence[int]) -> str:
     """Return how often a claim holds, in words."""
     right, wrong, n = comparisons.count(1), comparisons.count(-1), len(comparisons)
     return f"{right} of {n}" + (f", the contrary in {wrong}" if wrong else "")
@@ -152,20 +150,37 @@ def decide(claims: Iterable[bool | None]) -> Verdict:
     return NOT_REPRODUCED if False in found else UNDECIDED
 
 
-def close(measured: Summary, known: float, known_runs: int = KNOWN_RUNS) -> bool | None:
-    """Say whether a mean is within 5 standard errors of an independent mean of `known_runs`.
+def list_claims(claims: Mapping[str, Sequence[int]], paper: str = "yes") -> list[Row]:
+    """Return how often each claim holds; `paper` is what the paper says of all of them."""
+    return [Row(words, paper, count_held(c), agrees=holds(c)) for words, c in claims.items()]
+
+
+def is_known(measured: Summary, known: float) -> bool | None:
+    """Say whether a mean is within 5 standard errors of an independent one.
 
     None where there are too few runs to know the standard error.
     """
-    if measured.n < 10:
-        return None
-    error = measured.error * math.sqrt(1 + measured.n / known_runs)
-    return abs(measured.mean - known) <= 5 * error + 0.5
+    return None if measured.n < 10 else is_close(measured, known, KNOWN_RUNS, digit=0.5)
 
 
-def final_line(label: str, es: list[float], regrets: list[list[float]]) -> Series:
+def compare_known(label: str, measured: Summary, known: float | None, paper: str = "") -> Row:
+    """Return a mean beside an independent one, if there is one."""
+    if known is None:
+        return Row(label, paper, measured.text())
+    return Row(label, paper, measured.text(), f"{known:,}", agrees=is_known(measured, known))
+
+
+def final_line(
+    label: str, xs: Sequence[float], regrets: Sequence[Sequence[float]], *, dashed: bool = False
+) -> Series:
     """Return the mean final regret with its 95% band at each value of a parameter."""
-    found = [summarise(values) for values in regrets]
-    return Series(
-        label, es, [s.mean for s in found], [s.low for s in found], [s.high for s in found]
-    )
+    return Series.of(label, xs, [summarise(values) for values in regrets], dashed=dashed)
+
+
+def list_policies(epsilon: float, clip: bool = False) -> dict[str, dict[str, Any]]:
+    """Return all policies of the paper's figures, and CoLin with sound noise."""
+    return {
+        **{name: corrected(name, None) for name in PLAIN},
+        **{name: private(name, epsilon, clip=clip) for name in NAMES},
+        "corrected CoLin": corrected("CoLin", epsilon),
+    }

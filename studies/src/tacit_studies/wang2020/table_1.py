@@ -8,34 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    summarise,
-)
+from tacit_studies.reproduction import Figure, Findings, Row, Series, summarise
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import plot_points
 from tacit_studies.wang2020.settings import (
+    CLEAR,
     COUNTERPARTS,
+    INDEPENDENT,
     NAMES,
     PLAIN,
     SYNTHETIC,
-    close,
-    compared,
+    compare,
+    compare_known,
     corrected,
+    count_held,
     decide,
     final,
     final_line,
-    held,
     holds,
-    played,
+    list_claims,
+    play_runs,
     private,
 )
 
 HORIZON = 10_000
 _EPSILONS = (0.5, 1.0, 2.0, 5.0, 10.0)
+_PLAYED = Sized(_EPSILONS, (0.5, 2.0, 10.0))
 PRINTED = {
     "DP-LinUCB": (3082.90, 2683.69, 1504.14, 910.97, 496.11),
     "DP-CoLin": (2619.56, 2450.70, 1327.70, 884.19, 297.18),
@@ -50,13 +48,20 @@ _KNOWN = {
     "LDP-CoLin": {0.5: 3261, 2.0: 2651, 10.0: 969},
     "LDP-GOBLin": {0.5: 3266, 2.0: 2641, 10.0: 1057},
 }
-_KNOWN_PLAIN: dict[str, int | None] = {"LinUCB": 42, "CoLin": 14, "GOBLin": 22}
-_KNOWN_THEORY: dict[str, int | None] = {"LinUCB": 1150, "CoLin": 635, "GOBLin": None}
+_KNOWN_PLAIN = {
+    **{"LinUCB, not private": 42, "CoLin, not private": 14, "GOBLin, not private": 22},
+    "LinUCB, not private, width of theory": 1150,
+    "CoLin, not private, width of theory": 635,
+}
 """The width of Lemma 2; of equation 5, which GOBLin has, there is no independent value."""
-_KNOWN_WRITTEN = {5: (880, 2111), 10: (716, 1608), 25: (456, 970)}
+_KNOWN_WRITTEN = {
+    5: {"random": 880, "worst": 2111},
+    10: {"random": 716, "worst": 1608},
+    25: {"random": 456, "worst": 970},
+}
 
 
-def as_written(dimension: int, repetitions: int, horizon: int) -> dict[str, list[float]]:
+def measure_as_written(dimension: int, repetitions: int, horizon: int) -> dict[str, list[float]]:
     """Return the regret of random choice and of always the worst arm in the environment as written.
 
     Nothing is played: the mean of the largest of n of K values is a weighted mean of all, sorted.
@@ -88,42 +93,17 @@ def as_written(dimension: int, repetitions: int, horizon: int) -> dict[str, list
     return {"random": random, "worst": worst}
 
 
-def _epsilons(quick: bool) -> list[float]:
-    return [0.5, 2.0, 10.0] if quick else list(_EPSILONS)
-
-
-def _table_jobs(quick: bool) -> list[Job]:
-    common = {
-        "environment": SYNTHETIC,
-        "horizon": HORIZON,
-        "repetitions": 3 if quick else 40,
-    }
-    policies = {f"{name}/{e:g}": private(name, e) for e in _epsilons(quick) for name in NAMES}
-    for e in _epsilons(quick):
-        policies[f"corrected/{e:g}"] = corrected("CoLin", e)
-    for name in PLAIN:
-        policies[name] = corrected(name, None)
-        policies[f"{name}/theory"] = corrected(name, None, exploration="theory")
-    written = {"repetitions": 20 if quick else 200, "horizon": HORIZON}
-    return [
-        *[Job(key, played, {"policy": p, **common}) for key, p in policies.items()],
-        *[Job(f"written/{d}", as_written, {"dimension": d, **written}) for d in _KNOWN_WRITTEN],
-    ]
-
-
-def _judge_table(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    es = _epsilons(quick)
+def _judge(outcomes: Outcomes) -> Findings:
+    es = _PLAYED.at(outcomes.quick)
     regret = {
         key: final(outcome) for key, outcome in outcomes.items() if not key.startswith("written")
     }
     cell = {key: summarise(values) for key, values in regret.items()}
-    random = {d: summarise(outcomes[f"written/{d}"]["random"]) for d in _KNOWN_WRITTEN}
-    worst = {d: summarise(outcomes[f"written/{d}"]["worst"]) for d in _KNOWN_WRITTEN}
     largest = max(max(line) for line in PRINTED.values())
-    reach = max(summary.mean for summary in random.values())
+    reach = max(outcomes.mean(f"written/{d}", "random") for d in _KNOWN_WRITTEN)
 
     def order(smaller: str, larger: str) -> int:
-        return compared(regret[smaller], regret[larger])
+        return compare(regret[smaller], regret[larger])
 
     claims = {
         "private above not private": [
@@ -142,11 +122,8 @@ def _judge_table(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ],
     }
     possible = reach >= largest
-    near = [
-        abs(cell[f"{name}/{e:g}"].mean / PRINTED[name][_EPSILONS.index(e)] - 1) < 0.15
-        for name in NAMES
-        for e in es
-    ]
+    printed = {(n, e): PRINTED[n][_EPSILONS.index(e)] for n in NAMES for e in es}
+    near = [abs(cell[f"{n}/{e:g}"].mean / value - 1) < 0.15 for (n, e), value in printed.items()]
     rows = [
         Row(
             "the largest regret of the table can occur as written",
@@ -154,59 +131,34 @@ def _judge_table(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"choosing at random costs at most {reach:,.0f}",
             agrees=possible,
         ),
+        *list_claims(claims, "always"),
         *[
-            Row(words, "always", held(found), agrees=holds(found))
-            for words, found in claims.items()
+            compare_known(
+                f"{n}, epsilon = {e:g}", cell[f"{n}/{e:g}"], _KNOWN[n].get(e), f"{value:,.0f}"
+            )
+            for (n, e), value in printed.items()
         ],
-    ]
-    for name in NAMES:
-        for e in es:
-            found = cell[f"{name}/{e:g}"]
-            known = _KNOWN[name].get(e)
-            printed = PRINTED[name][_EPSILONS.index(e)]
-            rows.append(
-                Row(
-                    f"{name}, epsilon = {e:g}",
-                    f"{printed:,.0f}",
-                    found.text(),
-                    f"{known:,}" if known else "",
-                    agrees=close(found, known) if known else None,
-                )
+        *[
+            compare_known(f"{n}, {words}", cell[key], _KNOWN_PLAIN.get(f"{n}, {words}"))
+            for pattern, words in (
+                ("{}", "not private"),
+                ("{}/theory", "not private, width of theory"),
             )
-    for suffix, words, expected in (
-        ("", "not private", _KNOWN_PLAIN),
-        ("/theory", "not private, width of theory", _KNOWN_THEORY),
-    ):
-        rows += [
-            Row(
-                f"{name}, {words}",
-                "",
-                cell[f"{name}{suffix}"].text(),
-                f"{known:,}" if known else "",
-                agrees=close(cell[f"{name}{suffix}"], known) if known else None,
+            for n, key in ((name, pattern.format(name)) for name in PLAIN)
+        ],
+        *[
+            compare_known(
+                f"environment as written, d = {d}: {words}",
+                outcomes.summary(f"written/{d}", part),
+                known[part],
             )
-            for name, known in expected.items()
-        ]
-    for d, (known_random, known_worst) in _KNOWN_WRITTEN.items():
-        rows += [
-            Row(
-                f"environment as written, d = {d}: random",
-                "",
-                random[d].text(),
-                f"{known_random:,}",
-                agrees=close(random[d], known_random),
-            ),
-            Row(
-                f"environment as written, d = {d}: always the worst arm",
-                "",
-                worst[d].text(),
-                f"{known_worst:,}",
-                agrees=close(worst[d], known_worst),
-            ),
-        ]
-    rows += [
-        Row(f"CoLin, corrected, local, epsilon = {e:g}", "", cell[f"corrected/{e:g}"].text())
-        for e in es
+            for d, known in _KNOWN_WRITTEN.items()
+            for part, words in (("random", "random"), ("worst", "always the worst arm"))
+        ],
+        *[
+            Row(f"CoLin, corrected, local, epsilon = {e:g}", "", cell[f"corrected/{e:g}"].text())
+            for e in es
+        ],
     ]
     return Findings(
         verdict=decide([possible, *[holds(found) for found in claims.values()]]),
@@ -214,53 +166,66 @@ def _judge_table(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             f"In the environment as written a random choice costs at most {reach:,.0f}, and the table "
             f"goes up to {largest:,.0f}. In an environment fitted to the table, {sum(near)} of "
             f"{len(near)} regrets are within 15% of the printed ones; "
-            + "; ".join(f"{words}: {held(found)}" for words, found in claims.items())
+            + "; ".join(f"{words}: {count_held(found)}" for words, found in claims.items())
             + "."
         ),
-        agreement=(
-            "A claim holds if most of its comparisons are clear (99% interval of the paired "
-            "differences) and none is clearly the contrary; an independent value agrees "
-            "within 5 standard errors of the difference."
-        ),
+        agreement=CLEAR.format(INDEPENDENT),
         rows=rows,
         figures=[
             _table_figure("With a trusted server", NAMES[:3], es, regret),
-            _table_figure("Without a trusted server", NAMES[3:], es, regret, corrected=True),
+            _table_figure("Without a trusted server", NAMES[3:], es, regret),
         ],
     )
 
 
 def _table_figure(
-    title: str,
-    names: tuple[str, ...],
-    es: list[float],
-    regret: Mapping[str, list[float]],
-    corrected: bool = False,
+    title: str, names: tuple[str, ...], es: tuple[float, ...], regret: Mapping[str, list[float]]
 ) -> Figure:
     series = [final_line(name, es, [regret[f"{name}/{e:g}"] for e in es]) for name in names]
     series += [
         Series(f"{name}, printed", list(_EPSILONS), list(PRINTED[name]), dashed=True)
         for name in names
     ]
-    if corrected:
-        fixed = [regret[f"corrected/{e:g}"] for e in es]
-        series.append(final_line("CoLin, corrected", es, fixed))
-    return Figure(
+    if names[0].startswith("LDP"):
+        series.append(final_line("CoLin, corrected", es, [regret[f"corrected/{e:g}"] for e in es]))
+    return plot_points(
         title,
         "epsilon (smaller is more private)",
         "regret after 10,000 rounds",
         series,
-        x_log=True,
-        y_log=True,
-        kind="points",
         caption="Published noise, which does not deliver its epsilon, in the environment fitted to the "
         "table; bands are 95%.",
     )
 
 
-TABLE_1 = Reproduction(
+def _list_policies(epsilons: tuple[float, ...]) -> dict[str, dict[str, Any]]:
+    policies = {f"{name}/{e:g}": private(name, e) for e in epsilons for name in NAMES}
+    for e in epsilons:
+        policies[f"corrected/{e:g}"] = corrected("CoLin", e)
+    for name in PLAIN:
+        policies[name] = corrected(name, None)
+        policies[f"{name}/theory"] = corrected(name, None, exploration="theory")
+    return policies
+
+
+TABLE_1 = study(
+    Sweep(
+        "{policy}",
+        {"policy": Sized(_list_policies(_PLAYED.full), _list_policies(_PLAYED.quick))},
+        play_runs,
+        environment=SYNTHETIC,
+        horizon=HORIZON,
+        repetitions=Sized(40, 3),
+    ),
+    Sweep(
+        "written/{dimension}",
+        {"dimension": list(_KNOWN_WRITTEN)},
+        measure_as_written,
+        repetitions=Sized(200, 20),
+        horizon=HORIZON,
+    ),
+    judge=_judge,
     name="wang2020-table-1",
-    paper="wang2020",
     title="Table 1: regret at each level of privacy",
     question=(
         "Ten users get recommendations from a system that learns from all of them. How much worse "
@@ -271,6 +236,4 @@ TABLE_1 = Reproduction(
         "local ones more than those with a trusted server; DP-CoLin and DP-GOBLin, which share "
         "between users, have less than DP-LinUCB, which does not."
     ),
-    jobs=_table_jobs,
-    judge=_judge_table,
 )

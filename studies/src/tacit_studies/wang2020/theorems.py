@@ -7,24 +7,14 @@ Here all users have the same preferences, so that either is true, and what diffe
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    Summary,
-    summarise,
-    verdict_of,
-)
-from tacit_studies.tools import growth_exponent
+from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import growth_exponent, plot_points
 
 _DIMENSION, _SHOWN = 5, 10
 _USERS, _EPSILON = 8, 12.0
@@ -38,7 +28,7 @@ _CURVES = [
 """Label, algorithm and whether everybody is joined; where nobody is, both algorithms are LinUCB."""
 
 
-def added_regret(
+def measure_added_regret(
     name: str, n_users: int, alike: bool, epsilon: float, horizon: int, repetitions: int
 ) -> list[float]:
     """Return by how much published noise raises regret, for users who are all the same.
@@ -70,8 +60,8 @@ def added_regret(
             preferences=np.tile(direction / np.linalg.norm(direction), (n_users, 1)),
         )
         table = table._replace(
-            weights=_filled(table.weights, ones / n_users if alike else np.eye(n_users)),
-            graph=_filled(table.graph, ones - np.eye(n_users) if alike else 0 * ones),
+            weights=_fill(table.weights, ones / n_users if alike else np.eye(n_users)),
+            graph=_fill(table.graph, ones - np.eye(n_users) if alike else 0 * ones),
         )
         regret = []
         for privacy in (hidden, None):
@@ -88,7 +78,7 @@ def added_regret(
     return found
 
 
-def _filled(rows: Any, matrix: NDArray[np.float64]) -> Any:
+def _fill(rows: Any, matrix: NDArray[np.float64]) -> Any:
     """Return the rows of a table with the entries of `matrix`."""
     from scipy.sparse import csr_array
 
@@ -100,70 +90,38 @@ def _filled(rows: Any, matrix: NDArray[np.float64]) -> Any:
     )
 
 
-def _horizon(quick: bool) -> int:
-    return 1_500 if quick else 10_000
+_HORIZON = Sized(10_000, 1_500)
+_EPSILONS = Sized([3.0, 6.0, 12.0, 24.0], [6.0, 24.0])
+_SIZES = Sized([2, 4, 8, 16], [2, 8])
 
 
-def _epsilons(quick: bool) -> list[float]:
-    return [6.0, 24.0] if quick else [3.0, 6.0, 12.0, 24.0]
+def _list_cells(quick: bool) -> list[tuple[int, float]]:
+    """Return users and epsilon of every game, either of which varies."""
+    cells = [(_USERS, e) for e in _EPSILONS.at(quick)] + [(N, _EPSILON) for N in _SIZES.at(quick)]
+    return list(dict.fromkeys(cells))
 
 
-def _sizes(quick: bool) -> list[int]:
-    return [2, 8] if quick else [2, 4, 8, 16]
+def _judge(outcomes: Outcomes) -> Findings:
+    epsilons, sizes = _EPSILONS.at(outcomes.quick), _SIZES.at(outcomes.quick)
 
-
-def _key(name: str, N: int, alike: bool, epsilon: float) -> str:
-    return f"{name}/{N}/{int(alike)}/{epsilon:g}"
-
-
-def _jobs(quick: bool) -> list[Job]:
-    cells = {
-        (name, N, alike, epsilon): None
-        for name in _THEOREM
-        for alike in _ALIKE
-        for N, epsilon in [
-            *((_USERS, epsilon) for epsilon in _epsilons(quick)),
-            *((N, _EPSILON) for N in _sizes(quick)),
-        ]
-    }
-    return [
-        Job(
-            _key(name, N, alike, epsilon),
-            added_regret,
-            {
-                "name": name,
-                "n_users": N,
-                "alike": alike,
-                "epsilon": epsilon,
-                "horizon": _horizon(quick),
-                "repetitions": 2 if quick else 6,
-            },
-        )
-        for name, N, alike, epsilon in cells
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    epsilons, sizes = _epsilons(quick), _sizes(quick)
-
-    def found(name: str, N: int, alike: bool, epsilon: float) -> Summary:
-        return summarise(outcomes[_key(name, N, alike, epsilon)])
+    def added(name: str, N: int, alike: bool, epsilon: float) -> float:
+        return outcomes.mean(f"{name}/{N}/{int(alike)}/{epsilon:g}")
 
     slope = {
         (name, alike): growth_exponent(
-            epsilons, [max(found(name, _USERS, alike, e).mean, 0.1) for e in epsilons]
+            epsilons, [max(added(name, _USERS, alike, e), 0.1) for e in epsilons]
         )
         for name in _THEOREM
         for alike in _ALIKE
     }
     ratio = {
-        (name, N): found(name, N, True, _EPSILON).mean / found(name, N, False, _EPSILON).mean
+        (name, N): added(name, N, True, _EPSILON) / added(name, N, False, _EPSILON)
         for name in _THEOREM
         for N in sizes
     }
     local = {
-        (kind, alike): found(f"LDP-{kind}", _USERS, alike, _EPSILON).mean
-        / found(f"DP-{kind}", _USERS, alike, _EPSILON).mean
+        (kind, alike): added(f"LDP-{kind}", _USERS, alike, _EPSILON)
+        / added(f"DP-{kind}", _USERS, alike, _EPSILON)
         for kind in ("CoLin", "GOBLin")
         for alike in _ALIKE
     }
@@ -220,17 +178,14 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ),
         rows=rows,
         figures=[
-            Figure(
+            plot_points(
                 f"Regret that published noise adds, {_USERS} users who are the same",
                 "epsilon",
-                f"added regret after {_horizon(quick):,} rounds",
+                f"added regret after {_HORIZON.at(outcomes.quick):,} rounds",
                 [
-                    Series.of(label, epsilons, [found(name, _USERS, alike, e) for e in epsilons])
+                    outcomes.line(label, epsilons, f"{name}/{_USERS}/{int(alike)}/{{:g}}")
                     for label, name, alike in _CURVES
                 ],
-                x_log=True,
-                y_log=True,
-                kind="points",
                 caption="Five features, lambda = 0.3, width 0.3, rewards not clipped. If nobody is joined, "
                 "CoLin and GOBLin are the same.",
             )
@@ -243,15 +198,26 @@ def _predicted(name: str, N: int) -> float:
     return float(N**-0.5 if name.endswith("CoLin") else (2 / (N + 1)) ** 0.5)
 
 
-THEOREMS = Reproduction(
+THEOREMS = study(
+    Sweep(
+        "{name}/{cell[0]}/{alike:d}/{cell[1]:g}",
+        {
+            "name": list(_THEOREM),
+            "alike": list(_ALIKE),
+            "cell": Sized(_list_cells(False), _list_cells(True)),
+        },
+        measure_added_regret,
+        n_users=lambda cell: cell[0],
+        epsilon=lambda cell: cell[1],
+        horizon=_HORIZON,
+        repetitions=Sized(6, 2),
+    ),
+    judge=_judge,
     name="wang2020-theorems",
-    paper="wang2020",
     title="Theorems 2, 4, 6 and 8: the orders of added regret",
     question="How does the regret that noise adds depend on epsilon, on collaboration and on trust?",
     claim=(
         "Added regret is of order 1/epsilon; uniform collaboration lowers it by 1/sqrt N against none; local "
         "privacy raises it by sqrt N."
     ),
-    jobs=_jobs,
-    judge=_judge,
 )
