@@ -147,7 +147,3 @@ def plot_bars(
     """Return bars in groups, a group for each tick; `bars` has a value for each, by label."""
     series = [Series.of(label, range(len(found)), found) for label, found in bars.items()]
     return Figure(title, x_label, y_label, series, kind="bar", ticks=list(ticks), caption=caption)
-
-
-regret_figure = plot_regret
-audited = audit

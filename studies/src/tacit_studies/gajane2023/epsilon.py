@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 from tacit_studies.gajane2023.settings import sliding
 from tacit_studies.reproduction import Findings, Row, verdict_on
@@ -11,7 +12,7 @@ from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import flat, plot_regret
 
 _EPSILONS = Sized([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], [0.5, 1.0, 2.0, 4.0])
-_COMMON = {
+_COMMON: dict[str, Any] = {
     "environment": {"name": "rotating", "n_arms": 2, "segments": 4},
     "horizon": Sized(200_000, 50_000),
     "repetitions": Sized(40, 12),

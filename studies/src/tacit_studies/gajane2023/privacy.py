@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tacit_studies.gajane2023.settings import sliding
 from tacit_studies.reproduction import NOT_REPRODUCED, PARTLY, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
@@ -63,7 +65,7 @@ def _judge(found: Outcomes) -> Findings:
     )
 
 
-_AUDIT = {
+_AUDIT: dict[str, Any] = {
     "policy": sliding(epsilon=1.0),
     "environment": {"name": "bernoulli", "means": [0.3, 0.7]},
     "horizon": 10,

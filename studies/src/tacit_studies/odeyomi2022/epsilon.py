@@ -78,7 +78,7 @@ def _judge(found: Outcomes) -> Findings:
     )
 
 
-_COMMON = {"dominance": 0.8, "horizon": _LONG, "repetitions": Sized(200, 20)}
+_COMMON: dict[str, Any] = {"dominance": 0.8, "horizon": _LONG, "repetitions": Sized(200, 20)}
 EPSILON = study(
     Sweep(
         "{kind}/{epsilon}",

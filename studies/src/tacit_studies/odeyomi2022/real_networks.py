@@ -106,7 +106,7 @@ def _judge(found: Outcomes) -> Findings:
     )
 
 
-_COMMON = {"dominance": 0.8, "horizon": HORIZON}
+_COMMON: dict[str, Any] = {"dominance": 0.8, "horizon": HORIZON}
 REAL_NETWORKS = study(
     Sweep("three/{policy}", {"policy": PAIR}, track, **_COMMON, repetitions=Sized(4_000, 100)),
     Sweep(

@@ -45,7 +45,7 @@ _AGREEMENT = (
 _AFTER = "average regret after 10,000 rounds"
 
 
-_RUN = {"horizon": ROUNDS, "repetitions": Sized(30, 3)}
+_RUN: dict[str, Any] = {"horizon": ROUNDS, "repetitions": Sized(30, 3)}
 
 
 def _published(epsilon: float = 1.0, **parameters: Any) -> dict[str, Any]:

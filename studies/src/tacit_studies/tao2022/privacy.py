@@ -81,7 +81,7 @@ def compose_rounds(rounds: int) -> float:
     return float(_policy().guarantee(rounds).epsilon)
 
 
-_AUDITS = {
+_AUDITS: dict[str, tuple[Any, ...]] = {
     "speech": ("published", 1, 2, 1.0, 0.0),
     "speech, half": ("published", 1, 2, 0.5, 0.0),
     "silence": ("published", 1, -1, 1.0, 0.5),

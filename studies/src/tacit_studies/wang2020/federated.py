@@ -173,7 +173,7 @@ def _judge(found: Outcomes) -> Findings:
     )
 
 
-_RUN = {"horizon": _HORIZON, "repetitions": Sized(10, 3)}
+_RUN: dict[str, Any] = {"horizon": _HORIZON, "repetitions": Sized(10, 3)}
 FEDERATED = study(
     Sweep("not private", {}, measure_shares, policy={"name": "fed-ucb"}, epsilon=None, **_RUN),
     Sweep(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -162,17 +161,19 @@ def _judge_sizes(outcomes: Outcomes) -> Findings:
     Ns = _SIZES.at(outcomes.quick)
     first, last = Ns[0], Ns[-1]
     rounds = outcomes[f"CoLin/{first}"]["rounds"][-1]
-    values = {key: np.array(final(outcome)) for key, outcome in outcomes.items()}
+    values = {key: final(outcome) for key, outcome in outcomes.items()}
     mean = {key: float(np.mean(v)) for key, v in values.items()}
     added = {
-        f"{name}/{N}": values[f"{name}/{N}"] - values[f"{COUNTERPARTS[name]}/{N}"]
+        f"{name}/{N}": np.subtract(
+            values[f"{name}/{N}"], values[f"{COUNTERPARTS[name]}/{N}"]
+        ).tolist()
         for name in NAMES[1:]
         for N in Ns
     }
 
-    def grown(runs: Mapping[str, Any], name: str) -> int:
+    def grown(runs: Mapping[str, list[float]], name: str) -> int:
         """Compare the smallest and the largest N, whose environments are not paired."""
-        few, many = (summarise(runs[f"{name}/{N}"].tolist()) for N in (first, last))
+        few, many = (summarise(runs[f"{name}/{N}"]) for N in (first, last))
         return int(many.low > few.high) - int(many.high < few.low)
 
     factor = {
@@ -213,7 +214,7 @@ def _judge_sizes(outcomes: Outcomes) -> Findings:
                 for (a, N), f in factor.items()
             ],
             *[
-                Row(key.replace("/", ", N = "), "", summarise(v.tolist()).text())
+                Row(key.replace("/", ", N = "), "", summarise(v).text())
                 for key, v in values.items()
             ],
         ],

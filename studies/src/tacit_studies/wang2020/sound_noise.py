@@ -172,7 +172,7 @@ def _judge(outcomes: Outcomes) -> Findings:
     )
 
 
-_COMMON = {
+_COMMON: dict[str, Any] = {
     "environment": SYNTHETIC,
     "horizon": Sized(10_000, 2_000),
     "repetitions": Sized(20, 3),
