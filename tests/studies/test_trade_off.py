@@ -3,7 +3,7 @@
 import pytest
 
 from tacit_studies import reproductions
-from tacit_studies.own.trade_off import PROBLEMS, shares
+from tacit_studies.extra.trade_off import PROBLEMS, measure_shares
 
 
 def outcomes(published, sound):
@@ -23,5 +23,5 @@ def test_verdict_flips_with_the_numbers():
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_hardly_any_privacy_is_better_than_random(problem):
     line = next(iter(PROBLEMS[problem].lines))
-    values = shares(problem, line, epsilon=8.0, repetitions=2)
+    values = measure_shares(problem, line, epsilon=8.0, repetitions=2)
     assert all(0 < value < 0.5 for value in values)

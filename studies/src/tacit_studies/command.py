@@ -11,6 +11,12 @@ import typer
 from tacit.cli import Address, EngineName, Json, Out, Workers, progress_bar, show
 
 app = typer.Typer()
+_ALIASES = {
+    "leaderboard": "today",
+    "tao2022-initial-conditions": "tao2022-beginnings",
+    "unknown-similarity": "told-nothing",
+}
+"""Files whose studies have another name."""
 
 
 @app.command()
@@ -50,6 +56,7 @@ def reproduce(
             rows.append({"name": each.name, "title": each.title, "verdict": verdict, "size": size})
         show(rows, as_json)
         return
+    name = [_ALIASES.get(each, each) for each in name]
     # A study of our own has no paper.
     called = [
         {"all", *(f(n) for n in (each.name, each.paper) for f in (str, number_of))} - {""}

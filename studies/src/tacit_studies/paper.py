@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tacit_studies.reproduction import Reproduction
+from tacit_studies.words import load_words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,3 +37,8 @@ class Paper:
     method: str
     studies: tuple[Reproduction, ...] = ()
     own: bool = False
+
+
+def introduce(folder: str, *studies: Reproduction) -> Paper:
+    """Return the paper of a folder with its studies, in the words of the folder."""
+    return Paper(name=studies[0].paper, studies=studies, **load_words(folder)["paper"])

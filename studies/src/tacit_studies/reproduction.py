@@ -49,9 +49,9 @@ def number_of(name: str) -> str:
 
 
 def paper_of(name: str) -> str:
-    """Return the paper that a study belongs to, or nothing."""
+    """Return the paper that a study belongs to, or the page of our own, or nothing."""
     paper = name.partition("-")[0]
-    return paper if paper in _NUMBERS else ""
+    return paper if paper in {*_NUMBERS, "today"} else ""
 
 
 def as_expected(verdict: Verdict) -> str:

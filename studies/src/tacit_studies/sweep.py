@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import inspect
 import itertools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from tacit_studies.reproduction import (
     OWN,
+    Figure,
     Findings,
     Job,
     Reproduction,
+    Row,
     Series,
     Summary,
+    Verdict,
     as_expected,
     paper_of,
     summarise,
+    verdict_of,
 )
 from tacit_studies.tools import final_values
+from tacit_studies.words import find_words
 
 T = TypeVar("T")
 
@@ -45,11 +50,50 @@ Judge = Callable[["Outcomes"], Findings]
 
 
 class Outcomes(dict[str, Any]):
-    """What the jobs of a study returned, by their keys."""
+    """What the jobs of a study returned, by their keys, and the words of the study."""
 
-    def __init__(self, outcomes: Mapping[str, Any], quick: bool) -> None:
+    def __init__(
+        self, outcomes: Mapping[str, Any], quick: bool, words: Mapping[str, str], own: bool
+    ) -> None:
         super().__init__(outcomes)
-        self.quick = quick
+        self.quick, self.words, self.own = quick, words, own
+
+    def conclude(
+        self,
+        *,
+        because: str,
+        checks: Iterable[bool] = (),
+        verdict: Verdict | None = None,
+        rows: Sequence[Row] = (),
+        figures: Sequence[Figure] = (),
+        agreement: str = "",
+        privacy: str = "",
+    ) -> Findings:
+        """Return the findings.
+
+        Parameters
+        ----------
+        because : str
+            One or two sentences with the numbers that decided.
+        checks : iterable of bool
+            What must hold. All of it: reproduced; some: partly. Of our own question, the verdict says
+            whether what we expected was seen.
+        verdict : str, optional
+            In place of checks.
+        rows, figures
+            What the report shows.
+        agreement, privacy : str, optional
+            In place of the words of the study.
+        """
+        found = verdict_of(checks) if verdict is None else verdict
+        return Findings(
+            verdict=OWN if self.own else found,
+            because=as_expected(found) + because if self.own else because,
+            rows=list(rows),
+            figures=list(figures),
+            agreement=agreement or self.words.get("agreement", ""),
+            privacy=privacy or self.words.get("privacy", ""),
+        )
 
     def summary(self, key: str, part: str = "") -> Summary:
         """Return mean, interval and error of repetitions; `part` names them among other outcomes."""
@@ -64,13 +108,7 @@ class Outcomes(dict[str, Any]):
         return self.summary(key, part).text()
 
     def line(
-        self,
-        label: str,
-        xs: Sequence[float],
-        pattern: str,
-        part: str = "",
-        *,
-        dashed: bool = False,
+        self, label: str, xs: Sequence[float], pattern: str, part: str = "", *, dashed: bool = False
     ) -> Series:
         """Return means and intervals over `xs`; each value fills the braces of `pattern` to give a key."""
         found = [self.summary(pattern.format(x), part) for x in xs]
@@ -150,26 +188,46 @@ def _call(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
     return function(**{name: value for name, value in values.items() if name in taken})
 
 
-def study(*sweeps: Sweep, judge: Judge, own: bool = False, **words: Any) -> Reproduction:
-    """Return the study of these sweeps; `words` are those of `Reproduction`.
+def study(
+    *sweeps: Sweep,
+    name: str,
+    judge: Judge,
+    own: bool = False,
+    needs: tuple[str, ...] = (),
+    words: Mapping[str, str] | None = None,
+) -> Reproduction:
+    """Return the study of these sweeps.
 
     Parameters
     ----------
     *sweeps : Sweep
+    name : str
+        The paper's name, then what the study is.
     judge : callable
         Turns the outcomes of all jobs into findings.
     own : bool
-        Whether the question is ours. The verdict then says whether what we expected was seen.
+        Whether the question is ours and no paper answers it.
+    needs : tuple of str
+        Folders of data sets it cannot run without.
+    words : mapping, optional
+        Title, question, claim, agreement and privacy; by default those in the folder's ``words.toml``.
     """
+    said = find_words(name) if words is None else words
 
     def jobs(quick: bool) -> list[Job]:
         return [job for sweep in sweeps for job in sweep.jobs(quick)]
 
     def decide(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-        found = judge(Outcomes(outcomes, quick))
-        if not own:
-            return found
-        return replace(found, verdict=OWN, because=as_expected(found.verdict) + found.because)
+        return judge(Outcomes(outcomes, quick, said, own))
 
-    words = {"paper": paper_of(words["name"]), **words}
-    return Reproduction(jobs=jobs, judge=decide, own=own, **words)
+    return Reproduction(
+        name=name,
+        paper=paper_of(name),
+        title=said["title"],
+        question=said["question"],
+        claim=said["claim"],
+        jobs=jobs,
+        judge=decide,
+        needs=needs,
+        own=own,
+    )

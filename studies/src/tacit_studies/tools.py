@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,3 +149,11 @@ def plot_bars(
     """Return bars in groups, a group for each tick; `bars` has a value for each, by label."""
     series = [Series.of(label, range(len(found)), found) for label, found in bars.items()]
     return Figure(title, x_label, y_label, series, kind="bar", ticks=list(ticks), caption=caption)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)

@@ -18,39 +18,22 @@ from tacit_studies.gajane2023.sub_gaussian import SUB_GAUSSIAN
 from tacit_studies.gajane2023.timed import TIMED
 from tacit_studies.gajane2023.unknown_horizon import UNKNOWN_HORIZON
 from tacit_studies.gajane2023.window import WINDOW
-from tacit_studies.paper import Paper
+from tacit_studies.paper import introduce
 
 __all__ = ["PAPER"]
 
-PAPER = Paper(
-    name="gajane2023",
-    short="A changing environment",
-    title=("Local Differential Privacy for Sequential Decision Making in a Changing Environment"),
-    cited="P. Gajane, 2023",
-    question=(
-        "People are asked a yes-or-no question after each decision, and each answers "
-        "truthfully only most of the time, by the toss of a coin: nobody, not even the "
-        "learner, knows a true answer. Meanwhile tastes change. Can a learner that hears only"
-        " such answers follow what is best now?"
-    ),
-    method=(
-        "SW-KLUCB-CF forgets answers older than a window and corrects the rest for the coin "
-        "tosses. The paper proves a bound on regret that grows with the square root of time "
-        "and of the number of changes, and states the privacy of whole sequences of answers. "
-        "It has no experiments: those here are ours."
-    ),
-    studies=(
-        HORIZON,
-        CHANGES,
-        EPSILON,
-        WINDOW,
-        SUB_GAUSSIAN,
-        UNKNOWN_HORIZON,
-        TIMED,
-        DRIFT,
-        BAYESIAN,
-        CONTEXTS,
-        REAL_DATA,
-        PRIVACY,
-    ),
+PAPER = introduce(
+    "gajane2023",
+    HORIZON,
+    CHANGES,
+    EPSILON,
+    WINDOW,
+    SUB_GAUSSIAN,
+    UNKNOWN_HORIZON,
+    TIMED,
+    DRIFT,
+    BAYESIAN,
+    CONTEXTS,
+    REAL_DATA,
+    PRIVACY,
 )

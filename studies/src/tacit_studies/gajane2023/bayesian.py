@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tacit_studies.gajane2023.settings import list_cells, plot_cells, sliding
-from tacit_studies.reproduction import Findings, verdict_of
+from tacit_studies.reproduction import Findings
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
 _CASES: dict[str, dict[str, Any]] = {
@@ -43,8 +43,8 @@ def _judge(found: Outcomes) -> Findings:
         for (w, e), r in zip(cells, beside["window, told L"], strict=True)
         if r >= 1
     )
-    return Findings(
-        verdict=verdict_of([below, alike]),
+    return found.conclude(
+        checks=[below, alike],
         because=f"regret of Bayesian change detection on private bits is {said}"
         + (f". It is above that of the window in: {lost}." if lost else "."),
         rows=list_cells(found, cells, _POLICIES),
@@ -67,8 +67,5 @@ BAYESIAN = study(
     ),
     judge=_judge,
     name="gajane2023-bayesian",
-    title="Future work: a Bayesian policy",
-    question="Can a learner find changes by Bayes' rule in answers that were randomised?",
-    claim="It beats a window that is told of the changes, and is about as good as a likelihood ratio.",
     own=True,
 )

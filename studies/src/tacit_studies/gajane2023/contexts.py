@@ -9,7 +9,7 @@ import numpy as np
 
 import tacit
 from tacit_studies.gajane2023.settings import list_cells, plot_cells
-from tacit_studies.reproduction import Findings, verdict_of
+from tacit_studies.reproduction import Findings
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
 _SHOWN, _TASTES = 5, 4
@@ -77,8 +77,8 @@ def _judge(found: Outcomes) -> Findings:
     prices = ratios("no change", "restarting", "LinUCB")
     idle = ratios("no change", "LinUCB, half-life 1,000", "LinUCB")
     chance = found.mean(f"four changes/LinUCB/{levels[0]}", "random_regret")
-    return Findings(
-        verdict=verdict_of([gains[-1] > 1.5, max(prices) < 1.2]),
+    return found.conclude(
+        checks=[gains[-1] > 1.5, max(prices) < 1.2],
         because=(
             "where a taste changes four times, LinUCB without the detector has "
             + ", ".join(f"{g:.1f}" for g in gains)
@@ -101,7 +101,6 @@ def _judge(found: Outcomes) -> Findings:
             )
             for case in _CASES
         ],
-        privacy="Epsilon for each reward, as LinUCB's: the detector looks at what was told.",
     )
 
 
@@ -115,8 +114,5 @@ CONTEXTS = study(
     ),
     judge=_judge,
     name="gajane2023-contexts",
-    title="Future work: contexts in a changing environment",
-    question="Can a learner of private answers notice that a taste has changed, whatever is offered?",
-    claim="A change detector around LinUCB gains where tastes change and costs little where they do not.",
     own=True,
 )

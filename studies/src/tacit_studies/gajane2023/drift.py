@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tacit_studies.gajane2023.settings import HORIZONS, RUNS, sliding, slope
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import exponent_of, plot_regret
 
@@ -65,8 +65,8 @@ def _judge(found: Outcomes) -> Findings:
             )
         )
         rows += [Row(f"V = {V:g}: {label}", "", found.text(f"V{V}/{label}")) for label in _LABELS]
-    return Findings(
-        verdict=verdict_of([exponent < 0.75, max(excess) < 3, few > 1]),
+    return found.conclude(
+        checks=[exponent < 0.75, max(excess) < 3, few > 1],
         because=(
             f"with w = (T / (s V))^(2/3) (K ln(T) / 2)^(1/3) regret grows like T^{exponent:.2f}, and is "
             f"at most {max(excess):.2f} times that of the best of three windows that differ by a factor "
@@ -74,7 +74,6 @@ def _judge(found: Outcomes) -> Findings:
             f"V = {budgets[0]:g} and {many:.1f} times at V = {budgets[-1]:g}; P-IMED-CF, which is told "
             f"nothing, has {min(beside[_NOTHING]):.2f} to {max(beside[_NOTHING]):.2f} times."
         ),
-        agreement="An exponent below 0.75; a regret below three times the best.",
         rows=rows,
         figures=[
             plot_regret("Regret against the variation budget", "variation V", lines.values()),
@@ -107,8 +106,5 @@ DRIFT = study(
     ),
     judge=_judge,
     name="gajane2023-variation",
-    title="Future work: a window from a variation budget",
-    question="If tastes drift and one knows only how much, how long should a learner remember?",
-    claim="A window from the budget keeps regret below T^(2/3), and no other window is three times as good.",
     own=True,
 )

@@ -27,7 +27,7 @@ def _judge(found: Outcomes) -> Findings:
     # The bound: a term that does not depend on epsilon, plus one in ((e^eps + 1)/(e^eps - 1))^2.
     factor = [1 / math.tanh(e / 2) ** 2 for e in es]
     within = all(y <= plain.mean * f * 1.5 for y, f in zip(line.y, factor, strict=True))
-    return Findings(
+    return found.conclude(
         verdict=verdict_on(falls, above, within),
         because=(
             f"Regret falls from {line.y[0]:,.0f} at epsilon = {es[0]:g} to {line.y[-1]:,.0f} at "
@@ -58,7 +58,4 @@ EPSILON = study(
     Sweep("plain", policy=sliding(), **_COMMON),
     judge=_judge,
     name="gajane2023-corollary-2",
-    title="Corollary 2: the cost of privacy",
-    question="How much worse are decisions if every person's answer is randomised?",
-    claim="Privacy multiplies the learning term by ((e^eps + 1)/(e^eps - 1))^2.",
 )

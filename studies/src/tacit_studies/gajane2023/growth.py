@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit_studies.gajane2023.settings import HORIZONS, sliding, slope
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import exponent_of, plot_regret
 
@@ -24,14 +24,13 @@ def _judge_growth(found: Outcomes) -> Findings:
         "paper": ("growth exponent, window as written", "1/2 up to logs", "", power["paper"] < 0.8),
         "none": ("growth exponent, no window", "1 (linear)", "1.02", power["none"] > 0.9),
     }
-    return Findings(
-        verdict=verdict_of([expected["log"][3] and expected["none"][3]]),
+    return found.conclude(
+        checks=[expected["log"][3] and expected["none"][3]],
         because=(
             "Where one arm stays fair and the other is bad and good in turn, 10 segments in all, "
             "at epsilon = 2 regret grows like "
             f"T^{power['log']:.2f} with the window and like T^{power['none']:.2f} without."
         ),
-        agreement="1/2 up to logs: an exponent below 0.8; linear: above 0.9.",
         rows=[
             Row(label, paper, f"{power[key]:.2f}", known, agrees)
             for key, (label, paper, known, agrees) in expected.items()
@@ -56,9 +55,6 @@ HORIZON = study(
     ),
     judge=_judge_growth,
     name="gajane2023-theorem-1",
-    title="Theorem 1: growth with the horizon",
-    question="Does forgetting old feedback keep the learner near the best arm when arms change?",
-    claim="Regret grows like sqrt(T) up to logarithms; without a window it is linear.",
 )
 
 _SEGMENTS = Sized([2, 4, 8, 16, 32, 64], [2, 8, 32])
@@ -68,10 +64,9 @@ def _judge_changes(found: Outcomes) -> Findings:
     line = found.line("SW-KLUCB-CF, epsilon = 2", _SEGMENTS.at(found.quick), "L{}")
     exponent = exponent_of(line)
     holds = exponent <= 0.65
-    return Findings(
-        verdict=verdict_of([holds]),
+    return found.conclude(
+        checks=[holds],
         because=f"Regret grows like L^{exponent:.2f} in the number of segments; the bound allows 1/2.",
-        agreement="An exponent of at most 0.65.",
         rows=[Row("growth exponent in L", "1/2", f"{exponent:.2f}", agrees=holds)],
         figures=[
             plot_regret(
@@ -94,7 +89,4 @@ CHANGES = study(
     ),
     judge=_judge_changes,
     name="gajane2023-changes",
-    title="Theorem 1: growth with the number of changes",
-    question="How much does each further change of the environment cost?",
-    claim="Regret grows like sqrt(L) in the number of stationary segments.",
 )

@@ -25,16 +25,12 @@ def _judge(found: Outcomes) -> Findings:
     stated, half = found["as stated"]["verdict"], found["half"]["verdict"]
     user = {m: float(found[f"user{m}"]) for m in _REWARDS}
     sound = stated == "not refuted" and half == "refuted"
-    return Findings(
+    return found.conclude(
         verdict=PARTLY if sound else NOT_REPRODUCED,
         because=(
             "For one reward epsilon = 1 is exact: the audit does not refute it and refutes 0.5 "
             f"(lower bound {found['half']['lower_bound']:.2f}). Definition 2 speaks of whole sequences, and "
             f"there 100 rewards of one person cost {user[100]:.1f} at delta = 1e-6."
-        ),
-        agreement=(
-            "A claim agrees if its audit does not refute it while it refutes half of it; a "
-            "person's epsilon if it is at most the one claimed."
         ),
         rows=[
             Row("audit of epsilon = 1, one reward", "holds", stated, agrees=sound),
@@ -61,7 +57,6 @@ def _judge(found: Outcomes) -> Findings:
                 ],
             )
         ],
-        privacy="Holds for one reward; a person's n rewards compose, and the window does not cap that.",
     )
 
 
@@ -77,7 +72,4 @@ PRIVACY = study(
     Sweep("user{rounds}", {"rounds": _REWARDS}, find_user_epsilon, delta=1e-6),
     judge=_judge,
     name="gajane2023-privacy",
-    title="Local differential privacy",
-    question="What exactly does randomized response protect here?",
-    claim="epsilon-local differential privacy of whole reward sequences (Definition 2).",
 )

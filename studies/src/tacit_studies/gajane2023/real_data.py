@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tacit_studies.gajane2023.settings import sliding
-from tacit_studies.reproduction import Findings, Row, Series, verdict_of
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_bars, simulate
 
@@ -111,8 +111,8 @@ def _judge(found: Outcomes) -> Findings:
         "person who came listens to the artist.",
     )
     top = Series("best of the segment", figure.series[0].x, [best.mean] * len(levels))
-    return Findings(
-        verdict=verdict_of([*helps, *falls]),
+    return found.conclude(
+        checks=[*helps, *falls],
         because=(
             f"listeners a round with a window against without one: {said}. Always the best artist "
             f"of the segment has {best.mean:.3f}, a choice at random {random.mean:.3f}."
@@ -141,9 +141,6 @@ REAL_DATA = study(
     ),
     judge=_judge,
     name="gajane2023-real-data",
-    title="Real people: an audience that changes",
-    question="Does a private learner follow the taste of real listeners when the audience changes?",
-    claim="The window earns more than no window at every level of privacy, and weaker privacy earns more.",
     needs=("hetrec2011-lastfm-2k",),
     own=True,
 )

@@ -35,7 +35,7 @@ def _judge(found: Outcomes) -> Findings:
         key: SubGaussianUCB(n_arms=3, sigma=_SIGMA, reward_range=ends).clipping_bias(1.0)
         for key, ends in _RANGES.items()
     }
-    return Findings(
+    return found.conclude(
         verdict=verdict_on(
             exponent[_PLAIN] < 0.75,
             min(exponent[key] for key in wide) < 0.75,
@@ -48,7 +48,6 @@ def _judge(found: Outcomes) -> Findings:
             + ", ".join(f"T^{exponent[key]:.2f} (clipped to {key})" for key in _RANGES)
             + ". Too narrow a range turns the order of arms round that scatter differently."
         ),
-        agreement="Below linear: an exponent below 0.75.",
         rows=[
             Row(
                 f"{line.label}, T = {Ts[-1]:,}",
@@ -60,7 +59,6 @@ def _judge(found: Outcomes) -> Findings:
             for key, line in lines.items()
         ],
         figures=[plot_regret("Regret with rewards of any size", "horizon T", lines.values())],
-        privacy="Epsilon for each reward, whatever its size, because it is clipped on the device first.",
     )
 
 
@@ -74,7 +72,4 @@ SUB_GAUSSIAN = study(
     ),
     judge=_judge,
     name="gajane2023-sub-gaussian",
-    title="Section 2: sub-Gaussian rewards",
-    question="What if rewards have no bounds, such as sums of money?",
-    claim="Rewards and feedback have sub-Gaussian distributions (Theorem 1 is for bits).",
 )

@@ -32,7 +32,7 @@ def _judge(found: Outcomes) -> Findings:
         all(exponent[change, variant] < 0.75 for change in _SCHEDULES)
         for variant in ("corrected", "published")
     )
-    return Findings(
+    return found.conclude(
         verdict=verdict_on(sound, literal),
         because=(
             "A corruption is in force for a quarter of the time, then another one. Where bits are then told "
@@ -42,7 +42,6 @@ def _judge(found: Outcomes) -> Findings:
             f"T^{exponent[_TURNED, 'corrected']:.2f}; where epsilon falls from 4 to 0.5 the "
             f"one now in force has {times[_STRICTER]:.1f} times the regret of the average."
         ),
-        agreement="Below linear: an exponent below 0.75 (a logarithm has one that falls towards 0).",
         rows=[
             Row(
                 f"{line.label}, T = {Ts[-1]:,}",
@@ -54,7 +53,6 @@ def _judge(found: Outcomes) -> Findings:
             for (change, variant), line in lines.items()
         ],
         figures=[plot_regret("Regret where the corruption changes", "horizon T", lines.values())],
-        privacy="Each reward has the epsilon of its own round; the guarantee states the largest.",
     )
 
 
@@ -72,7 +70,4 @@ TIMED = study(
     ),
     judge=_judge,
     name="gajane2023-timed-corruption",
-    title="Corruption functions that change across time",
-    question="If later people are promised more privacy than earlier ones, can all answers be used?",
-    claim="The algorithm also works if the corruption function changes, as long as the current one is known.",
 )

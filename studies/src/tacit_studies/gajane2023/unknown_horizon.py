@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tacit_studies.gajane2023.settings import RUNS, sliding
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import exponent_of, plot_regret
 
@@ -20,14 +20,13 @@ def _judge(found: Outcomes) -> Findings:
     told, doubling = lines = [found.line(label, Ts, f"{label}/{{}}") for label in _POLICIES]
     exponent, doubled = map(exponent_of, lines)
     ratio = [b / a for a, b in zip(told.y, doubling.y, strict=True)]
-    return Findings(
-        verdict=verdict_of([doubled < 0.8, max(ratio) < 2]),
+    return found.conclude(
+        checks=[doubled < 0.8, max(ratio) < 2],
         because=(
             f"Told the horizon regret grows like T^{exponent:.2f}, begun anew with "
             f"twice the horizon like T^{doubled:.2f}; doubling has {ratio[0]:.2f} times "
             f"the regret at T = {Ts[0]:,} and {ratio[-1]:.2f} times at T = {Ts[-1]:,}."
         ),
-        agreement="An exponent below 0.8, as for the horizon that is told; at most twice its regret.",
         rows=[
             Row(
                 "growth exponent, doubling",
@@ -54,7 +53,4 @@ UNKNOWN_HORIZON = study(
     ),
     judge=_judge,
     name="gajane2023-unknown-horizon",
-    title="Below Algorithm 1: an unknown horizon",
-    question="What does it cost not to know how long one will play?",
-    claim="An unknown T can be handled using the doubling trick.",
 )

@@ -45,7 +45,7 @@ def _judge(found: Outcomes) -> Findings:
             summary = cells[column][i]
             close = is_close(summary, expected, 60)
             rows.append(Row(f"{instance}: {column}", "", summary.text(), f"{expected:,}", close))
-    return Findings(
+    return found.conclude(
         verdict=PARTLY if shorter else UNDECIDED,
         because=(
             "The window as written lacks a log factor: with it, regret is lower in "
@@ -53,7 +53,6 @@ def _judge(found: Outcomes) -> Findings:
             f"{'agree' if all(row.agrees for row in rows) else 'do not all agree'} with independent values "
             "within 5 standard errors."
         ),
-        agreement="An independent value agrees within 5 standard errors of the difference.",
         rows=rows,
         figures=[plot_bars("Final regret at T = 100,000", "final regret", _INSTANCES, cells)],
     )
@@ -70,7 +69,4 @@ WINDOW = study(
     ),
     judge=_judge,
     name="gajane2023-window",
-    title="The window of Theorem 1",
-    question="Is the window the theorem prescribes a good one?",
-    claim="w = sqrt(4 e T / (L + 4)) gives the bound of Theorem 1.",
 )

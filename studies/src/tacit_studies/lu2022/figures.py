@@ -24,7 +24,6 @@ from tacit_studies.reproduction import (
     UNDECIDED,
     Figure,
     Findings,
-    Reproduction,
     Row,
     is_close,
     summarise,
@@ -92,17 +91,12 @@ def _judge(figure: int, found: Outcomes) -> Findings:
     held = [claim.label for claim in claims if claim.agrees]
     failed = [f"{claim.label} ({claim.measured})" for claim in claims if claim.agrees is False]
     ours = [f"{values['gap'].mean():,.0f}" for values in finals]
-    return Findings(
+    return found.conclude(
         verdict=_decide([claim.agrees for claim in claims]),
         because=(
             f"GAP's regret is {' / '.join(ours)} at {varied.short} = "
             f"{' / '.join(map(varied.name, settings.values()))}. "
             f"Held: {'; '.join(held) or 'nothing'}. Failed: {'; '.join(failed) or 'nothing'}."
-        ),
-        agreement=(
-            "A claim agrees if every comparison is beyond 3 standard errors of the paired "
-            "differences; an independent value agrees within 5 standard errors of the "
-            "difference."
         ),
         rows=claims + _regret_rows(list(settings.values()), finals, varied),
         figures=[
@@ -174,11 +168,8 @@ def _regret_rows(
     return rows
 
 
-_ORDER = "GAP is below DP-SE, AAE and GAPU, and little above AlphaSample; its regret, and its distance to"
-
-
-def _study(figure: int, title: str, question: str, claim: str) -> Reproduction:
-    return study(
+FIGURES = tuple(
+    study(
         Sweep(
             "{setting}/{name}",
             {"setting": _settings(figure), "name": list(_LABELS)},
@@ -190,30 +181,6 @@ def _study(figure: int, title: str, question: str, claim: str) -> Reproduction:
         ),
         judge=partial(_judge, figure),
         name=f"lu2022-figure-{figure}",
-        title=title,
-        question=question,
-        claim=f"{_ORDER} AlphaSample, falls as {claim}.",
     )
-
-
-FIGURES = (
-    _study(
-        1,
-        "Figure 1: how far apart the arms are",
-        "Choosing among ten options, some of which also show how others would have done: what does "
-        "privacy cost, and is it easier if the best options stand out?",
-        "the smallest gap grows from 0.05 to 0.2",
-    ),
-    _study(
-        2,
-        "Figure 2: how much neighbours show",
-        "Does a private learner gain if every choice also shows the outcome of more neighbours?",
-        "the edge probability grows from 0.1 to 0.3",
-    ),
-    _study(
-        3,
-        "Figure 3: how strict the privacy is",
-        "How much worse are the decisions if each single outcome is better hidden?",
-        "epsilon grows from 0.05 to 0.2",
-    ),
+    for figure in _VARIED
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import exponent_of, plot_regret
 
@@ -44,8 +44,8 @@ def _judge(found: Outcomes) -> Findings:
         f"horizon the better grid has {times[f]:.2f} times its regret"
         for f in lines
     )
-    return Findings(
-        verdict=verdict_of([slower["peak"], slower["two-peaks"], times["peak"] > 1]),
+    return found.conclude(
+        checks=[slower["peak"], slower["two-peaks"], times["peak"] > 1],
         because=f"regret of the tree against an even grid with DP-IMED, epsilon = {_EPSILON:g}: {said}. "
         "Where the function is flat at its best, as the hill is, an even grid loses little between its "
         "places.",
@@ -64,7 +64,6 @@ def _judge(found: Outcomes) -> Findings:
             plot_regret(f"Regret against the horizon: {f}", "horizon T", each.values())
             for f, each in lines.items()
         ],
-        privacy="Pure epsilon for one reward: each lies in the block of one cell.",
     )
 
 
@@ -78,8 +77,5 @@ LIPSCHITZ = study(
     ),
     judge=_judge,
     name="lu2022-lipschitz",
-    title="Future work: Lipschitz arms",
-    question="If close arms pay alike and there are too many to try, can one learn privately where to look?",
-    claim="On sharp peaks the tree's regret grows more slowly than that of the balanced even grid.",
     own=True,
 )

@@ -111,7 +111,7 @@ def _judge(outcomes: Outcomes) -> Findings:
         verdict = NOT_REPRODUCED
     elif sharp:
         verdict = REPRODUCED
-    return Findings(
+    return outcomes.conclude(
         verdict=verdict,
         because=(
             f"For one reward the guarantee is epsilon = {stated['epsilon']:g}; this is "
@@ -120,11 +120,6 @@ def _judge(outcomes: Outcomes) -> Findings:
             f"{factors[0.2].mean:.2f} times as much on average at p = 0.2 and "
             f"{factors[1.0].mean:.0f} times in a clique of ten; in a clique of three the audit "
             f"finds at least {audits['whole round']['lower_bound']:.2f}."
-        ),
-        agreement=(
-            "The guarantee agrees if it is at most what is claimed, an audit if it ends as "
-            "expected; an independent value agrees within 5 standard errors of the "
-            "difference."
         ),
         rows=[
             Row(
@@ -222,8 +217,4 @@ PRIVACY = study(
     ),
     judge=_judge,
     name="lu2022-privacy",
-    title="Differential privacy of GAP",
-    question="Who is protected when one choice also shows what neighbouring options would have given?",
-    claim="epsilon-differential privacy of the whole run for one reward of one arm in one round "
-    "(Theorem 1).",
 )

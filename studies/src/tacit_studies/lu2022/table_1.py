@@ -99,7 +99,7 @@ def _judge(outcomes: Outcomes) -> Findings:
     ]
     overall = {reading: _pool(cells, _CELLS).percent for reading, cells in counts.items()}
     blind = ": the share says nothing about privacy" if bare.percent >= overall["fresh"] else ""
-    return Findings(
+    return outcomes.conclude(
         verdict=REPRODUCED if alike else UNDECIDED if fits else NOT_REPRODUCED,
         because=(
             f"Printed: {overall['printed']:.1f}% over all cells, {trends['printed'][0]:+.1f} points "
@@ -108,12 +108,6 @@ def _judge(outcomes: Outcomes) -> Findings:
             f"(p = {p_values['shared']:.1g}), with fresh noise {overall['fresh']:.1f}% and "
             f"{trends['fresh'][0]:+.1f} points (p = {p_values['fresh']:.1g}). At epsilon = 30, "
             f"which hides nothing, {bare.percent:.1f}%{blind}."
-        ),
-        agreement=(
-            "A share agrees if a chi-square test of three pools of cells does not tell it "
-            "from the print (p at least 0.001), a change if it is within 3 standard errors of "
-            "the printed one, both being counts; a wide margin agrees easily. The independent "
-            "range agrees within 5 standard errors."
         ),
         rows=_twin_rows(counts, p_values, trends, bare),
         figures=[_twin_figure(counts, axis) for axis in _AXES],
@@ -270,9 +264,4 @@ TABLE_1 = study(
     ),
     judge=_judge,
     name="lu2022-table-1",
-    title="Table 1: one reward changed",
-    question="If one outcome among a hundred thousand is changed to zero, do all decisions stay the "
-    "same, and would that show that the outcome is hidden?",
-    claim="All decisions stay the same in 86 to 98 of 100 tries, more often if arms are further "
-    "apart, the graph is sparser and epsilon is smaller; hence GAP protects privacy.",
 )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit_studies.lu2022.settings import HORIZON, GraphSetting, graph_settings
-from tacit_studies.reproduction import Findings, Row, Series, verdict_of
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import growth_exponent, plot_points, simulate
 
@@ -96,8 +96,8 @@ def _judge(outcomes: Outcomes) -> Findings:
     below = all(s.high <= bound for _, s, bound in bounded)
     checks = [kept == len(runs), below, abs(straight - 1) <= _STRAIGHT, slope <= 1.05]
     useful = next((T for T, bound in zip(Ts, time_bound, strict=True) if bound < T * _GAP), None)
-    return Findings(
-        verdict=verdict_of(checks),
+    return outcomes.conclude(
+        checks=checks,
         because=(
             f"No run is above its bound ({kept:,} of {len(runs):,} in the nine settings), but there the "
             f"bound says nothing: in {empty:,} of them it is above the horizon of {HORIZON:,}. In three "
@@ -204,10 +204,4 @@ THEOREMS = study(
     ),
     judge=_judge,
     name="lu2022-theorems",
-    title="Theorems 2 and 3: what the bounds say",
-    question="How much regret does the theory allow GAP, and how much does it have?",
-    claim=(
-        "Regret is at most (176 α/Δ² + 32 α/(εΔ)) ln(8K ⌈log2 1/Δ⌉² T) + 1: it grows with ln T and "
-        "with the independence number α of the feedback graph."
-    ),
 )

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit_studies.odeyomi2022.settings import build_policy, corrected, published
-from tacit_studies.reproduction import Findings, Row, Summary, verdict_of
+from tacit_studies.reproduction import Findings, Row, Summary
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import growth_exponent, plot_points, simulate
 
@@ -93,8 +93,8 @@ def _judge(found: Outcomes) -> Findings:
             for case in _CASES
         ],
     ]
-    return Findings(
-        verdict=verdict_of([all(below), never_above, growth < 0.65]),
+    return found.conclude(
+        checks=[all(below), never_above, growth < 0.65],
         because=(
             f"rounds that the states named lose of {_HORIZON:,} at epsilon = 0.1 and 1 where one state "
             f"dominates: {said['one state dominates']}; where there is hardly any difference, and the signal "
@@ -104,10 +104,6 @@ def _judge(found: Outcomes) -> Findings:
             f"{count_below('corrected')}; judged by beliefs, as eq. 10 does, below the corrected one in "
             f"{count_below('corrected', 'believed')}, because the corrected one tries states on purpose and "
             f"does not believe in them. Its regret grows like T^{growth:.2f}."
-        ),
-        agreement=(
-            "Expected: below its bound, nowhere above the published one, growth below T^0.65. Below, above "
-            "mean that 95% intervals do not overlap."
         ),
         rows=rows,
         figures=[
@@ -154,11 +150,5 @@ ADVERSARIAL = study(
     ),
     judge=_judge,
     name="odeyomi2022-adversarial",
-    title="Beyond the paper: batches against any losses",
-    question="Is it better to keep to oneself and to learn from noisy means of many rounds?",
-    claim=(
-        "An agent alone, with noise on the mean loss of 1/epsilon rounds, loses of order sqrt(M T / epsilon) "
-        "whatever the losses (Asi, Raman, Talwar 2025), and no more than the published Algorithm 1."
-    ),
     own=True,
 )

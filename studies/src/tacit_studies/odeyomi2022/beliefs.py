@@ -30,7 +30,6 @@ from tacit_studies.reproduction import (
     Series,
     is_close,
     summarise,
-    verdict_of,
 )
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
@@ -114,7 +113,7 @@ def _judge_beliefs(printed: _Printed, outcomes: Outcomes) -> Findings:
             for epsilon, times in fixed.items()
         ],
     ]
-    return Findings(
+    return outcomes.conclude(
         verdict=REPRODUCED if fits else PARTLY if hits else NOT_REPRODUCED,
         because=(
             f"As published, {hits:,} of {all_runs:,} runs become certain of the dominant state "
@@ -122,11 +121,6 @@ def _judge_beliefs(printed: _Printed, outcomes: Outcomes) -> Findings:
             f"it ends at {final[0.8].mean:.2f} on average where the state is true in 80% of "
             f"the rounds; a guess is 0.20. Corrected, at epsilon = 1, "
             f"{len(fixed[1.0]) / fixed_runs:.0%} of the runs do{after}."
-        ),
-        agreement=(
-            "The printed round agrees if it lies among the middle 95% of ours, a final "
-            "belief if its mean is above 0.99; an independent value agrees within 5 "
-            "standard errors of the difference."
         ),
         rows=rows,
         figures=[_belief_figure(printed, outcomes)],
@@ -164,11 +158,6 @@ def _belief_study(printed: _Printed) -> Reproduction:
         "shown corrected": corrected(printed.algorithm, 1.0),
         "shown open": ALGORITHM_3,
     }
-    hidden = (
-        "if each hides from outsiders how often it was wrong?"
-        if printed.algorithm == 1
-        else "if each also hides from the others what it thinks?"
-    )
     return study(
         Sweep(
             "q{dominance}",
@@ -197,16 +186,6 @@ def _belief_study(printed: _Printed) -> Reproduction:
         ),
         judge=partial(_judge_beliefs, printed),
         name=f"odeyomi2022-figure-{printed.figure}",
-        title=f"Fig. {printed.figure}: Algorithm {printed.algorithm}, "
-        f"iteration {printed.iteration}",
-        question=(
-            "Three people get noisy hints about something that keeps changing. Do they come to agree "
-            f"on what is true most often, {hidden}"
-        ),
-        claim=(
-            f"With epsilon = 0.1, all agents are certain of state {printed.state}, the dominant "
-            f"one, from round {printed.time} on."
-        ),
     )
 
 
@@ -276,8 +255,8 @@ def _judge_convergence(outcomes: Outcomes) -> Findings:
     )
     checks = [share[f"{key}/0.8"] > 0.25 for key in ("3", "1", "2")]
     checks += [abs(slower.get(a, np.inf) - printed) < 0.1 for a, printed in _SLOWER.items()]
-    return Findings(
-        verdict=verdict_of(checks),
+    return outcomes.conclude(
+        checks=checks,
         because=(
             f"Where the dominant state is true in 80% of the rounds, Algorithm 3 is certain of it "
             f"within {HORIZON} rounds in {share['3/0.8']:.0%} of the runs, Algorithms 1 and 2 as "
@@ -285,11 +264,6 @@ def _judge_convergence(outcomes: Outcomes) -> Findings:
             + ("" if slower else ", so no slowdown can be measured")
             + f". Corrected, at epsilon = 1: {share['corrected 1/0.8']:.0%} and "
             f"{share['corrected 2/0.8']:.0%}."
-        ),
-        agreement=(
-            "A printed slowdown agrees within 10 points, the rounds that Algorithm 3 needs "
-            "within 10%; an independent value agrees within 5 standard errors of the "
-            "difference."
         ),
         rows=rows,
         figures=[
@@ -319,10 +293,4 @@ CONVERGENCE = study(
     ),
     judge=_judge_convergence,
     name="odeyomi2022-convergence",
-    title="Section VII: how much slower privacy makes agents",
-    question="How much longer do people need to agree if they keep their losses to themselves?",
-    claim=(
-        "All three algorithms converge to the dominant state; Algorithm 1 needs about 23% and "
-        "Algorithm 2 over 56% longer than Algorithm 3, which hides nothing."
-    ),
 )

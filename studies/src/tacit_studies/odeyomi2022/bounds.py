@@ -5,15 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tacit_studies.odeyomi2022.settings import play_runs
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Row,
-    Series,
-    Summary,
-    summarise,
-    verdict_of,
-)
+from tacit_studies.reproduction import Figure, Findings, Row, Series, Summary, summarise
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
 _NETWORKS = ("one agent", "three agents", "ring of 12", "star of 12", "12, all linked")
@@ -116,16 +108,12 @@ def _judge(outcomes: Outcomes) -> Findings:
                 found["3"].text(),
             )
         )
-    return Findings(
-        verdict=verdict_of(
+    return outcomes.conclude(
+        checks=[
             not any(said == BROKEN for name, said, _, _ in standing if name == equation)
             for equation in _EQUATIONS
-        ),
+        ],
         because=_because(standing),
-        agreement=(
-            "A bound of T or more says nothing, since no more than T can be lost. It is broken if the "
-            "whole 95% interval of the measured regret lies above it, and holds if all lies below."
-        ),
         rows=rows,
         figures=[_figure(outcomes)],
     )
@@ -181,7 +169,4 @@ BOUNDS = study(
     ),
     judge=_judge,
     name="odeyomi2022-bounds",
-    title="Section VI: the regret bounds, on several networks",
-    question="The paper proves how much an agent can lose at most. Does it never lose more?",
-    claim="Regret is at most eq. 19 for Algorithm 1 and eq. 20 for Algorithm 2, on any connected network.",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tacit_studies.odeyomi2022.settings import ALGORITHM_3, corrected, published, track
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import flat, plot_points
 
@@ -30,8 +30,8 @@ def _judge(found: Outcomes) -> Findings:
     )
     one = regret["1 published", 1.0]
     same = one.low <= 2 * plain.high
-    return Findings(
-        verdict=verdict_of([eased, same]),
+    return found.conclude(
+        checks=[eased, same],
         because=(
             f"As published, the regret of Algorithm 1 falls from {regret['1 published', 0.1].mean:,.0f} "
             f"at epsilon = 0.1 to {regret['1 published', 10.0].mean:,.0f} at 10. At epsilon = 1, where "
@@ -40,10 +40,6 @@ def _judge(found: Outcomes) -> Findings:
             f"Corrected it is {regret['1 corrected', 1.0].mean:.0f} at epsilon = 1 and "
             f"{regret['1 corrected', 0.1].mean:.0f} at 0.1; a belief that never changes has "
             f"{uniform:,.0f}."
-        ),
-        agreement=(
-            "As Algorithm 3: at most twice its regret, both taken at the end of their 95% "
-            "intervals that favours the claim."
         ),
         rows=[
             Row(
@@ -81,11 +77,7 @@ def _judge(found: Outcomes) -> Findings:
 _COMMON: dict[str, Any] = {"dominance": 0.8, "horizon": _LONG, "repetitions": Sized(200, 20)}
 EPSILON = study(
     Sweep(
-        "{kind}/{epsilon}",
-        {"kind": _KINDS, "epsilon": _EPSILONS},
-        track,
-        policy=_policy,
-        **_COMMON,
+        "{kind}/{epsilon}", {"kind": _KINDS, "epsilon": _EPSILONS}, track, policy=_policy, **_COMMON
     ),
     Sweep(
         "{policy}",
@@ -95,10 +87,4 @@ EPSILON = study(
     ),
     judge=_judge,
     name="odeyomi2022-epsilon",
-    title="Section VII: regret as privacy is given up",
-    question="How weak must privacy be before the agents learn, and can it be had for less?",
-    claim=(
-        "A larger epsilon speeds learning up; with epsilon = 1 Algorithm 1 grows like the "
-        "algorithm without privacy."
-    ),
 )

@@ -13,15 +13,7 @@ from tacit_studies.odeyomi2022.settings import (
     corrected,
     track,
 )
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Row,
-    Series,
-    is_close,
-    summarise,
-    verdict_of,
-)
+from tacit_studies.reproduction import Figure, Findings, Row, Series, is_close, summarise
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import curve_of, flat, growth_exponent
 
@@ -114,8 +106,8 @@ def _judge(found: Outcomes) -> Findings:
         ),
     ]
     uniform = HORIZON * (0.8 - 1 / _STATES)
-    return Findings(
-        verdict=verdict_of(checks),
+    return found.conclude(
+        checks=checks,
         because=(
             f"Where the dominant state is true in 80% of {HORIZON} rounds, Algorithm 3 has regret "
             f"{final['3', 0.8].mean:.0f}, Algorithms 1 and 2 as published "
@@ -124,11 +116,6 @@ def _judge(found: Outcomes) -> Findings:
             f"T^{growth['2']:.2f}; the difference, 2 minus 1, is {gap.mean:.1f} ± {gap.error:.1f}. "
             f"Corrected, at epsilon = 1, they have {final['corrected 1', 0.8].mean:.0f} and "
             f"{final['corrected 2', 0.8].mean:.0f}."
-        ),
-        agreement=(
-            "An order agrees if the 95% interval of paired differences leaves out zero, a "
-            "growth exponent below 0.9; an independent value agrees within 5 standard errors "
-            "of the difference."
         ),
         rows=rows,
         figures=[_curve_figure(found), _bound_figure()],
@@ -184,10 +171,4 @@ FIGURE_6 = study(
     ),
     judge=_judge,
     name="odeyomi2022-figure-6",
-    title="Fig. 6: regret of the three algorithms",
-    question="How many rounds do people lose because they hide what they learn?",
-    claim=(
-        "Regret grows like the square root of time for all three; Algorithm 3 has the least, "
-        "Algorithm 2 the most, and the extra regret is worth the privacy."
-    ),
 )

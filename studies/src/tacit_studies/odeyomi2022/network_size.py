@@ -17,11 +17,7 @@ from tacit_studies.tools import plot_points
 
 _LABELS = {"3": "Algorithm 3, no privacy", "corrected 1": "1 corrected, epsilon = 1"}
 _SIZES = {3: None, 100: 100, 1_000: 1_000}
-_RUNS = {
-    None: Sized(4_000, 200),
-    100: Sized(400, 20),
-    1_000: Sized(60, 4),
-}
+_RUNS = {None: Sized(4_000, 200), 100: Sized(400, 20), 1_000: Sized(60, 4)}
 
 
 def _judge(found: Outcomes) -> Findings:
@@ -29,16 +25,12 @@ def _judge(found: Outcomes) -> Findings:
     open_, sound = regret.values()
     near = max(s.high for s in open_) / min(s.low for s in open_) < 1.25
     apart = max(s.mean for s in open_) / min(s.mean for s in open_) > 1.25
-    return Findings(
+    return found.conclude(
         verdict=REPRODUCED if near else NOT_REPRODUCED if apart else UNDECIDED,
         because=(
             f"Algorithm 3 loses {open_[0].mean:.1f} rounds an agent among three agents, "
             f"{open_[1].mean:.1f} among 100 and {open_[2].mean:.1f} among 1,000; the corrected "
             f"Algorithm 1 at epsilon = 1 " + ", ".join(f"{s.mean:.1f}" for s in sound) + "."
-        ),
-        agreement=(
-            "The same for any N: the outermost ends of the 95% intervals are within a factor "
-            "of 1.25; an independent value agrees within 5 standard errors of the difference."
         ),
         rows=[
             *[
@@ -80,8 +72,5 @@ SIZE = study(
     ),
     judge=_judge,
     name="odeyomi2022-size",
-    title="Section VIII: larger networks",
-    question="Does what holds for three people hold for a thousand?",
-    claim="What three agents show holds for a large network: the paper says so and leaves it to be tried.",
     own=True,
 )

@@ -256,7 +256,7 @@ def _judge(outcomes: Outcomes) -> Findings:
         ],
     ]
     read = reads["ln 400"]
-    return Findings(
+    return outcomes.conclude(
         verdict=verdict,
         because=(
             f"The audit puts epsilon of a loss in Algorithm 1 at {audits['1']['lower_bound']:.1f} "
@@ -268,10 +268,6 @@ def _judge(outcomes: Outcomes) -> Findings:
             f"The corrected variants, which state 1 and 2, are {'not ' if holds else ''}refuted; the "
             f"audit finds at least {audits['corrected 1']['lower_bound']:.2f} and "
             f"{audits['corrected 2']['lower_bound']:.2f}."
-        ),
-        agreement=(
-            "A calculated value agrees to the digits shown, a share of runs within 5 standard "
-            "errors, a claim or a corrected variant if its audit does not refute it."
         ),
         rows=rows,
         figures=[_delta_figure(exact), _history_figure(exact)],
@@ -342,10 +338,4 @@ PRIVACY = study(
     ),
     judge=_judge,
     name="odeyomi2022-privacy",
-    title="Lemma 1: differential privacy of losses and messages",
-    question="Can an outsider, or a neighbour, find out what an agent saw and how often it was wrong?",
-    claim=(
-        "The noisy losses, and in Algorithm 2 the noisy messages, are (epsilon, 0)-differentially "
-        "private up to every round, with epsilon = 0.1."
-    ),
 )

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from tacit_studies.odeyomi2022.settings import HORIZON, PAIR, play_runs, track
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.runner import data_folder
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_bars
@@ -83,8 +83,8 @@ def _judge(found: Outcomes) -> Findings:
     said = "; ".join(
         f"{name}: {plain.mean:.1f} and {sound.mean:.1f}" for name, plain, sound in rows
     )
-    return Findings(
-        verdict=verdict_of([learns and alike]),
+    return found.conclude(
+        checks=[learns and alike],
         because=(
             f"rounds that an agent loses of {HORIZON}, without privacy and with the corrected Algorithm 1 at "
             f"epsilon = 1: {said}. A belief that never changes loses {uniform:.0f}."
@@ -118,9 +118,6 @@ REAL_NETWORKS = study(
     ),
     judge=_judge,
     name="odeyomi2022-real-networks",
-    title="Section VIII: real networks",
-    question="Does what three people show hold among thousands who really know each other?",
-    claim="Agents on real networks lose no more than a quarter above what three agents lose, private or not.",
     needs=("graphs", "hetrec2011-lastfm-2k"),
     own=True,
 )

@@ -21,12 +21,7 @@ _NAMES = {1: "diffusion-outsiders", 2: "diffusion-spies"}
 
 def published(algorithm: int, epsilon: float = 0.1, **parameters: Any) -> dict[str, Any]:
     """Return Algorithm 1 or 2 to the letter."""
-    return {
-        "name": _NAMES[algorithm],
-        "variant": "published",
-        "epsilon": epsilon,
-        **parameters,
-    }
+    return {"name": _NAMES[algorithm], "variant": "published", "epsilon": epsilon, **parameters}
 
 
 def corrected(algorithm: int, epsilon: float) -> dict[str, Any]:

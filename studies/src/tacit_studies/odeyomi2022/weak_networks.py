@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit_studies.odeyomi2022.real_networks import load_network
 from tacit_studies.odeyomi2022.settings import HORIZON, PAIR, build_policy
-from tacit_studies.reproduction import Figure, Findings, Row, Series, Summary, verdict_of
+from tacit_studies.reproduction import Figure, Findings, Row, Series, Summary
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_bars
 
@@ -130,8 +130,8 @@ def _judge(found: Outcomes) -> Findings:
             agrees=all(same),
         )
     )
-    return Findings(
-        verdict=verdict_of([all(same), all(near), all(own)]),
+    return found.conclude(
+        checks=[all(same), all(near), all(own)],
         because=(
             "those who send learn "
             + ("exactly as" if all(same) else "not as")
@@ -142,10 +142,6 @@ def _judge(found: Outcomes) -> Findings:
             "since everyone learns from its own losses alone, but the states that they name lose "
             f"{of('three truths', label, 'receiving, named').mean:.0f}: they go on repeating what they hear. "
             f"A belief that never changes loses {_UNIFORM:.0f}."
-        ),
-        agreement=(
-            "Expected: senders as alone, bit for bit; receivers within a quarter of what they lose where "
-            "links go both ways; with other truths around them, beliefs below half of one that never changes."
         ),
         rows=rows,
         figures=[
@@ -176,9 +172,6 @@ WEAK = study(
     ),
     judge=_judge,
     name="odeyomi2022-weak-networks",
-    title="Section VIII: weakly connected networks",
-    question="What becomes of those who hear others but are never heard?",
-    claim="The work can be extended to weakly connected agents: the paper says so and leaves it to be tried.",
     own=True,
 )
 
@@ -200,14 +193,13 @@ def _judge_real(found: Outcomes) -> Findings:
         f"{label}: {mean[label, 'sending']:.1f} and {mean[label, 'receiving']:.1f}"
         for label in PAIR
     )
-    return Findings(
-        verdict=verdict_of([learns or found.quick, near]),
+    return found.conclude(
+        checks=[learns or found.quick, near],
         because=(
             f"of {first['agents']:,} people, {first['senders']:,} in {first['parts']:,} parts trust nobody "
             f"outside their part. Rounds of {horizon} that they and all others lose: {said}. A belief that "
             f"never changes loses {uniform:.0f}."
         ),
-        agreement="Expected: below half of a belief that never changes, receivers near senders (a quarter).",
         rows=[
             Row(f"{label}, {part}", "", f"{mean[label, part]:.1f}")
             for label in PAIR
@@ -232,17 +224,10 @@ def _judge_real(found: Outcomes) -> Findings:
 
 WEAK_REAL = study(
     Sweep(
-        "{policy}",
-        {"policy": PAIR},
-        play_epinions,
-        horizon=_REAL_HORIZON,
-        repetitions=Sized(2, 1),
+        "{policy}", {"policy": PAIR}, play_epinions, horizon=_REAL_HORIZON, repetitions=Sized(2, 1)
     ),
     judge=_judge_real,
     name="odeyomi2022-weak-real-networks",
-    title="Section VIII: a real network, weakly connected",
-    question="Do tens of thousands of people learn who listen only to those they trust?",
-    claim="On a real network of trust those who hear only their own part learn like those who hear others.",
     needs=("graphs",),
     own=True,
 )

@@ -18,13 +18,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from tacit.core.files import write_atomically
 from tacit.simulation.plots import COLOURS
 from tacit_studies import Finished, Paper, Row, pages
 from tacit_studies.report.chart_data import chart_data, described, has_keys, number_table
 from tacit_studies.report.figures import draw_figure
 from tacit_studies.report.formulas import rooted
 from tacit_studies.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED
+from tacit_studies.tools import write_text
 
 _SYMBOLS = {REPRODUCED: "✓", PARTLY: "◐", NOT_REPRODUCED: "✗", UNDECIDED: "?", OWN: "◆"}
 _MANY_ROWS = 14
@@ -52,7 +52,7 @@ def write_report(finished: Sequence[Finished], folder: str | Path) -> Path:
             draw_figure(data, folder / "figures" / f"{each.reproduction.name}-{i}")
     text = _page(finished)
     path = folder / "report.html"
-    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+    write_text(path, text)
     return path
 
 

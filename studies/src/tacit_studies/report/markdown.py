@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.core.files import write_atomically
 from tacit_studies.runner import Finished
+from tacit_studies.tools import write_text
 
 
 def write_table(finished: Sequence[Finished], path: Path) -> Path:
@@ -47,7 +47,7 @@ def write_table(finished: Sequence[Finished], path: Path) -> Path:
             cells = (row.label, row.paper, row.measured, row.expected, agrees)
             lines.append("| " + " | ".join(map(_cell, cells)) + " |")
     text = "\n".join(lines) + "\n"
-    write_atomically(path, lambda file: file.write_text(text, encoding="utf-8"))
+    write_text(path, text)
     return path
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tao2022.settings import QUALITIES, crowd, options
 from tacit_studies.tools import plot_points
@@ -57,14 +57,13 @@ def _judge(outcomes: Outcomes) -> Findings:
         lines.append(outcomes.line(label, _BETAS, f"{key}/{{:g}}"))
         best = min(found, key=lambda s: s.mean)
         matter.append(best.high < found[0].low and found[0].mean > 2 * best.mean)
-    return Findings(
-        verdict=verdict_of(not each for each in matter),
+    return outcomes.conclude(
+        checks=[not each for each in matter],
         because=(
             f"With 10,000 agents at epsilon = 1 regret is {outcomes.mean(f'{_WIDE}/10000/0.505'):.3f} at the "
             f"paper's beta = 0.505 and {outcomes.mean(f'{_WIDE}/10000/recommended'):.3f} at the recommended "
             f"one; another beta more than halves it in {sum(matter)} of {len(matter)} settings."
         ),
-        agreement="An independent value agrees within 5 standard errors of the difference.",
         rows=rows,
         figures=[
             plot_points(
@@ -90,7 +89,4 @@ CONSTANTS = study(
     ),
     judge=_judge,
     name="tao2022-constants",
-    title="Section 6: do the constants matter?",
-    question="How readily should people take up what seems popular and was good?",
-    claim="beta, mu and h have much less impact; all findings hold for other values.",
 )

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit_studies.reproduction import Figure, Findings, Row, Series, verdict_of
+from tacit_studies.reproduction import Figure, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tao2022.settings import BETA, BOUND, crowd, name_epsilon, options
 from tacit_studies.tools import curve_of, mean_curves, plot_bars, plot_points
@@ -38,10 +38,6 @@ KNOWN = {
 """Mean regret of 20 runs of an independent implementation, rounded, by epsilon and agents."""
 KNOWN_CROWDS = {10**6: 0.156, 10**7: 0.069, 10**8: 0.040}
 KNOWN_RUNS = 20
-_AGREEMENT = (
-    "A claim about the bound agrees if the mean is on the side of it that the paper "
-    "says{}; an independent value agrees within 5 standard errors of the difference."
-)
 _AFTER = "average regret after 10,000 rounds"
 
 
@@ -169,15 +165,14 @@ def _judge_agents(outcomes: Outcomes) -> Findings:
     met = {N: _mean(outcomes, f"root-{N}") <= BOUND for N in everybody}
     enough = min((N for N in everybody if met[N]), default=math.inf)
     lacking = max((N for N in everybody if not met[N]), default=0)
-    return Findings(
-        verdict=verdict_of([order, bounds]),
+    return outcomes.conclude(
+        checks=[order, bounds],
         because=(
             f"Regret {'falls' if order else 'does not fall'} with the number of agents, from "
             f"{few:.3f} at 3,000 to {most:.3f} at 10,000 where learning nothing gives 0.5; the "
             f"claims about the bound {BOUND:.2f} {'hold' if bounds else 'do not hold'}: "
             f"{lacking:,} agents miss it, {enough:,} meet it."
         ),
-        agreement=_AGREEMENT.format(""),
         rows=rows,
         figures=[
             *(
@@ -189,11 +184,7 @@ def _judge_agents(outcomes: Outcomes) -> Findings:
                 for g, words in _GROWTHS.items()
             ),
             plot_points(
-                "How many agents it takes",
-                "agents N",
-                _AFTER,
-                [ends, *_levels(everybody)],
-                log="x",
+                "How many agents it takes", "agents N", _AFTER, [ends, *_levels(everybody)], log="x"
             ),
         ],
     )
@@ -227,8 +218,8 @@ def _judge_options(outcomes: Outcomes) -> Findings:
     bounds = all(row.agrees for row in rows)
     rows.append(_check_known(outcomes, {f"{N}-20": KNOWN[1.0, N] for N in sizes}))
     N = sizes[-1]
-    return Findings(
-        verdict=verdict_of([order, bounds]),
+    return outcomes.conclude(
+        checks=[order, bounds],
         because=(
             f"Regret {'grows' if order else 'does not grow'} with the number of options, among "
             f"{N:,} agents from {_mean(outcomes, f'{N}-10'):.3f} with 10 to "
@@ -236,7 +227,6 @@ def _judge_options(outcomes: Outcomes) -> Findings:
             f"{BOUND:.2f}, which the paper sees hold there for up to 30, "
             f"{'holds where it says' if bounds else 'does not hold where it says'}."
         ),
-        agreement=_AGREEMENT.format(""),
         rows=rows,
         figures=[
             _convergence(
@@ -286,15 +276,14 @@ def _judge_budget(outcomes: Outcomes) -> Findings:
     rows.append(_check_known(outcomes, private))
     open_ = _check_known(outcomes, {f"{N}-inf": KNOWN[math.inf, N] for N in sizes})
     rows.append(replace(open_, label="the same, not private"))
-    return Findings(
-        verdict=verdict_of([order, bounds and near]),
+    return outcomes.conclude(
+        checks=[order, bounds and near],
         because=(
             f"Less privacy {'means' if order else 'does not mean'} less regret, but among {N:,} "
             f"agents it is {two:.3f} at epsilon = 2 and {plain:.3f} without privacy, "
             f"{'close as claimed' if near else 'not close'}; the claims about the bound "
             f"{BOUND:.2f} {'hold' if bounds else 'do not hold'}."
         ),
-        agreement=_AGREEMENT.format(", very close means at most twice the regret"),
         rows=rows,
         figures=[
             _convergence(
@@ -344,15 +333,6 @@ FIGURES = (
         ),
         judge=_judge_agents,
         name="tao2022-figure-2",
-        title="Fig. 2: more agents",
-        question=(
-            "People tell each other, through noise, which option they like, and follow what seems "
-            "popular. Do more people find the best option better?"
-        ),
-        claim=(
-            "Regret falls with the number of agents, and from 6,000 agents on stays below "
-            "6 delta = 0.12 at epsilon = 1, whether they send ln^2 N or sqrt N messages."
-        ),
     ),
     study(
         Sweep(
@@ -365,12 +345,6 @@ FIGURES = (
         ),
         judge=_judge_options,
         name="tao2022-figure-3",
-        title="Fig. 3: more options",
-        question="Is it harder to agree on the best of many options than on the best of few?",
-        claim=(
-            "Regret grows with the number of options; 10,000 agents keep it below 0.12 for up to "
-            "30 options at epsilon = 1, fewer agents only for fewer options."
-        ),
     ),
     study(
         Sweep(
@@ -383,11 +357,5 @@ FIGURES = (
         ),
         judge=_judge_budget,
         name="tao2022-figure-4",
-        title="Fig. 4: privacy against learning",
-        question="How much worse do people learn from each other if all they say is randomised?",
-        claim=(
-            "Regret grows as epsilon falls; 10,000 agents keep it below 0.12 from 0.5 to 2, and "
-            "from 1 to 2 it is very close to that without privacy."
-        ),
     ),
 )

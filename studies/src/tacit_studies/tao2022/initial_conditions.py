@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tao2022.settings import crowd, options
 from tacit_studies.tools import plot_points
@@ -30,10 +30,8 @@ def _judge(found: Outcomes) -> Findings:
     last = rounds[-1]
     end = {r: {s: found.mean(f"{r}/{s}/{last}") for s in _STARTS} for r in _RULES}
     said = "; ".join(f"{r} {each[_ALIKE]:.3f} and {each[_WORST]:.3f}" for r, each in end.items())
-    return Findings(
-        verdict=verdict_of(
-            max(each[_WORST], each[_NOBODY]) < _NEAR * each[_ALIKE] for each in end.values()
-        ),
+    return found.conclude(
+        checks=[max(each[_WORST], each[_NOBODY]) < _NEAR * each[_ALIKE] for each in end.values()],
         because=(
             f"Average regret after {last:,} rounds where all options begin alike, and where all adopt "
             f"the worst: {said}. A bad beginning costs the rounds until the first few have found something "
@@ -71,7 +69,4 @@ INITIAL_CONDITIONS = study(
     ),
     judge=_judge,
     name="tao2022-beginnings",
-    title="Section 3.3: what agents adopt at first",
-    question="Does a crowd that begins with the worst option still find the best one?",
-    claim="That all options begin alike is not crucial; the results hold with arbitrary initial conditions.",
 )

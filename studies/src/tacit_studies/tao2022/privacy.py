@@ -163,7 +163,7 @@ def _judge(outcomes: Outcomes) -> Findings:
         label = f"regret, {variant}, epsilon = {epsilon}"
         rows.append(Row(label, "", summary.text(), f"{known:.3f}", agrees=close))
     silence = outcomes["silence"]
-    return Findings(
+    return outcomes.conclude(
         verdict=verdict_on(speech, not refuted["silence"]),
         because=(
             f"Between two adoptions epsilon = 1 {'is exact' if speech else 'does not stand'}: the "
@@ -171,11 +171,6 @@ def _judge(outcomes: Outcomes) -> Findings:
             "an adoption is silent, and at delta = 0.5 the audit "
             f"{'refutes' if refuted['silence'] else 'does not refute'} epsilon = 1 (at least "
             f"{silence['lower_bound']:.1f}). 10,000 rounds compose to {composed[10_000]:,.0f}."
-        ),
-        agreement=(
-            "A calculated value agrees to the digits shown, or within 1% of an accountant "
-            "that errs upwards; a claim if its audit does not refute it and refutes half of "
-            "it; an independent value agrees within 5 standard errors of the difference."
         ),
         rows=rows,
         figures=[
@@ -189,11 +184,6 @@ def _judge(outcomes: Outcomes) -> Findings:
                 ],
             )
         ],
-        privacy=(
-            "Which option an agent adopts is protected at epsilon in each round; whether it adopts "
-            "any is not, because silence shows. If everybody always sends, both are; a history of "
-            "rounds composes."
-        ),
     )
 
 
@@ -225,7 +215,4 @@ PRIVACY = study(
     ),
     judge=_judge,
     name="tao2022-privacy",
-    title="Theorem 5.3: local privacy of a round",
-    question="What does a message with randomly flipped bits tell about who sent it?",
-    claim="In each round the perturbation is epsilon-locally private for each agent.",
 )

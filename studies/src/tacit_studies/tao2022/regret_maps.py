@@ -65,11 +65,7 @@ def published_regret(
     The paper's constants: beta 0.505, mu 6.7e-5, h = 485, g = ln^2 N; qualities from 1 to 0.
     """
     policy = LearningDynamics(
-        n_options=n_options,
-        n_agents=n_agents,
-        epsilon=epsilon,
-        variant="published",
-        engine=engine,
+        n_options=n_options, n_agents=n_agents, epsilon=epsilon, variant="published", engine=engine
     )
     qualities = np.linspace(1.0, 0.0, n_options).tolist()
     return regret_of(policy, qualities, horizon=horizon, repetitions=repetitions, seed=seed)

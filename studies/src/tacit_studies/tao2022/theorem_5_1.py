@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit_studies.reproduction import Findings, Row, Series, verdict_of
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import growth_exponent, plot_points
 
@@ -92,8 +92,8 @@ def _judge(outcomes: Outcomes) -> Findings:
         each["steps"] * math.ceil(math.log(N) ** 2) for N, each in zip(Ns, random, strict=True)
     ]
     checks = [power["random"] <= 2 + _FLAT, power["ring"] <= 2 + _FLAT]
-    return Findings(
-        verdict=verdict_of(checks),
+    return outcomes.conclude(
+        checks=checks,
         because=(
             f"On random networks the slots of a round grow like (ln N)^{power['random']:.1f}, within "
             f"log² N: agents hardly wait, {max(over):.2f} slots for a step at most. The theorem names "
@@ -168,10 +168,4 @@ THEOREM_5_1 = study(
     ),
     judge=_judge,
     name="tao2022-theorem-5-1",
-    title="Theorem 5.1: slots and messages of a round",
-    question="How long do the random walks of one round take if all of them share the agents?",
-    claim=(
-        "On a connected network that is not bipartite all walks of a round are nearly uniform within "
-        "O(log² N) slots; each agent sends O(g(N) log² N) messages."
-    ),
 )

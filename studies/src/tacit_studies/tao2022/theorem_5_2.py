@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tacit_studies.reproduction import Figure, Findings, Panel, Row, Series, verdict_of
+from tacit_studies.reproduction import Figure, Findings, Panel, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tao2022.settings import BETA, BOUND, name_epsilon
 
@@ -59,8 +59,8 @@ def _judge(outcomes: Outcomes) -> Findings:
         for N, each in cells.items()
     ]
     strict = epsilons[0]
-    return Findings(
-        verdict=verdict_of(first is not None for first, _ in enough.values()),
+    return outcomes.conclude(
+        checks=[first is not None for first, _ in enough.values()],
         because=(
             f"at epsilon = {strict:g} the paper's beta = {BETA} keeps regret within "
             f"{BOUND:.2f} {_among(enough[strict][0], sizes)}, the recommended beta "
@@ -125,11 +125,5 @@ MAP = study(
     ),
     judge=_judge,
     name="tao2022-map",
-    title="Theorem 5.2: how many agents buy how much privacy",
-    question="The more people take part, the better noise averages out. How many are enough?",
-    claim=(
-        "However private the messages, regret stays below 6 delta, which is "
-        f"{BOUND:.2f} at beta = {BETA}, if sufficiently many agents take part."
-    ),
     own=True,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tao2022.settings import BETA, QUALITIES, crowd, options
 from tacit_studies.tools import plot_points
@@ -66,10 +66,8 @@ def _judge(found: Outcomes) -> Findings:
     smoothed = {
         h: ", ".join(f"{found.mean(f'{_SMOOTHED}/{h}/{N}'):.4f}" for N in _AGENTS) for h in _H
     }
-    return Findings(
-        verdict=verdict_of(
-            all(1 / _NEAR < ratio[rule, N] < _NEAR for N in _AGENTS) for rule in _RULES
-        ),
+    return found.conclude(
+        checks=[all(1 / _NEAR < ratio[rule, N] < _NEAR for N in _AGENTS) for rule in _RULES],
         because=(
             f"At the paper's beta the formula is the constant ({h_of(15, BETA):.1f} with sigma = 15). At "
             f"other betas 485 is less than the formula, and regret up to {ratio[most]:.2f} times as large "
@@ -115,7 +113,4 @@ TOKENS = study(
     ),
     judge=_judge,
     name="tao2022-tokens",
-    title="Theorem 5.2 and Section 6: how many tokens",
-    question="How many copies of its message must everybody send?",
-    claim="h = 16 sigma / (1 - beta) in the theorem, 485 in the simulations; the constant has little impact.",
 )

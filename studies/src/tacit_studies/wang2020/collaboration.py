@@ -6,8 +6,6 @@ from tacit_studies.reproduction import Findings, summarise
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
 from tacit_studies.wang2020.settings import (
-    CLEAR,
-    INDEPENDENT,
     NAMES,
     SYNTHETIC,
     compare,
@@ -45,14 +43,13 @@ def _judge(found: Outcomes) -> Findings:
         colin, alone = cell[f"DP-CoLin/{value:g}"].mean, cell[f"DP-LinUCB/{value:g}"].mean
         return f"{colin:,.0f} against {alone:,.0f}"
 
-    return Findings(
+    return found.conclude(
         verdict=decide(holds(each) for each in orders.values()),
         because=(
             "It depends on the ridge parameter lambda, which the paper does not give. At epsilon = 2 "
             f"DP-CoLin has regret {pair(low)} for DP-LinUCB at lambda = {low:g}, and {pair(high)} "
             f"at lambda = {high:g}."
         ),
-        agreement=CLEAR.format(INDEPENDENT),
         rows=list_claims(orders)
         + [
             compare_known(f"{name}, lambda = {v:g}", cell[f"{name}/{v:g}"], known.get(v))
@@ -84,10 +81,4 @@ COLLABORATION = study(
     ),
     judge=_judge,
     name="wang2020-collaboration",
-    title="Sections 4 and 6: whether sharing lowers the price of privacy",
-    question="Does a private system do better if its users learn from each other?",
-    claim=(
-        "Sharing needs less noise for the same privacy, so that DP-CoLin and DP-GOBLin beat "
-        "DP-LinUCB."
-    ),
 )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import Findings, Row, Series, verdict_of
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
 from tacit_studies.wang2020.settings import DELTA
@@ -128,8 +128,8 @@ def _judge(found: Outcomes) -> Findings:
         )
         for e in epsilons
     ]
-    return Findings(
-        verdict=verdict_of(checks),
+    return found.conclude(
+        checks=checks,
         because=(
             "FedUCB's claim does not hold: an agent asks for a synchronisation when the determinant of its "
             "true contexts has grown. One changed visit changes when in "
@@ -141,12 +141,6 @@ def _judge(found: Outcomes) -> Findings:
             f"regret of a random choice, the corrected form {100 * cell[_CORRECTED, 2.0]:.0f}%, "
             f"everybody alone {100 * cell[_ALONE, 2.0]:.0f}%; without privacy it is "
             f"{100 * plain.mean:.0f}%."
-        ),
-        agreement=(
-            "As expected if the published schedule tells one visit from another in some history, which is "
-            "enough to refute every epsilon, and the corrected one in none, the noise is worth less than "
-            "half of what is claimed, and "
-            "corrected regret is below published at every epsilon."
         ),
         rows=rows,
         figures=[
@@ -165,11 +159,6 @@ def _judge(found: Outcomes) -> Findings:
                 "not deliver its epsilon, and without noise.",
             )
         ],
-        privacy=(
-            "Corrected: (epsilon, delta) for one visit, all contexts of a round and its reward, from whoever "
-            "sees what agents send and all decisions of other rounds; an agent is trusted with its own. "
-            "Everybody alone: the same with a server that is trusted."
-        ),
     )
 
 
@@ -177,10 +166,7 @@ _RUN: dict[str, Any] = {"horizon": _HORIZON, "repetitions": Sized(10, 3)}
 FEDERATED = study(
     Sweep("not private", {}, measure_shares, policy={"name": "fed-ucb"}, epsilon=None, **_RUN),
     Sweep(
-        "{policy}/{epsilon:g}",
-        {"policy": _POLICIES, "epsilon": _EPSILONS},
-        measure_shares,
-        **_RUN,
+        "{policy}/{epsilon:g}", {"policy": _POLICIES, "epsilon": _EPSILONS}, measure_shares, **_RUN
     ),
     Sweep(
         "spoke/{policy}",
@@ -190,11 +176,5 @@ FEDERATED = study(
     ),
     judge=_judge,
     name="wang2020-federated",
-    title="Private contexts: published and corrected",
-    question="Contexts may be private, too. Does federated learning keep them so, and what does it cost?",
-    claim=(
-        "FedUCB (2020) claims (epsilon, delta) for contexts and rewards of every round, from all other "
-        "agents."
-    ),
     own=True,
 )

@@ -11,7 +11,6 @@ from tacit_studies.reproduction import Figure, Findings, Row, summarise
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
 from tacit_studies.wang2020.settings import (
-    CLEAR,
     COUNTERPARTS,
     NAMES,
     PLAIN,
@@ -33,7 +32,6 @@ _SHARED = ("CoLin", "GOBLin")
 _POLICIES = {**list_policies(2.0), "corrected GOBLin": corrected("GOBLin", 2.0)}
 _CAPTION = "Means and 95% bands in the environment fitted to Table 1."
 _SHARING = "DP-CoLin and DP-GOBLin below DP-LinUCB"
-_FACTOR = "; a factor agrees within 25% below and 33% above"
 
 
 def measure_zero(repetitions: int) -> list[float]:
@@ -65,7 +63,7 @@ def _judge_regret(outcomes: Outcomes) -> Findings:
     near = all(_is_near(factor, 10) for factor in factors.values())
     rounds = outcomes["CoLin"]["rounds"][-1]
     root = math.sqrt(10)
-    return Findings(
+    return outcomes.conclude(
         verdict=decide([*[holds(c) for c in claims.values()], near]),
         because=(
             f"After {rounds:,} rounds at epsilon = 2: CoLin {mean['CoLin']:,.0f}, DP-CoLin "
@@ -77,7 +75,6 @@ def _judge_regret(outcomes: Outcomes) -> Findings:
             f"expects {root:.1f}. Sound noise on single rewards, without a trusted server: CoLin "
             f"{mean['corrected CoLin']:,.0f}."
         ),
-        agreement=CLEAR.format(_FACTOR),
         rows=[
             *list_claims(claims),
             *[
@@ -124,7 +121,7 @@ def _judge_error(outcomes: Outcomes) -> Findings:
         **{n: (n, False) for n in ("DP-LinUCB", "DP-CoLin", "LDP-CoLin", "LDP-GOBLin")},
         "corrected CoLin": ("CoLin, corrected, local", True),
     }
-    return Findings(
+    return outcomes.conclude(
         verdict=decide(holds(c) for c in claims.values()),
         because=(
             f"After {rounds:,} rounds the distance to the truth is {typical['CoLin']:.2f} for "
@@ -132,7 +129,6 @@ def _judge_error(outcomes: Outcomes) -> Findings:
             f"LDP-CoLin; an estimate of zero has {float(np.mean(outcomes['zero'])):.1f}. With sound noise on "
             f"single rewards it is {typical['corrected CoLin']:.2f}."
         ),
-        agreement=CLEAR.format(""),
         rows=[
             *list_claims(claims),
             *[Row(f"{name}, {rounds:,} rounds", "", f"{v:.3g}") for name, v in typical.items()],
@@ -190,7 +186,7 @@ def _judge_sizes(outcomes: Outcomes) -> Findings:
         ],
     }
     lines = {**{name: name for name in NAMES}, "corrected CoLin": "CoLin, corrected, local"}
-    return Findings(
+    return outcomes.conclude(
         verdict=decide([*map(holds, claims.values()), all(near.values())]),
         because=(
             f"From N = {first} to {last} the regret of algorithms that share clearly grows in "
@@ -201,7 +197,6 @@ def _judge_sizes(outcomes: Outcomes) -> Findings:
             f"{mean[f'DP-CoLin/{first}']:,.0f} to {mean[f'DP-CoLin/{last}']:,.0f}, DP-LinUCB from "
             f"{mean[f'DP-LinUCB/{first}']:,.0f} to {mean[f'DP-LinUCB/{last}']:,.0f}."
         ),
-        agreement=CLEAR.format("; growth, if the 95% intervals at both ends are apart" + _FACTOR),
         rows=[
             *list_claims(claims, "always"),
             *[
@@ -248,28 +243,12 @@ def _over_time(measure: str, quick_horizon: int) -> Sweep:
 
 
 FIGURE_1 = (
-    study(
-        _over_time("regret", 10_000),
-        judge=_judge_regret,
-        name="wang2020-figure-1a",
-        title="Fig. 1 (a): regret over time",
-        question="How fast does a recommender learn when reactions are hidden behind noise?",
-        claim=(
-            "At epsilon = 2, hiding costs regret; without a trusted server it costs about sqrt(N) "
-            "times more; DP-CoLin and DP-GOBLin do better than DP-LinUCB."
-        ),
-    ),
+    study(_over_time("regret", 10_000), judge=_judge_regret, name="wang2020-figure-1a"),
     study(
         _over_time("parameter_error", 5_000),
         Sweep("zero", {}, measure_zero, repetitions=Sized(20, 3)),
         judge=_judge_error,
         name="wang2020-figure-1b",
-        title="Fig. 1 (b): error of the estimated preferences",
-        question="How well does the system come to know what its users like?",
-        claim=(
-            "Private algorithms converge more slowly than those that hide nothing, and local ones "
-            "have a much larger error than those with a trusted server."
-        ),
     ),
     study(
         Sweep(
@@ -282,11 +261,5 @@ FIGURE_1 = (
         ),
         judge=_judge_sizes,
         name="wang2020-figure-1c",
-        title="Fig. 1 (c): number of users",
-        question="Does privacy cost more where more users share the same number of rounds?",
-        claim=(
-            "Regret, and what privacy adds to it, grow with the number N of users; local noise "
-            "adds about sqrt(N) times as much as central noise."
-        ),
     ),
 )

@@ -11,7 +11,6 @@ import tacit
 from tacit_studies.reproduction import Figure, Findings, Reproduction, Row, summarise
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.wang2020.settings import (
-    CLEAR,
     COUNTERPARTS,
     NAMES,
     PLAIN,
@@ -62,7 +61,7 @@ def _judge(title: str, outcomes: Outcomes) -> Findings:
     left_out = {
         n: summarise([v / rounds for v in final(outcomes[n], "left_out")]) for n in _POLICIES
     }
-    return Findings(
+    return outcomes.conclude(
         verdict=decide(holds(c) for c in claims.values()),
         because=(
             f"After {rounds:,} rounds at epsilon = 2, clicks as a multiple of random choice: "
@@ -73,7 +72,6 @@ def _judge(title: str, outcomes: Outcomes) -> Findings:
             "sums is calibrated for three times its fair share of the rounds, and large groups come "
             "more often."
         ),
-        agreement=CLEAR.format(""),
         rows=[
             *list_claims(claims),
             *list_claims(learns, ""),
@@ -107,7 +105,7 @@ def _judge(title: str, outcomes: Outcomes) -> Findings:
     )
 
 
-def _study(environment: str, title: str, what: str, horizon: int) -> Reproduction:
+def _study(environment: str, title: str, horizon: int) -> Reproduction:
     return study(
         Sweep(
             "{policy}",
@@ -124,17 +122,8 @@ def _study(environment: str, title: str, what: str, horizon: int) -> Reproductio
         Sweep("groups", {}, count_groups, name=environment, dimension=_FEATURES),
         judge=partial(_judge, title),
         name=f"wang2020-figure-2-{environment}",
-        title=f"Fig. 2: rewards on {title}",
-        question=f"Can a recommender for {what} learn from friends and keep clicks private?",
-        claim=(
-            "Those that hide nothing earn most, those with a trusted server more than local ones; "
-            "DP-CoLin and DP-GOBLin earn more than DP-LinUCB."
-        ),
         needs=(f"hetrec2011-{environment}-2k",),
     )
 
 
-FIGURE_2 = (
-    _study("lastfm", "LastFM", "music", 10_000),
-    _study("delicious", "Delicious", "bookmarks", 20_000),
-)
+FIGURE_2 = (_study("lastfm", "LastFM", 10_000), _study("delicious", "Delicious", 20_000))

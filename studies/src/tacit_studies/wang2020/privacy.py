@@ -10,14 +10,7 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    UNDECIDED,
-    Findings,
-    Row,
-    Series,
-)
+from tacit_studies.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import audit, flat, plot_points
 from tacit_studies.wang2020.settings import DELTA, corrected, private
@@ -116,7 +109,7 @@ def _judge(outcomes: Outcomes) -> Findings:
         verdict = REPRODUCED
     dense = {key: outcomes[f"dense/{key}"] for key in ("natural", "binary")}
     loose = large["without clipping"]
-    return Findings(
+    return outcomes.conclude(
         verdict=verdict,
         because=(
             "DP-CoLin claims epsilon = 2 for one reward; for a single release the audit says "
@@ -126,10 +119,6 @@ def _judge(outcomes: Outcomes) -> Findings:
             f"for 16 of them the audit says {user['verdict']} (lower bound "
             f"{user['lower_bound']:.2f}); of noise on each reward at 2 it says "
             f"{outcomes['corrected']['verdict']}."
-        ),
-        agreement=(
-            "A claim agrees if its audit does not refute it, or if the calculated epsilon is "
-            "at most the one claimed; an independent value to the digits shown."
         ),
         rows=[
             Row(
@@ -181,11 +170,7 @@ def _judge(outcomes: Outcomes) -> Findings:
                         "not refuted",
                     ),
                     ("the same, epsilon = 1", outcomes["corrected, half"]["verdict"], "refuted"),
-                    (
-                        "ball noise on sums, epsilon = 2",
-                        outcomes["ball"]["verdict"],
-                        "not refuted",
-                    ),
+                    ("ball noise on sums, epsilon = 2", outcomes["ball"]["verdict"], "not refuted"),
                 )
             ],
             *[
@@ -209,11 +194,6 @@ def _judge(outcomes: Outcomes) -> Findings:
                 ],
             )
         ],
-        privacy=(
-            "The published noise is Laplace noise scaled to an L2 sensitivity, which protects up to "
-            "sqrt(dN) times less than it says, and nothing where rewards are not clipped. Noise on "
-            "each reward keeps its promise for one reward; a person's rewards add up."
-        ),
     )
 
 
@@ -259,10 +239,4 @@ PRIVACY = study(
     Sweep("person/{rounds}", {"rounds": _PEOPLE}, compose_person, delta=DELTA),
     judge=_judge,
     name="wang2020-privacy",
-    title="Theorems 1, 3, 5 and 7: what the noise protects",
-    question="What does the noise on shared statistics really hide, and from whom?",
-    claim=(
-        "DP-CoLin and DP-GOBLin are epsilon-private for one reward, LDP-CoLin and LDP-GOBLin for "
-        "all rewards of a user, with noise scaled to an L2 sensitivity."
-    ),
 )

@@ -28,11 +28,6 @@ COUNTERPARTS = {name: name.rpartition("-")[2] for name in NAMES}
 SYNTHETIC: dict[str, Any] = {"name": "fitted-users"}
 """The synthetic environment whose regrets fit the paper's table; the one it describes cannot."""
 DELTA = 1e-6
-CLEAR = (
-    "A claim holds if most of its comparisons are clear (99% interval of the paired "
-    "differences) and none is clearly the contrary{}."
-)
-INDEPENDENT = "; an independent value agrees within 5 standard errors of the difference"
 KNOWN_RUNS = 8
 """How many runs an independent value is the mean of; said of some, taken for all."""
 

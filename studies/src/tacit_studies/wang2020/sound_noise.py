@@ -9,9 +9,7 @@ from tacit_studies.reproduction import Figure, Findings, Row, summarise
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
 from tacit_studies.wang2020.settings import (
-    CLEAR,
     DELTA,
-    INDEPENDENT,
     PLAIN,
     SYNTHETIC,
     compare,
@@ -155,7 +153,7 @@ def _judge(outcomes: Outcomes) -> Findings:
             for algorithm, variant, e in cells
         ],
     ]
-    return Findings(
+    return outcomes.conclude(
         verdict=decide(holds(found) for found in claims.values()),
         because=(
             f"CoLin at epsilon = 2 after {rounds:,} rounds: {mean[best].mean:,.0f} with noise on "
@@ -166,7 +164,6 @@ def _judge(outcomes: Outcomes) -> Findings:
             f"{min(mean[key].mean for key in sums):,.0f} with the best sound noise on sums; "
             f"{random.mean:,.0f} by choosing at random."
         ),
-        agreement=CLEAR.format(INDEPENDENT),
         rows=rows,
         figures=[_over_epsilon(algorithm, outcomes) for algorithm in algorithms],
     )
@@ -196,11 +193,5 @@ SOUND_NOISE = study(
     ),
     judge=_judge,
     name="wang2020-sound-noise",
-    title="What sound noise costs",
-    question="The published noise protects less than it says. What does it cost to repair that?",
-    claim=(
-        "Contexts are public, so noise on each reward is enough; it keeps its promise, "
-        "needs no trusted server, and costs less than noise on sums."
-    ),
     own=True,
 )

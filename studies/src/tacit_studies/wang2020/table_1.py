@@ -12,9 +12,7 @@ from tacit_studies.reproduction import Figure, Findings, Row, Series, summarise
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
 from tacit_studies.wang2020.settings import (
-    CLEAR,
     COUNTERPARTS,
-    INDEPENDENT,
     NAMES,
     PLAIN,
     SYNTHETIC,
@@ -160,7 +158,7 @@ def _judge(outcomes: Outcomes) -> Findings:
             for e in es
         ],
     ]
-    return Findings(
+    return outcomes.conclude(
         verdict=decide([possible, *[holds(found) for found in claims.values()]]),
         because=(
             f"In the environment as written a random choice costs at most {reach:,.0f}, and the table "
@@ -169,7 +167,6 @@ def _judge(outcomes: Outcomes) -> Findings:
             + "; ".join(f"{words}: {count_held(found)}" for words, found in claims.items())
             + "."
         ),
-        agreement=CLEAR.format(INDEPENDENT),
         rows=rows,
         figures=[
             _table_figure("With a trusted server", NAMES[:3], es, regret),
@@ -226,14 +223,4 @@ TABLE_1 = study(
     ),
     judge=_judge,
     name="wang2020-table-1",
-    title="Table 1: regret at each level of privacy",
-    question=(
-        "Ten users get recommendations from a system that learns from all of them. How much worse "
-        "does it get if their reactions are hidden behind noise?"
-    ),
-    claim=(
-        "Regret falls as epsilon grows; private algorithms have more than those that hide nothing, "
-        "local ones more than those with a trusted server; DP-CoLin and DP-GOBLin, which share "
-        "between users, have less than DP-LinUCB, which does not."
-    ),
 )

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit_studies.reproduction import Findings, Row, verdict_of
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import growth_exponent, plot_points
 
@@ -158,8 +158,8 @@ def _judge(outcomes: Outcomes) -> Findings:
         for (kind, alike), value in local.items()
     ]
     checks = [*steep.values(), *saved.values(), *dear.values()]
-    return Findings(
-        verdict=verdict_of(checks),
+    return outcomes.conclude(
+        checks=checks,
         because=(
             f"Added regret goes like epsilon to the {min(slope.values()):.2f} to "
             f"{max(slope.values()):.2f}. With {largest} users, everybody joined against nobody, "
@@ -214,10 +214,4 @@ THEOREMS = study(
     ),
     judge=_judge,
     name="wang2020-theorems",
-    title="Theorems 2, 4, 6 and 8: the orders of added regret",
-    question="How does the regret that noise adds depend on epsilon, on collaboration and on trust?",
-    claim=(
-        "Added regret is of order 1/epsilon; uniform collaboration lowers it by 1/sqrt N against none; local "
-        "privacy raises it by sqrt N."
-    ),
 )

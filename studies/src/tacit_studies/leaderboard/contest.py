@@ -1,30 +1,28 @@
-"""Policies side by side: what was known before, what is new, over epsilon, horizon, size and world.
+"""Policies side by side: what was known before, what is new, over epsilon, horizon, size and environment.
 
-A contest is a few policies and a few sweeps; a sweep changes one thing. All policies of a point play on the
-same tables. Medians are compared, and where a new policy is behind, or the runs do not tell, the row says so.
+A contest is a few policies and a few variations, each of which changes one thing. All policies of a point
+play on the same tables. Medians are compared, and where a new policy is behind, or the runs do not tell, the
+row says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
 from tacit_studies.reproduction import (
-    OWN,
     Figure,
     Findings,
-    Job,
     Quantile,
     Reproduction,
     Row,
     Series,
-    as_expected,
     estimate_quantile,
-    verdict_of,
 )
-from tacit_studies.tools import final_values
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import plot_points
 
 BEFORE, NEW, BESIDE = "before", "new", "beside"
 _TAILS = (0.1, 0.9)
@@ -50,7 +48,7 @@ class Point(NamedTuple):
     epsilon: float
 
 
-class Sweep(NamedTuple):
+class Variation(NamedTuple):
     """One thing that changes while all else stays."""
 
     name: str
@@ -58,7 +56,7 @@ class Sweep(NamedTuple):
     x_label: str
     points: tuple[Point, ...]
     quick: tuple[int, ...] = ()
-    """Which points the quick size has; none leaves the sweep out."""
+    """Which points the quick size has; none leaves the variation out."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +66,7 @@ class Contest:
     Parameters
     ----------
     lines : tuple of Line
-    sweeps : tuple of Sweep
+    variations : tuple of Variation
     repetitions, quick_repetitions : int
         At least 40, for a median; from 200 on the rows show the first and the ninth tenth as well.
     quick_share : float
@@ -78,66 +76,49 @@ class Contest:
     """
 
     lines: tuple[Line, ...]
-    sweeps: tuple[Sweep, ...]
-    repetitions: int
-    quick_repetitions: int
+    variations: tuple[Variation, ...]
+    repetitions: int = 40
+    quick_repetitions: int = 40
     quick_share: float = 0.1
     unit: str = "regret"
 
-    def points(self, sweep: Sweep, quick: bool) -> list[Point]:
-        """Return the points of a sweep at one of the two sizes."""
-        if not quick:
-            return list(sweep.points)
-        share = self.quick_share
-        chosen = [sweep.points[i] for i in sweep.quick]
-        return [each._replace(horizon=max(50, int(share * each.horizon))) for each in chosen]
+    def points(self, variation: Variation) -> Sized[list[Point]]:
+        """Return the points of a variation."""
+        chosen = [variation.points[i] for i in variation.quick]
+        shares = [max(50, int(self.quick_share * each.horizon)) for each in chosen]
+        shorter = [p._replace(horizon=T) for p, T in zip(chosen, shares, strict=True)]
+        return Sized(list(variation.points), shorter)
 
 
-def contested(contest: Contest, **words: Any) -> Reproduction:
-    """Return the study of a contest; `words` are those of `Reproduction`."""
-    return Reproduction(
-        paper="today",
-        own=True,
-        jobs=partial(_jobs, contest),
-        judge=partial(_judge, contest),
-        **words,
-    )
+def make_study(name: str, contest: Contest, words: Mapping[str, str] | None = None) -> Reproduction:
+    """Return the study of a contest."""
+    sweeps = [
+        Sweep(
+            variation.name + "/{line}/{point.x:g}",
+            {
+                "point": contest.points(variation),
+                "line": {line.label: line.policy for line in contest.lines},
+            },
+            policy=lambda line, point: set_epsilon(line, point.epsilon),
+            environment=lambda point: point.environment,
+            horizon=lambda point: point.horizon,
+            repetitions=Sized(contest.repetitions, contest.quick_repetitions),
+            seed=_SEED,
+        )
+        for variation in contest.variations
+    ]
+    return study(*sweeps, name=name, judge=partial(_judge, contest), own=True, words=words)
 
 
-def private(policy: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
-    """Return a policy's description at an epsilon; ``epsilon: None`` is left as it is."""
+def set_epsilon(policy: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
+    """Return a policy's description at an epsilon; one with ``epsilon: None`` has no privacy."""
     spec = dict(policy)
     if "privacy" in spec:
-        spec["privacy"] = {**spec["privacy"], "epsilon": epsilon}
-    elif "epsilon" not in spec:
-        spec["epsilon"] = epsilon
-    if spec["epsilon"] is None if "epsilon" in spec else False:
+        return {**spec, "privacy": {**spec["privacy"], "epsilon": epsilon}}
+    if spec.get("epsilon", epsilon) is None:
         del spec["epsilon"]
-    return spec
-
-
-def _key(sweep: Sweep, line: Line, point: Point) -> str:
-    return f"{sweep.name}/{line.label}/{point.x:g}"
-
-
-def _jobs(contest: Contest, quick: bool) -> list[Job]:
-    repetitions = contest.quick_repetitions if quick else contest.repetitions
-    return [
-        Job(
-            _key(sweep, line, point),
-            final_values,
-            {
-                "policy": private(line.policy, point.epsilon),
-                "environment": point.environment,
-                "horizon": point.horizon,
-                "repetitions": repetitions,
-                "seed": _SEED,
-            },
-        )
-        for sweep in contest.sweeps
-        for point in contest.points(sweep, quick)
-        for line in contest.lines
-    ]
+        return spec
+    return {"epsilon": epsilon, **spec}
 
 
 class Regrets(NamedTuple):
@@ -167,19 +148,22 @@ class Regrets(NamedTuple):
         return self.median.text() + (f"; eight in ten from {tails}" if tails else "")
 
 
-def _judge(contest: Contest, outcomes: Mapping[str, Any], quick: bool) -> Findings:
+def _judge(contest: Contest, outcomes: Outcomes) -> Findings:
     rows, figures, cells = [], [], []
-    for sweep in contest.sweeps:
-        points = contest.points(sweep, quick)
+    for variation in contest.variations:
+        points = contest.points(variation).at(outcomes.quick)
         if not points:
             continue
         found = {
-            line.label: [Regrets.of(outcomes[_key(sweep, line, point)]) for point in points]
+            line.label: [
+                Regrets.of(outcomes[f"{variation.name}/{line.label}/{point.x:g}"])
+                for point in points
+            ]
             for line in contest.lines
         }
         for i, point in enumerate(points):
-            new, before = (_least(contest, found, role, i) for role in (NEW, BEFORE))
-            label = f"{sweep.title}, {sweep.x_label} = {_named(point.x)}"
+            new, before = (_find_best(contest, found, role, i) for role in (NEW, BEFORE))
+            label = f"{variation.title}, {variation.x_label} = {_name_value(point.x)}"
             cells.append(_compare(label, found[new][i].median, found[before][i].median))
             rows.append(
                 Row(
@@ -189,10 +173,10 @@ def _judge(contest: Contest, outcomes: Mapping[str, Any], quick: bool) -> Findin
                     f"{cells[-1].words} {cells[-1].factor:.3g} times as much.",
                 )
             )
-        figures.append(_figure(contest, sweep, points, found))
-    return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of(cell.words != _BEHIND for cell in cells)) + _summary(cells),
+        figures.append(_figure(contest, variation, points, found))
+    return outcomes.conclude(
+        checks=[cell.words != _BEHIND for cell in cells],
+        because=_summarise(cells),
         rows=rows,
         figures=figures,
     )
@@ -216,37 +200,35 @@ def _compare(label: str, new: Quantile, before: Quantile) -> Cell:
     return Cell(label, before.value / max(new.value, 1e-12), words)
 
 
-def _least(contest: Contest, found: Mapping[str, list[Regrets]], role: str, i: int) -> str:
+def _find_best(contest: Contest, found: Mapping[str, list[Regrets]], role: str, i: int) -> str:
     labels = [line.label for line in contest.lines if line.role == role]
     return min(labels, key=lambda label: found[label][i].median.value)
 
 
 def _figure(
-    contest: Contest, sweep: Sweep, points: list[Point], found: Mapping[str, list[Regrets]]
+    contest: Contest, variation: Variation, points: list[Point], found: Mapping[str, list[Regrets]]
 ) -> Figure:
     rounds = {point.horizon for point in points}
     length = f", {points[0].horizon:,} rounds" if len(rounds) == 1 else ""
-    return Figure(
-        sweep.title + length,
-        sweep.x_label,
+    xs = [point.x for point in points]
+    return plot_points(
+        variation.title + length,
+        variation.x_label,
         f"{contest.unit} (median)",
         [
             Series.of(
                 line.label,
-                [point.x for point in points],
+                xs,
                 [each.median for each in found[line.label]],
                 dashed=line.role == BESIDE,
             )
             for line in contest.lines
         ],
-        x_log=True,
-        y_log=True,
-        kind="points",
         caption="Medians and their 95% intervals. Dashed: another guarantee, or none.",
     )
 
 
-def _summary(cells: Sequence[Cell]) -> str:
+def _summarise(cells: Sequence[Cell]) -> str:
     factors = [cell.factor for cell in cells]
     lost, close = ([c for c in cells if c.words == words] for words in (_BEHIND, _CLOSE))
     text = (
@@ -261,29 +243,5 @@ def _summary(cells: Sequence[Cell]) -> str:
     return text
 
 
-def _named(x: float) -> str:
+def _name_value(x: float) -> str:
     return f"{x:,.0f}" if x >= 1000 else f"{x:g}"
-
-
-def epsilons(
-    values: Sequence[float], environment: Mapping[str, Any], horizon: int
-) -> tuple[Point, ...]:
-    """Return a point for every epsilon."""
-    return tuple(Point(e, environment, horizon, e) for e in values)
-
-
-def horizons(
-    values: Sequence[int], environment: Mapping[str, Any], epsilon: float
-) -> tuple[Point, ...]:
-    """Return a point for every horizon."""
-    return tuple(Point(float(T), environment, T, epsilon) for T in values)
-
-
-def sizes(
-    values: Sequence[int],
-    environment: Callable[[int], Mapping[str, Any]],
-    horizon: int,
-    epsilon: float,
-) -> tuple[Point, ...]:
-    """Return a point for every size, of which `environment` makes an environment."""
-    return tuple(Point(float(n), environment(n), horizon, epsilon) for n in values)

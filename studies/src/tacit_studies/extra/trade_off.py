@@ -12,20 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit_studies.reproduction import (
-    OWN,
-    PARTLY,
-    REPRODUCED,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    as_expected,
-    summarise,
-)
-from tacit_studies.tools import final_values
+from tacit_studies.leaderboard.contest import set_epsilon
+from tacit_studies.reproduction import Findings, Row, verdict_on
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import final_values, plot_points
 
 
 class Problem(NamedTuple):
@@ -69,15 +59,13 @@ PROBLEMS = {
         {"measure": "random_regret"},
         {
             "corrected, local": {"name": "colin", **_USERS},
-            f"{_FALSE}, central": {
-                "name": "colin",
-                "privacy": {"kind": "published", "trust": "central"},
-                **_USERS,
-            },
-            f"{_FALSE}, local": {
-                "name": "colin",
-                "privacy": {"kind": "published", "trust": "local"},
-                **_USERS,
+            **{
+                f"{_FALSE}, {trust}": {
+                    "name": "colin",
+                    "privacy": {"kind": "published", "trust": trust},
+                    **_USERS,
+                }
+                for trust in ("central", "local")
             },
         },
     ),
@@ -106,22 +94,13 @@ PROBLEMS = {
 }
 
 
-def _epsilons(quick: bool) -> list[float]:
-    return [0.5, 2.0, 8.0] if quick else [0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0]
+_EPSILONS = Sized([0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0], [0.5, 2.0, 8.0])
 
 
-def _repetitions(quick: bool) -> int:
-    return 6 if quick else 30
-
-
-def shares(problem: str, line: str, epsilon: float, repetitions: int) -> list[float]:
+def measure_shares(problem: str, line: str, epsilon: float, repetitions: int) -> list[float]:
     """Return the regret of every repetition as a share of a random choice's."""
     chosen = PROBLEMS[problem]
-    policy: dict[str, Any] = {**chosen.lines[line]}
-    if "privacy" in policy:
-        policy["privacy"] = {**policy["privacy"], "epsilon": epsilon}
-    else:
-        policy["epsilon"] = epsilon
+    policy = set_epsilon(chosen.lines[line], epsilon)
     common: dict[str, Any] = {
         "environment": chosen.environment,
         "horizon": chosen.horizon,
@@ -138,60 +117,45 @@ def shares(problem: str, line: str, epsilon: float, repetitions: int) -> list[fl
     return [float(v) for v in regret / np.array(base)]
 
 
-def _jobs(quick: bool) -> list[Job]:
-    return [
-        Job(
-            f"{problem}/{line}/{epsilon:g}",
-            shares,
-            {
-                "problem": problem,
-                "line": line,
-                "epsilon": epsilon,
-                "repetitions": _repetitions(quick),
-            },
-        )
-        for problem, chosen in PROBLEMS.items()
-        for line in chosen.lines
-        for epsilon in _epsilons(quick)
-    ]
-
-
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    epsilons = _epsilons(quick)
+def _judge(outcomes: Outcomes) -> Findings:
+    epsilons = _EPSILONS.at(outcomes.quick)
     figures, rows, better, compared = [], [], 0, 0
     for problem, chosen in PROBLEMS.items():
-        series = []
-        for line in chosen.lines:
-            found = [summarise(outcomes[f"{problem}/{line}/{e:g}"]) for e in epsilons]
-            series.append(Series.of(line, epsilons, found, dashed=line.startswith(_FALSE)))
-            rows += [
-                Row(f"{chosen.title}: {line}, epsilon = {e:g}", "", s.text())
-                for e, s in zip(epsilons, found, strict=True)
-            ]
-        sound = [s for s in series if not s.dashed]
-        for other in (s for s in series if s.dashed):
-            compared += len(epsilons)
-            better += sum(
-                min(s.high[i] for s in sound) < other.low[i] for i in range(len(epsilons))
+        series = [
+            outcomes.line(
+                line, epsilons, f"{problem}/{line}/{{:g}}", dashed=line.startswith(_FALSE)
             )
+            for line in chosen.lines
+        ]
+        rows += [
+            Row(
+                f"{chosen.title}: {line}, epsilon = {e:g}",
+                "",
+                outcomes.text(f"{problem}/{line}/{e:g}"),
+            )
+            for line in chosen.lines
+            for e in epsilons
+        ]
+        sound, false = ([s for s in series if s.dashed == dashed] for dashed in (False, True))
+        best = [min(s.high[i] for s in sound) for i in range(len(epsilons))]
+        compared += len(false) * len(epsilons)
+        better += sum(high < low for s in false for high, low in zip(best, s.low, strict=True))
         figures.append(
-            Figure(
+            plot_points(
                 chosen.title,
                 "epsilon (smaller is more private)",
                 "regret, as a share of random choice",
                 series,
-                x_log=True,
-                kind="points",
+                log="x",
                 caption="1 means that nothing was learned. Dashed: as published, at the epsilon "
                 "the paper claims, which it does not deliver."
-                if any(s.dashed for s in series)
+                if false
                 else "1 means that nothing was learned. All of these deliver what they claim.",
             )
         )
-    return Findings(
-        verdict=OWN,
-        because=as_expected(REPRODUCED if better == compared else PARTLY)
-        + (
+    return outcomes.conclude(
+        verdict=verdict_on(True, better == compared),
+        because=(
             "a sound variant has clearly less regret than the published one whose claim fails "
             f"in {better} of {compared} comparisons at equal nominal epsilon."
         ),
@@ -200,13 +164,18 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
     )
 
 
-TRADE_OFF = Reproduction(
-    name="trade-off",
-    paper="",
-    title="What privacy costs, published against corrected",
-    question="How much worse are decisions at each level of privacy, and must it be so?",
-    claim="Sound privacy need not cost more than the published noise.",
-    own=True,
-    jobs=_jobs,
+TRADE_OFF = study(
+    *(
+        Sweep(
+            f"{problem}/{{line}}/{{epsilon:g}}",
+            {"line": list(chosen.lines), "epsilon": _EPSILONS},
+            measure_shares,
+            problem=problem,
+            repetitions=Sized(30, 6),
+        )
+        for problem, chosen in PROBLEMS.items()
+    ),
     judge=_judge,
+    name="trade-off",
+    own=True,
 )

@@ -7,20 +7,20 @@ import pytest
 
 import tacit
 from tacit_studies import Finished, pages, papers, reproductions
-from tacit_studies.reproduction import estimate_quantile
-from tacit_studies.today import PAPER
-from tacit_studies.today.__main__ import with_tables
-from tacit_studies.today.contest import (
+from tacit_studies.leaderboard import PAPER
+from tacit_studies.leaderboard.__main__ import replace_tables
+from tacit_studies.leaderboard.contest import (
     BEFORE,
     BESIDE,
     NEW,
     Contest,
     Line,
     Point,
-    Sweep,
-    contested,
-    private,
+    Variation,
+    make_study,
+    set_epsilon,
 )
+from tacit_studies.reproduction import estimate_quantile
 
 CONTEST = Contest(
     lines=(
@@ -28,8 +28,8 @@ CONTEST = Contest(
         Line("theirs", {"name": "klucb-cf"}, BEFORE),
         Line("open", {"name": "klucb", "epsilon": None}, BESIDE),
     ),
-    sweeps=(
-        Sweep(
+    variations=(
+        Variation(
             "two",
             "Two arms",
             "epsilon",
@@ -42,11 +42,11 @@ CONTEST = Contest(
     repetitions=40,
     quick_repetitions=40,
 )
-WORDS = {"name": "today-test", "title": "A test", "question": "Who?", "claim": "We."}
+WORDS = {"title": "A test", "question": "Who?", "claim": "We."}
 
 
 def judged(values):
-    study = contested(CONTEST, **WORDS)
+    study = make_study("today-test", CONTEST, WORDS)
     outcomes = {job.key: values[job.key] for job in study.jobs(False)}
     return study, study.judge(outcomes, False)
 
@@ -130,7 +130,7 @@ def test_the_interval_of_a_quantile_covers_it():
 
 
 def test_the_quick_size_is_a_part():
-    study = contested(CONTEST, **WORDS)
+    study = make_study("today-test", CONTEST, WORDS)
     quick = study.jobs(True)
     assert [job.key for job in quick] == ["two/mine/2", "two/theirs/2", "two/open/2"]
     assert {job.arguments["horizon"] for job in quick} == {100}
@@ -148,7 +148,7 @@ def test_the_quick_size_is_a_part():
     ],
 )
 def test_a_policy_is_told_its_epsilon(policy, expected):
-    assert private(policy, 0.5) == expected
+    assert set_epsilon(policy, 0.5) == expected
 
 
 @pytest.mark.parametrize("study", PAPER.studies, ids=lambda study: study.name)
@@ -175,13 +175,13 @@ def test_it_is_a_page_and_no_paper():
 def test_tables_are_written_between_their_marks():
     study, found = judged(VALUES)
     page = "Words.\n<!-- tables: begin -->\nold\n<!-- tables: end -->\nMore."
-    text = with_tables(page, [Finished(study, False, found, "0.2")])
+    text = replace_tables(page, [Finished(study, False, found, "0.2")])
     assert text.startswith("Words.")
     assert text.endswith("More.")
     assert "old" not in text
     assert "| mine | **100** (92.5 to 106) | 50 (50 to 50) |" in text
     assert "| theirs | 400 (385 to 413) | **40** (40 to 40) |" in text
     assert "| *open* | 10 (10 to 10) | 10 (10 to 10) |" in text
-    assert with_tables(text, [Finished(study, False, found, "0.2")]) == text
+    assert replace_tables(text, [Finished(study, False, found, "0.2")]) == text
     with pytest.raises(ValueError, match="expected a page with"):
-        with_tables("nothing", [])
+        replace_tables("nothing", [])

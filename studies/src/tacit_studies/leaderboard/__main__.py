@@ -1,4 +1,4 @@
-"""Measure what is possible today and write the tables of a page: ``python -m tacit_studies.today PAGE``.
+"""Measure what is possible today and write a page's tables: ``python -m tacit_studies.leaderboard PAGE``.
 
 Everything between the two marks of the page is replaced.
 """
@@ -9,21 +9,21 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from tacit.core.files import write_atomically
 from tacit_studies import Finished, last_findings, reproduce
+from tacit_studies.leaderboard import PAPER
 from tacit_studies.reproduction import Figure
 from tacit_studies.reproduction import format_short as _number
-from tacit_studies.today import PAPER
+from tacit_studies.tools import write_text
 
 _BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"
 
 
-def with_tables(page: str, finished: Sequence[Finished]) -> str:
+def replace_tables(page: str, finished: Sequence[Finished]) -> str:
     r"""Return a page whose tables are those of the findings.
 
     Examples
     --------
-    >>> with_tables("Before. <!-- tables: begin -->old<!-- tables: end --> After.", [])
+    >>> replace_tables("Before. <!-- tables: begin -->old<!-- tables: end --> After.", [])
     'Before. <!-- tables: begin -->\n\n<!-- tables: end --> After.'
     """
     before, begun, rest = page.partition(_BEGIN)
@@ -70,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     reproduce(PAPER.studies, options.out, quick=options.quick, workers=options.workers)
     found = [last_findings(study, options.out) for study in PAPER.studies]  # full before quick
     finished = [each for each in found if each is not None]
-    text = with_tables(options.page.read_text(encoding="utf-8"), finished)
-    write_atomically(options.page, lambda file: file.write_text(text, encoding="utf-8"))
+    text = replace_tables(options.page.read_text(encoding="utf-8"), finished)
+    write_text(options.page, text)
 
 
 if __name__ == "__main__":

@@ -9,19 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import (
-    OWN,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    Summary,
-    as_expected,
-    summarise,
-    verdict_of,
-)
+from tacit_studies.reproduction import Findings, Row, Series, Summary, summarise
+from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.tools import flat, plot_points
 
 _CONFIDENCE = 0.95
 _LIMIT = 3_000_000
@@ -33,13 +23,10 @@ _TRUSTS = {
     "dp-top-two": "central: the server is trusted",
     "top-two-cf": "local: each bit is randomized",
 }
+_EPSILONS = Sized([0.1, 0.3, 1.0, 3.0, 10.0], [0.3, 1.0, 3.0])
 
 
-def _epsilons(quick: bool) -> list[float]:
-    return [0.3, 1.0, 3.0] if quick else [0.1, 0.3, 1.0, 3.0, 10.0]
-
-
-def rounds_until_sure(
+def count_rounds(
     policy: Mapping[str, Any], means: list[float], repetitions: int
 ) -> dict[str, list[float]]:
     """Return when each repetition named an arm (the limit if never), whether it did, and a wrong one."""
@@ -47,12 +34,7 @@ def rounds_until_sure(
 
     built, environment = tacit.build(policy, Bernoulli(means=tuple(means)), _LIMIT)
     found = tacit.identify(
-        built,
-        environment,
-        confidence=_CONFIDENCE,
-        limit=_LIMIT,
-        repetitions=repetitions,
-        seed=1,
+        built, environment, confidence=_CONFIDENCE, limit=_LIMIT, repetitions=repetitions, seed=1
     )
     wrong = found.sure & (found.arms != int(np.argmax(means)))
     return {
@@ -62,21 +44,9 @@ def rounds_until_sure(
     }
 
 
-def _jobs(quick: bool) -> list[Job]:
-    n = 10 if quick else 100
-    specs = {
-        f"{name}/{e:g}": {"name": name, "epsilon": e} for name in _TRUSTS for e in _epsilons(quick)
-    }
-    specs["top-two-cf/none"] = {"name": "top-two-cf"}
-    return [
-        Job(
-            f"{problem}/{key}",
-            rounds_until_sure,
-            {"policy": spec, "means": means, "repetitions": n},
-        )
-        for problem, (_, means) in _PROBLEMS.items()
-        for key, spec in specs.items()
-    ]
+def _list_policies(epsilons: list[float]) -> dict[str, dict[str, Any]]:
+    private = {f"{n}/{e:g}": {"name": n, "epsilon": e} for n in _TRUSTS for e in epsilons}
+    return {**private, "top-two-cf/none": {"name": "top-two-cf"}}
 
 
 class Needed(NamedTuple):
@@ -109,15 +79,16 @@ class Needed(NamedTuple):
         return f"{some}not decided in {_LIMIT:,} ({runs})"
 
 
-def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
-    epsilons = _epsilons(quick)
+def _judge(outcomes: Outcomes) -> Findings:
+    epsilons = _EPSILONS.at(outcomes.quick)
     runs = sum(len(found["named"]) for found in outcomes.values())
     named, wrong = (
         int(sum(sum(found[part]) for found in outcomes.values())) for part in ("named", "wrong")
     )
     allowed = named * (1 - _CONFIDENCE)
     few = wrong <= allowed + 5 * math.sqrt(allowed * _CONFIDENCE)
-    rows, figures, shares, falls = [], [], [], []
+    rows, figures, falls = [], [], []
+    shares: dict[str, list[float]] = {label: [] for label in _TRUSTS.values()}
     for problem, (words, _) in _PROBLEMS.items():
         plain = Needed.of(outcomes[f"{problem}/top-two-cf/none"])
         rows.append(Row(f"{words}, not private: rounds", "", plain.text()))
@@ -127,35 +98,28 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
             decided = {e: each.rounds for e, each in found.items() if not each.undecided}
             series.append(Series.of(label, list(decided), list(decided.values())))
             falls.append(found[epsilons[-1]].rounds.mean < found[epsilons[0]].rounds.mean)
-            shares.append((label, found[1.0].rounds.mean / plain.rounds.mean))
+            shares[label].append(found[1.0].rounds.mean / plain.rounds.mean)
             rows += [
                 Row(f"{words}, {label}, epsilon = {e:g}: rounds", "", each.text())
                 for e, each in found.items()
             ]
-        flat = [plain.rounds.mean] * len(epsilons)
-        series.append(Series("not private", epsilons, flat, dashed=True))
+        series.append(flat("not private", epsilons, plain.rounds.mean))
         figures.append(
-            Figure(
+            plot_points(
                 f"Rounds until {100 * _CONFIDENCE:.0f}% sure: {words}",
                 "epsilon",
                 "rounds",
                 series,
-                x_log=True,
-                y_log=True,
-                kind="points",
                 caption=(
                     "Means and 95% intervals. A point is left out where a run was not decided in "
                     f"{_LIMIT:,} rounds."
                 ),
             )
         )
-    central, local = (
-        max(share for label, share in shares if label == trust) for trust in _TRUSTS.values()
-    )
-    return Findings(
-        verdict=OWN,
-        because=as_expected(verdict_of([few, *falls]))
-        + (
+    central, local = map(max, shares.values())
+    return outcomes.conclude(
+        checks=[few, *falls],
+        because=(
             f"of {named:,} runs that named an arm {wrong:,} named a wrong one, where {allowed:.0f} would be "
             f"allowed; {runs - named:,} others were not decided in {_LIMIT:,} rounds. At epsilon = 1 being "
             f"as sure takes at most {central:.1f} times the rounds with a trusted server and {local:.1f} "
@@ -163,17 +127,21 @@ def _judge(outcomes: Mapping[str, Any], quick: bool) -> Findings:
         ),
         rows=rows,
         figures=figures,
-        privacy="Pure epsilon for one reward, the time of stopping and the arm named included.",
     )
 
 
-IDENTIFICATION = Reproduction(
-    name="identification",
-    paper="",
-    title="Which arm is best, how sure, at what cost in privacy",
-    question="How many more answers does a private A/B test or trial need to be as sure of its winner?",
-    claim="A private test names its winner as surely as a plain one, and only takes longer.",
-    own=True,
-    jobs=_jobs,
+IDENTIFICATION = study(
+    Sweep(
+        "{problem}/{policy}",
+        {
+            "problem": _PROBLEMS,
+            "policy": Sized(_list_policies(_EPSILONS.full), _list_policies(_EPSILONS.quick)),
+        },
+        count_rounds,
+        means=lambda problem: problem[1],
+        repetitions=Sized(100, 10),
+    ),
     judge=_judge,
+    name="identification",
+    own=True,
 )
