@@ -39,8 +39,8 @@ from tacit.arms.policy import ArmsPolicy
 from tacit.arms.table import four_rewards, reward
 from tacit.core.kernels import kernel
 from tacit.graphs import complete, read_edges
+from tacit_studies.estimates import estimate_quantile, summarise
 from tacit_studies.lu2022.settings import HORIZON, graph_settings
-from tacit_studies.reproduction import estimate_quantile, summarise
 
 SEED = 20_260
 TEN = (0.9, 0.9, *(0.8 - 0.05 * k for k in range(8)))

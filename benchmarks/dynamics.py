@@ -20,7 +20,7 @@ import numpy as np
 from tacit.core.tapes import seeded_tape
 from tacit.dynamics import LearningDynamics, SocialOptions, recommend
 from tacit.graphs import erdos_renyi, largest_component, read_edges
-from tacit_studies.reproduction import format_estimate, summarise
+from tacit_studies.estimates import format_estimate, summarise
 from tacit_studies.tao2022.regret_maps import published_regret, regret_map, regret_of
 
 EVEN = tuple(np.linspace(1.0, 0.0, 20).tolist())

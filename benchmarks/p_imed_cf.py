@@ -11,7 +11,7 @@ import time
 
 import tacit
 from tacit.arms import GLRKLUCBCF, PIMEDCF, SWKLUCBCF, Riser, Rotating
-from tacit_studies.reproduction import Summary, summarise
+from tacit_studies.estimates import Summary, summarise
 
 T, SEED = 100_000, 20_261
 ENVIRONMENTS = {

@@ -13,7 +13,7 @@ import numpy as np
 
 import tacit
 from tacit.arms import DPIMED, KLUCBCF, Bernoulli, ShuffledKLUCBCF
-from tacit_studies.reproduction import format_estimate, summarise
+from tacit_studies.estimates import format_estimate, summarise
 
 T, SEED = 100_000, 20_262
 ENVIRONMENTS = {

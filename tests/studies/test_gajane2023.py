@@ -7,8 +7,8 @@ import pytest
 
 from tacit.core.kernels import INTERPRETED
 from tacit_studies import reproductions
+from tacit_studies.estimates import summarise
 from tacit_studies.gajane2023.window import _COLUMNS, _EXPECTED, _INSTANCES, _column_policy
-from tacit_studies.reproduction import summarise
 from tacit_studies.runner import data_folder
 from tacit_studies.tools import final_values, growth_exponent
 

@@ -7,6 +7,7 @@ import pytest
 
 import tacit
 from tacit_studies import Finished, pages, papers, reproductions
+from tacit_studies.estimates import estimate_quantile
 from tacit_studies.leaderboard import PAPER
 from tacit_studies.leaderboard.__main__ import replace_tables
 from tacit_studies.leaderboard.contest import (
@@ -20,7 +21,6 @@ from tacit_studies.leaderboard.contest import (
     make_study,
     set_epsilon,
 )
-from tacit_studies.reproduction import estimate_quantile
 
 CONTEST = Contest(
     lines=(

@@ -12,7 +12,7 @@ from tacit_studies.lu2022 import figures as paper002
 from tacit_studies.lu2022 import privacy as paper002_privacy
 from tacit_studies.lu2022 import table_1 as paper002_table
 from tacit_studies.lu2022.settings import GraphSetting
-from tacit_studies.reproduction import NOT_REPRODUCED, PARTLY, REPRODUCED, UNDECIDED
+from tacit_studies.verdicts import NOT_REPRODUCED, PARTLY, REPRODUCED, UNDECIDED
 
 STUDIES = {study.name: study for study in PAPER.studies}
 FIGURES = ("lu2022-figure-1", "lu2022-figure-2", "lu2022-figure-3")

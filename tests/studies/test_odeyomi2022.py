@@ -22,8 +22,9 @@ from tacit_studies.odeyomi2022.settings import (
     track,
 )
 from tacit_studies.odeyomi2022.weak_networks import measure_parts
-from tacit_studies.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED, Findings
+from tacit_studies.reproduction import Findings
 from tacit_studies.runner import data_folder
+from tacit_studies.verdicts import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED
 
 NAMED = {reproduction.name: reproduction for reproduction in PAPER.studies}
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds need compiled kernels")

@@ -16,7 +16,8 @@ from tacit_studies import (
     reproduce,
     reproductions,
 )
-from tacit_studies.reproduction import Findings, Job, Reproduction, Row, summarise
+from tacit_studies.estimates import summarise
+from tacit_studies.reproduction import Findings, Job, Reproduction, Row
 
 CALLS = "TACIT_TEST_CALLS"
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tacit.core.kernels import INTERPRETED
-from tacit_studies.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED
 from tacit_studies.tao2022 import PAPER
 from tacit_studies.tao2022 import constants as paper001_constants
 from tacit_studies.tao2022 import figures as paper001
 from tacit_studies.tao2022 import privacy as paper001_privacy
 from tacit_studies.tao2022 import theorem_5_2 as paper001_map
+from tacit_studies.verdicts import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED
 from tiers import tiered
 
 STUDIES = {study.name: study for study in PAPER.studies}

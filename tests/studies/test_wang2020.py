@@ -9,21 +9,12 @@ import pytest
 from tacit.contextual import Synthetic
 from tacit.core.kernels import INTERPRETED
 from tacit_studies import reproductions
-from tacit_studies.reproduction import summarise
+from tacit_studies.estimates import summarise
 from tacit_studies.runner import data_folder
+from tacit_studies.wang2020.claims import compare, decide, holds, is_known
 from tacit_studies.wang2020.figure_2 import count_groups
 from tacit_studies.wang2020.privacy import audit_sums, find_densest
-from tacit_studies.wang2020.settings import (
-    NAMES,
-    compare,
-    corrected,
-    decide,
-    final,
-    holds,
-    is_known,
-    play_runs,
-    private,
-)
+from tacit_studies.wang2020.settings import NAMES, corrected, final, play_runs, private
 from tacit_studies.wang2020.table_1 import _EPSILONS, PRINTED, measure_as_written
 
 slow = pytest.mark.skipif(INTERPRETED, reason="thousands of rounds")

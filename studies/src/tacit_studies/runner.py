@@ -21,7 +21,8 @@ from typing import Any
 
 import tacit
 from tacit.engines import JSON, Store, code_stamp, engine_named, lock_run, run_jobs
-from tacit_studies.reproduction import UNDECIDED, Findings, Job, Reproduction, number_of
+from tacit_studies.reproduction import Findings, Job, Reproduction, number_of
+from tacit_studies.verdicts import UNDECIDED
 
 Progress = Callable[[int, int], None]
 

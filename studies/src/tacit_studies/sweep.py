@@ -12,22 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from tacit_studies.reproduction import (
-    OWN,
-    Figure,
-    Findings,
-    Job,
-    Reproduction,
-    Row,
-    Series,
-    Summary,
-    Verdict,
-    as_expected,
-    paper_of,
-    summarise,
-    verdict_of,
-)
+from tacit_studies.estimates import Summary, summarise
+from tacit_studies.reproduction import Figure, Findings, Job, Reproduction, Row, Series, paper_of
 from tacit_studies.tools import final_values
+from tacit_studies.verdicts import OWN, Verdict, as_expected, verdict_of
 from tacit_studies.words import find_words
 
 T = TypeVar("T")

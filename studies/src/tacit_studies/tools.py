@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import Figure, Quantile, Series, Summary
+from tacit_studies.estimates import Quantile, Summary
+from tacit_studies.reproduction import Figure, Series
 
 
 def simulate(

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import Findings, Row, Series, Summary, summarise
+from tacit_studies.estimates import Summary, summarise
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import flat, plot_points
 

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit_studies.leaderboard.contest import set_epsilon
-from tacit_studies.reproduction import Findings, Row, verdict_on
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import final_values, plot_points
+from tacit_studies.verdicts import verdict_on
 
 
 class Problem(NamedTuple):

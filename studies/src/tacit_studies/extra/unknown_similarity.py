@@ -9,10 +9,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-from tacit_studies.reproduction import Findings, Row, Series, estimate_quantile
+from tacit_studies.estimates import estimate_quantile
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
-from tacit_studies.wang2020.settings import compare
+from tacit_studies.wang2020.claims import compare
 
 _ALONE, _TOLD = "LinUCB", "CoLin, told W"
 _POLICIES: dict[str, dict[str, Any]] = {

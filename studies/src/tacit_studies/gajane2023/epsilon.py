@@ -7,9 +7,10 @@ import math
 from typing import Any
 
 from tacit_studies.gajane2023.settings import sliding
-from tacit_studies.reproduction import Findings, Row, verdict_on
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import flat, plot_regret
+from tacit_studies.verdicts import verdict_on
 
 _EPSILONS = Sized([0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0], [0.5, 1.0, 2.0, 4.0])
 _COMMON: dict[str, Any] = {

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tacit_studies.gajane2023.settings import sliding
-from tacit_studies.reproduction import NOT_REPRODUCED, PARTLY, Findings, Row, Series
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import audit, flat, plot_points
+from tacit_studies.verdicts import NOT_REPRODUCED, PARTLY
 
 _REWARDS = (1, 10, 100, 1000)
 """Of one person."""

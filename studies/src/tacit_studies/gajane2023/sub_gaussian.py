@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tacit_studies.gajane2023.settings import MEDIUM, RUNS
-from tacit_studies.reproduction import Findings, Row, verdict_on
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sweep, study
 from tacit_studies.tools import exponent_of, plot_regret
+from tacit_studies.verdicts import verdict_on
 
 _SIGMA = 3.0
 _ENVIRONMENT = {"name": "gaussian", "means": [1.0, 0.5, 0.0], "spread": [_SIGMA, 0.1, 0.1]}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tacit_studies.estimates import is_close
 from tacit_studies.gajane2023.settings import sliding
-from tacit_studies.reproduction import PARTLY, UNDECIDED, Findings, Row, is_close
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_bars
+from tacit_studies.verdicts import PARTLY, UNDECIDED
 
 _INSTANCES = {
     "rotating, K = 2, epsilon = 2": ({"name": "rotating", "n_arms": 2}, 2.0),

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tacit_studies import Finished, last_findings, reproduce
+from tacit_studies.estimates import format_short as _number
 from tacit_studies.leaderboard import PAPER
 from tacit_studies.reproduction import Figure
-from tacit_studies.reproduction import format_short as _number
 from tacit_studies.tools import write_text
 
 _BEGIN, _END = "<!-- tables: begin -->", "<!-- tables: end -->"

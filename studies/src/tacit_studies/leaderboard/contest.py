@@ -12,15 +12,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from tacit_studies.reproduction import (
-    Figure,
-    Findings,
-    Quantile,
-    Reproduction,
-    Row,
-    Series,
-    estimate_quantile,
-)
+from tacit_studies.estimates import Quantile, estimate_quantile
+from tacit_studies.reproduction import Figure, Findings, Reproduction, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
 

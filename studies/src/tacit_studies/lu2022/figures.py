@@ -16,20 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit_studies.estimates import is_close, summarise
 from tacit_studies.lu2022.settings import HORIZON, GraphSetting, graph_settings
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    PARTLY,
-    REPRODUCED,
-    UNDECIDED,
-    Figure,
-    Findings,
-    Row,
-    is_close,
-    summarise,
-)
+from tacit_studies.reproduction import Figure, Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import curve_of, mean_curves
+from tacit_studies.verdicts import NOT_REPRODUCED, PARTLY, REPRODUCED, UNDECIDED
 
 _LABELS = {
     "gap": "GAP",

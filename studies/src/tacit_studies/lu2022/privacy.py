@@ -10,19 +10,12 @@ import itertools
 from collections.abc import Mapping
 from typing import Any
 
+from tacit_studies.estimates import Summary
 from tacit_studies.lu2022.settings import HORIZON, GraphSetting
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    UNDECIDED,
-    Figure,
-    Findings,
-    Row,
-    Series,
-    Summary,
-)
+from tacit_studies.reproduction import Figure, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import audit, flat, plot_points
+from tacit_studies.verdicts import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 
 _CLIQUE = 3
 _AUDITED_ROUNDS = 420

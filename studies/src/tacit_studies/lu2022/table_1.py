@@ -12,17 +12,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tacit_studies.lu2022.settings import HORIZON, GraphSetting
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    UNDECIDED,
-    Figure,
-    Findings,
-    Row,
-    Series,
-)
+from tacit_studies.reproduction import Figure, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
+from tacit_studies.verdicts import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 
 _GAPS, _EDGE_PROBS, _EPSILONS = (0.05, 0.1, 0.2), (0.1, 0.2, 0.3), (0.05, 0.1, 0.2)
 _CELLS = list(itertools.product(_GAPS, _EDGE_PROBS, _EPSILONS))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tacit_studies.estimates import Summary
 from tacit_studies.odeyomi2022.settings import build_policy, corrected, published
-from tacit_studies.reproduction import Findings, Row, Summary
+from tacit_studies.reproduction import Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import growth_exponent, plot_points, simulate
 

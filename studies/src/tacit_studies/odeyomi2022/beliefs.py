@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit_studies.estimates import is_close, summarise
 from tacit_studies.odeyomi2022.settings import (
     ALGORITHM_3,
     DOMINANCES,
@@ -19,19 +20,9 @@ from tacit_studies.odeyomi2022.settings import (
     trace_beliefs,
     track,
 )
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    PARTLY,
-    REPRODUCED,
-    Figure,
-    Findings,
-    Reproduction,
-    Row,
-    Series,
-    is_close,
-    summarise,
-)
+from tacit_studies.reproduction import Figure, Findings, Reproduction, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.verdicts import NOT_REPRODUCED, PARTLY, REPRODUCED
 
 
 def _find_certain(outcome: Mapping[str, Any]) -> list[float]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from tacit_studies.estimates import Summary, summarise
 from tacit_studies.odeyomi2022.settings import play_runs
-from tacit_studies.reproduction import Figure, Findings, Row, Series, Summary, summarise
+from tacit_studies.reproduction import Figure, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 
 _NETWORKS = ("one agent", "three agents", "ring of 12", "star of 12", "12, all linked")

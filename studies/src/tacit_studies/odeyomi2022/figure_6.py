@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tacit_studies.estimates import is_close, summarise
 from tacit_studies.odeyomi2022.settings import (
     ALGORITHM_3,
     DOMINANCES,
@@ -13,7 +14,7 @@ from tacit_studies.odeyomi2022.settings import (
     corrected,
     track,
 )
-from tacit_studies.reproduction import Figure, Findings, Row, Series, is_close, summarise
+from tacit_studies.reproduction import Figure, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import curve_of, flat, growth_exponent
 

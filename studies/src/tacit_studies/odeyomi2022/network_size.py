@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from tacit_studies.estimates import is_close
 from tacit_studies.odeyomi2022.settings import ALGORITHM_3, HORIZON, KNOWN_RUNS, corrected, track
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    REPRODUCED,
-    UNDECIDED,
-    Findings,
-    Row,
-    Series,
-    is_close,
-)
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
+from tacit_studies.verdicts import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 
 _LABELS = {"3": "Algorithm 3, no privacy", "corrected 1": "1 corrected, epsilon = 1"}
 _SIZES = {3: None, 100: 100, 1_000: 1_000}

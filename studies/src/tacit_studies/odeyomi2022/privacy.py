@@ -15,18 +15,10 @@ from tacit_studies.odeyomi2022.settings import (
     corrected,
     published,
 )
-from tacit_studies.reproduction import (
-    NOT_REPRODUCED,
-    PARTLY,
-    REPRODUCED,
-    UNDECIDED,
-    Figure,
-    Findings,
-    Row,
-    Series,
-)
+from tacit_studies.reproduction import Figure, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import audit, flat, plot_points
+from tacit_studies.verdicts import NOT_REPRODUCED, PARTLY, REPRODUCED, UNDECIDED
 
 _DELTA = 1e-6
 _BOUNDS = {"ln 400": math.log(400) / 0.1, "ln 500": math.log(500) / 0.1}

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tacit_studies.estimates import Summary
 from tacit_studies.odeyomi2022.real_networks import load_network
 from tacit_studies.odeyomi2022.settings import HORIZON, PAIR, build_policy
-from tacit_studies.reproduction import Figure, Findings, Row, Series, Summary
+from tacit_studies.reproduction import Figure, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_bars
 

@@ -23,8 +23,8 @@ from tacit_studies import Finished, Paper, Row, pages
 from tacit_studies.report.chart_data import chart_data, described, has_keys, number_table
 from tacit_studies.report.figures import draw_figure
 from tacit_studies.report.formulas import rooted
-from tacit_studies.reproduction import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED
 from tacit_studies.tools import write_text
+from tacit_studies.verdicts import NOT_REPRODUCED, OWN, PARTLY, REPRODUCED, UNDECIDED
 
 _SYMBOLS = {REPRODUCED: "✓", PARTLY: "◐", NOT_REPRODUCED: "✗", UNDECIDED: "?", OWN: "◆"}
 _MANY_ROWS = 14

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit_studies.reproduction import Findings, Row, Series, verdict_on
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tao2022.settings import BETA, crowd, options
 from tacit_studies.tools import plot_points
+from tacit_studies.verdicts import verdict_on
 
 _OPTIONS = 3
 

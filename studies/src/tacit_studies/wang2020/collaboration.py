@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-from tacit_studies.reproduction import Findings, summarise
+from tacit_studies.estimates import summarise
+from tacit_studies.reproduction import Findings
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
-from tacit_studies.wang2020.settings import (
-    NAMES,
-    SYNTHETIC,
-    compare,
-    compare_known,
-    decide,
-    final,
-    final_line,
-    holds,
-    list_claims,
-    play_runs,
-    private,
-)
+from tacit_studies.wang2020.claims import compare, compare_known, decide, holds, list_claims
+from tacit_studies.wang2020.settings import NAMES, SYNTHETIC, final, final_line, play_runs, private
 
 _LAMBDAS = Sized((0.1, 0.3, 1.0, 10.0), (0.1, 1.0, 10.0))
 _KNOWN = {

@@ -7,23 +7,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tacit_studies.reproduction import Figure, Findings, Row, summarise
+from tacit_studies.estimates import summarise
+from tacit_studies.reproduction import Figure, Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
+from tacit_studies.wang2020.claims import compare, count_held, decide, holds, list_claims
 from tacit_studies.wang2020.settings import (
     COUNTERPARTS,
     NAMES,
     PLAIN,
     SYNTHETIC,
-    compare,
     corrected,
-    count_held,
     curve,
-    decide,
     final,
     final_line,
-    holds,
-    list_claims,
     list_policies,
     play_runs,
 )

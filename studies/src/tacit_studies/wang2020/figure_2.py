@@ -8,18 +8,16 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import Figure, Findings, Reproduction, Row, summarise
+from tacit_studies.estimates import summarise
+from tacit_studies.reproduction import Figure, Findings, Reproduction, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
+from tacit_studies.wang2020.claims import compare, decide, holds, list_claims
 from tacit_studies.wang2020.settings import (
     COUNTERPARTS,
     NAMES,
     PLAIN,
-    compare,
     curve,
-    decide,
     final,
-    holds,
-    list_claims,
     list_policies,
     play_runs,
 )

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 import tacit
-from tacit_studies.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, Findings, Row, Series
+from tacit_studies.reproduction import Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import audit, flat, plot_points
+from tacit_studies.verdicts import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from tacit_studies.wang2020.settings import DELTA, corrected, private
 
 HORIZON = 10_000

@@ -5,22 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from tacit_studies.reproduction import Figure, Findings, Row, summarise
+from tacit_studies.estimates import summarise
+from tacit_studies.reproduction import Figure, Findings, Row
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
+from tacit_studies.wang2020.claims import (
+    compare,
+    compare_known,
+    count_held,
+    decide,
+    holds,
+    list_claims,
+)
 from tacit_studies.wang2020.settings import (
     DELTA,
     PLAIN,
     SYNTHETIC,
-    compare,
-    compare_known,
     corrected,
-    count_held,
-    decide,
     final,
     final_line,
-    holds,
-    list_claims,
     play_runs,
 )
 

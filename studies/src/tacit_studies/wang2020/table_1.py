@@ -8,23 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from tacit_studies.reproduction import Figure, Findings, Row, Series, summarise
+from tacit_studies.estimates import summarise
+from tacit_studies.reproduction import Figure, Findings, Row, Series
 from tacit_studies.sweep import Outcomes, Sized, Sweep, study
 from tacit_studies.tools import plot_points
+from tacit_studies.wang2020.claims import (
+    compare,
+    compare_known,
+    count_held,
+    decide,
+    holds,
+    list_claims,
+)
 from tacit_studies.wang2020.settings import (
     COUNTERPARTS,
     NAMES,
     PLAIN,
     SYNTHETIC,
-    compare,
-    compare_known,
     corrected,
-    count_held,
-    decide,
     final,
     final_line,
-    holds,
-    list_claims,
     play_runs,
     private,
 )
