@@ -11,8 +11,7 @@ import pytest
 
 from battery.users_setting import flat
 from tacit.contextual import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Residual, RestartingLinUCB
-from tacit.core.arrays import leaves, pack, unpack
-from tacit.core.files import save
+from tacit.core.arrays import leaves, pack, save, unpack
 from tacit.core.tapes import seeded_tape
 from tacit.graphs import ring
 from tacit.serving.description import check_request

@@ -8,7 +8,7 @@ import numpy as np
 
 from serving.toy import Account
 from tacit.contextual import FedUCB
-from tacit.contextual.visit_decider import TogetherDecider
+from tacit.contextual.decider import BatchDecider
 from tacit.privacy.mechanisms.gaussian_moments import add_moments
 
 PEOPLE = 6
@@ -21,7 +21,7 @@ class Watched(NamedTuple):
     """Rounds of the visits that are in the open batch, -1 where none."""
 
 
-class WatchedDecider(TogetherDecider):
+class WatchedDecider(BatchDecider):
     """As it serves, but for batches: they do not grow, so that many are released."""
 
     account: Account
@@ -59,8 +59,8 @@ class WatchedDecider(TogetherDecider):
         self.members[:] = -1
         self._again()
 
-    def rejoined(self, n_people: int, joined: Any) -> Any:
-        again: Any = super().rejoined(n_people, joined)
+    def with_edges(self, n_people: int, joined: Any) -> Any:
+        again: Any = super().with_edges(n_people, joined)
         again.members[:] = self.members
         return again
 

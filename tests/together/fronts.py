@@ -20,7 +20,7 @@ import pytest
 
 import tacit
 from tacit.client import ServiceError
-from tacit.contextual.visit_decider import VisitsDecider
+from tacit.contextual.decider import BatchDecider
 from tacit.core.decider import Decider
 from tacit.core.registry import policy_named
 from tacit.core.tapes import NOISE, Tape, secure_tape
@@ -71,7 +71,7 @@ class World:
         set_to(experiments, "clock", lambda: self.now)
         for module in (learning, experiments):
             set_to(module, "secure_tape", self.tape)
-        for kind in (Decider, VisitsDecider):
+        for kind in (Decider, BatchDecider):
             set_to(kind, "released", self._witness(kind.released))
         return self
 

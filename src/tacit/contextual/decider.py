@@ -1,8 +1,8 @@
-"""A policy of the users setting at work: people with names, options that come with each decision.
+"""Policies of this setting at work: people with names, options that come with each decision.
 
 What a device is asked is fixed when the decision is made and kept with it, because a question may depend
-on what was predicted then. New people and changed edges rebuild the model from each person's own
-statistics.
+on what was predicted then. New people and changed edges make the model anew from each person's own
+statistics. Of a batch of visits the noisy moments are logged; everything else follows from them.
 """
 
 from __future__ import annotations
@@ -12,13 +12,15 @@ import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.contextual.arguments import read_contexts
+from tacit.contextual.batched_policy import BatchedPolicy
 from tacit.contextual.features import relation
-from tacit.contextual.model import State, ask, select, take
+from tacit.contextual.model import State, ask, take
 from tacit.contextual.noisy_sums import USER, Streams, Sums, remove_from_b, stream_of, use_released
 from tacit.contextual.policy import CollaborativePolicy
 from tacit.contextual.privacy import NoisySums, PerReward, Published, Residual
@@ -33,17 +35,27 @@ from tacit.core.tapes import FLOOR, Tape, uniform
 from tacit.device import Channel
 from tacit.device.instructions import identity
 from tacit.graphs import Graph
-
-if TYPE_CHECKING:
-    from tacit.contextual.batched_policy import VisitsPolicy
+from tacit.privacy import Guarantee
 
 _KEEPS = (
     "with trust='central' for noise on sums, because a device would have to keep its rewards and "
     "its noise from one decision to the next, and keeps nothing; PerReward hides each reward there"
 )
 
-_LARGEST = 1e100
-"""Of numbers whose squares and sums of squares are still numbers."""
+Record = Sequence[Any]
+"""What is kept of a decision: the person, the context that was offered and perhaps the question."""
+Edge = list[float]
+"""Two people and the weight between them."""
+
+
+class Visit(NamedTuple):
+    """Somebody to decide for, and what may be offered."""
+
+    person: int
+    contexts: NDArray[np.float64]
+    """Shape (n, d): of those that are eligible."""
+    numbers: NDArray[np.int64]
+    """Shape (n,): which of the options they are."""
 
 
 class _Step(NamedTuple):
@@ -55,17 +67,18 @@ class _Step(NamedTuple):
     """Shape (dim,): what was released."""
 
 
-class ContextsDecider(Decider):
+class ContextualDecider(Decider):
     """Offer one of several contexts to one of many people: what policies of this setting share."""
 
+    policy: CollaborativePolicy | BatchedPolicy[Any]
     n_options = None
     short: bool = False
     """Whether contexts are no longer than 1, because noise is calibrated to that."""
 
-    def __init__(self, policy: CollaborativePolicy | VisitsPolicy[Any], explore: float) -> None:
+    def __init__(self, explore: float) -> None:
         require("Learner", "explore", "in [0, 1)", 0 <= explore < 1, explore)
-        self.n_people, self.reward_range = policy.n_users, policy.reward_range
-        self._dimension, self._explore = policy.dimension, explore
+        self.n_people, self.reward_range = self.policy.n_users, self.policy.reward_range
+        self._explore = explore
 
     @abstractmethod
     def best(self, person: int, contexts: NDArray[np.float64]) -> int:
@@ -75,40 +88,25 @@ class ContextsDecider(Decider):
         """Return what must be kept, beside person and context, of what a device is asked."""
         return []
 
-    def asked(self, query: Mapping[str, Any]) -> tuple[int, NDArray[np.float64], NDArray[np.int64]]:
+    def asked(self, query: Mapping[str, Any]) -> Visit:
         """Return the person, the contexts that are eligible, and their numbers."""
         person, contexts = query.get("person"), query.get("contexts")
         require(self.policy, "person", "given", person is not None, None)
         require(self.policy, "contexts", "given", contexts is not None, None)
-        d, numbers = self._dimension, True
-        try:
-            rows = np.array(contexts, np.float64)
-        except (TypeError, ValueError):
-            numbers, rows = False, np.empty((0, d))
-        rule = f"rows of {d} numbers, one for each that may be offered"
-        require(self.policy, "contexts", rule, numbers, contexts)
-        fits = rows.ndim == 2 and rows.shape[1] == d and len(rows) > 0
-        require(self.policy, "contexts", f"of shape (n, {d})", fits, rows.shape)
-        require(self.policy, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
-        largest = float(np.abs(rows).max())
-        require(self.policy, "contexts", f"up to {_LARGEST:g}", largest <= _LARGEST, largest)
-        if self.short:
-            longest = float(np.sqrt(np.max(np.sum(rows**2, axis=1))))
-            require(self.policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
+        rows = read_contexts(self.policy, contexts, short=self.short)
         slots = np.arange(len(rows))
         eligible = query.get("eligible")
         if eligible is not None:
             slots = np.unique(np.asarray(eligible, np.int64))
             inside = slots.size > 0 and slots[0] >= 0 and slots[-1] < len(rows)
             require(self.policy, "eligible", f"some of 0..{len(rows) - 1}", bool(inside), eligible)
-        return int(person or 0), np.ascontiguousarray(rows[slots]), slots
+        return Visit(int(person or 0), np.ascontiguousarray(rows[slots]), slots)
 
-    def offered(self, asked: Any) -> NDArray[np.int64]:
+    def offered(self, asked: Visit) -> NDArray[np.int64]:
         """Return the numbers of the contexts that are eligible."""
-        numbers: NDArray[np.int64] = asked[2]
-        return numbers
+        return asked.numbers
 
-    def choose(self, tape: Tape, t: int, query: Any) -> Choice:
+    def choose(self, tape: Tape, t: int, query: Visit) -> Choice:
         """Offer the context that the policy finds best, and fix the question."""
         person, rows, numbers = query
         slot = self.best(person, rows)
@@ -121,12 +119,12 @@ class ContextsDecider(Decider):
         record = [person, rows[slot].tolist(), *self.question(person, rows[slot])]
         return Choice(int(numbers[slot]), chance, record)
 
-    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+    def instructions(self, option: int, record: Record, default: float | None) -> dict[str, Any]:
         """Ask for the reward."""
         low, high = self.reward_range
         return identity(low=low, high=high, default=default)
 
-    def checked(self, option: int, record: Any, value: Any) -> Any:
+    def checked(self, option: int, record: Record, value: Any) -> Any:
         """Return a value that the instructions allow."""
         if not Channel(self.instructions(option, record, None)).possible(value):
             raise ValueError(f"report: expected a value that the instructions allow, got {value!r}")
@@ -137,7 +135,7 @@ class ContextsDecider(Decider):
         raise ValueError(f"{type(self.policy).__name__}: expected options with each decision")
 
 
-class UsersDecider(ContextsDecider):
+class CollaborativeDecider(ContextualDecider):
     """Offer one of several contexts to one of many people, who learn from each other.
 
     Parameters
@@ -151,6 +149,7 @@ class UsersDecider(ContextsDecider):
         Who is joined to whom, where the policy needs it; weights are made of a graph unless given.
     """
 
+    policy: CollaborativePolicy
     exact_instead = (
         "NoisySums(epsilon=..., delta=1e-6, trust='central') has Gaussian noise on sums, which is, and "
         "PerReward(epsilon=...) noise on the device"
@@ -164,16 +163,16 @@ class UsersDecider(ContextsDecider):
         graph: Any = None,
         weights: Any = None,
     ) -> None:
-        super().__init__(policy, explore)
+        self.policy = policy
+        super().__init__(explore)
         hidden = policy.protection
         self.trust = "local" if isinstance(hidden, PerReward | Residual) else "central"
         self.short = self.releases = isinstance(hidden, NoisySums | Published)
         if isinstance(hidden, NoisySums | Published):
             require("Learner", "privacy", _KEEPS, hidden.trust == "central", hidden)
             self.horizon = hidden.horizon
-        self.policy: CollaborativePolicy = policy
-        self._edges = _edges(policy, graph, weights)
-        self._state = policy.open(**_joined(policy, self._edges))
+        self._edges = _list_edges(policy, graph, weights)
+        self._state = policy.open(**_as_matrix(policy, self._edges))
 
     @property
     def state(self) -> State:
@@ -189,14 +188,16 @@ class UsersDecider(ContextsDecider):
         return math.inf if hidden is None else self.policy.guarantee(1).epsilon
 
     @property
-    def joined(self) -> Any:
+    def joined(self) -> list[Edge] | None:
         """Edges (u, v, weight), or None where the policy needs none."""
         return self._edges
 
     def best(self, person: int, contexts: NDArray[np.float64]) -> int:
         """Return the one with the largest upper confidence bound."""
         scratch = np.empty_like(contexts)
-        return int(select(self.policy.params, self._state, person, contexts, scratch))
+        return int(
+            self.policy.kernels.select(self.policy.params, self._state, person, contexts, scratch)
+        )
 
     def question(self, person: int, context: NDArray[np.float64]) -> list[Any]:
         """Return what a device is asked, where it is asked something."""
@@ -205,13 +206,13 @@ class UsersDecider(ContextsDecider):
         asked = self.policy.ask(self._state, person, context)
         return [[int(asked.kind), *(float(each) for each in asked[1:])]]
 
-    def instructions(self, option: int, record: Any, default: float | None) -> dict[str, Any]:
+    def instructions(self, option: int, record: Record, default: float | None) -> dict[str, Any]:
         """Ask for the reward, or for what the mechanism makes of it."""
         if self.trust == "local":
             return self.policy.instructions(Question(*record[2]), default=default)
         return super().instructions(option, record, default)
 
-    def learn(self, tape: Tape, t: int, option: int, record: Any, value: Any) -> None:
+    def learn(self, tape: Tape, t: int, option: int, record: Record, value: float) -> None:
         """Take in a report with the context that was offered and the question that was asked."""
         person, x = int(record[0]), np.array(record[1])
         if self.trust == "local":
@@ -221,25 +222,25 @@ class UsersDecider(ContextsDecider):
         if self.releases:
             self._state.work[:] = 0.0
 
-    def full(self, record: Any) -> bool:
+    def full(self, record: Record) -> bool:
         """Return whether the stream of a person's sums is calibrated for no more rewards."""
         if not self.releases:
             return False
         streams, sums, s = self._stream(record)
         return int(sums.steps[s]) >= streams.stream.capacity
 
-    def released(self, tape: Tape, n: int, record: Any) -> list[float]:
+    def released(self, tape: Tape, n: int, record: Record) -> list[float]:
         """Return the sum of a person's stream, or of the only one."""
         _, sums, s = self._stream(record)
         values: list[float] = sums.sums[s].tolist()
         return values
 
-    def pack_release(self, record: Any) -> bytes:
+    def pack_release(self, record: Record) -> bytes:
         """Return the released sum and what its stream remembers of the step."""
         streams, sums, s = self._stream(record)
         return pack(_Step(sums.memory[s][:, _places(streams, sums, s)], sums.sums[s]))
 
-    def unpack_release(self, data: bytes, record: Any) -> None:
+    def unpack_release(self, data: bytes, record: Record) -> None:
         """Take in the context of a reward, and the sum that was released with it."""
         state, params = self._state, self.policy.params
         streams, sums, s = self._stream(record)
@@ -255,21 +256,21 @@ class UsersDecider(ContextsDecider):
         use_released(params, state, state.ridge.place[person], s)
         state.work[:] = 0.0
 
-    def _stream(self, record: Any) -> tuple[Streams, Sums, int]:
+    def _stream(self, record: Record) -> tuple[Streams, Sums, int]:
         """Return how sums are released, the sums, and the number of a person's stream."""
         streams, sums = self.policy.params.channel.streams, self._state.sums
         assert streams is not None
         assert sums is not None
         return streams, sums, int(stream_of(streams, self._state.ridge.place[int(record[0])]))
 
-    def rejoined(self, n_people: int, joined: Any) -> UsersDecider:
+    def with_edges(self, n_people: int, joined: list[Edge] | None) -> CollaborativeDecider:
         """Return a decider for so many people, joined anew, made from each one's statistics."""
         rule = "on each person's sums: b was released for people joined as they were"
         streams = self.policy.params.channel.streams
         apart = streams is None or streams.space == USER
         require(self.policy, "privacy", rule, apart, self.policy.protection)
         policy = dataclasses.replace(self.policy, n_users=n_people)
-        again = UsersDecider(policy, explore=self._explore, **_joined(policy, joined))
+        again = type(self)(policy, explore=self._explore, **_as_matrix(policy, joined))
         old = np.arange(n_people)
         old[old >= self.policy.n_users] = -1
         restore(policy.params, again._state, statistics_of(self._state).arranged(old))
@@ -280,17 +281,17 @@ class UsersDecider(ContextsDecider):
                 getattr(again._state.sums, name)[theirs] = getattr(self._state.sums, name)[mine]
         return again
 
-    def with_person(self, near: Sequence[int]) -> UsersDecider:
+    def with_person(self, near: Sequence[int]) -> CollaborativeDecider:
         """Return a decider for one person more; where weights sum to one, the others make room."""
         edges, new = self._edges, self.policy.n_users
         alone = edges is not None or not near
         require(self.policy, "near", "nobody: it joins no people", alone, list(near))
         if edges is None:
-            return self.rejoined(new + 1, None)
+            return self.with_edges(new + 1, None)
         if self.policy.joined_by == "weights":
-            return self.rejoined(new + 1, _made_room(edges, new, near))
+            return self.with_edges(new + 1, _make_room(edges, new, near))
         both = [[u, v, 1.0] for other in near for u, v in ((new, other), (other, new))]
-        return self.rejoined(new + 1, [*edges, *both])
+        return self.with_edges(new + 1, [*edges, *both])
 
     def discard(self) -> None:
         """Let streams begin anew from what they released, which is known, and forget true sums.
@@ -312,6 +313,99 @@ class UsersDecider(ContextsDecider):
         sums.sums[:] = 0.0
 
 
+class BatchDecider(ContextualDecider):
+    """Offer one of several contexts to one of many people, and hide each visit as a whole.
+
+    With `PrivateContexts` each person learns alone, from batches of 1, 2, 4, ... visits of the person's own.
+    With `FedUCB` all people, the agents, learn one model. The learner stands in for every agent and for the
+    server that adds up what they send. It sees all of it, so that the trust is central. Batches end after as
+    many visits as there were agents at first, then twice, four times as many, and so on, whoever came;
+    somebody new begins with the common model, and the ridge counts the noise that was added.
+
+    Parameters
+    ----------
+    policy : PrivateContexts or FedUCB
+        In the form that can be served: ``trust="central"`` or ``variant="corrected"``.
+    explore : float
+        The share of decisions that are drawn evenly from what is eligible.
+    """
+
+    policy: BatchedPolicy[Any]
+    trust = "central"
+    short = True
+
+    def __init__(self, policy: BatchedPolicy[Any], *, explore: float = 0.0) -> None:
+        policy.require_served()
+        self.policy = policy
+        super().__init__(explore)
+        self.releases = policy.epsilon is not None
+        self._state = policy.open()
+
+    @property
+    def state(self) -> Any:
+        """The policy's arrays."""
+        return self._state
+
+    @property
+    def latest(self) -> NDArray[np.float64]:
+        """The moments that were released last."""
+        return self.policy.latest_moments(self._state)
+
+    @property
+    def epsilon(self) -> float:
+        """What one visit costs, at the policy's delta."""
+        return self.policy.guarantee(1).epsilon
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return what is protected where the learner sees what every person sends."""
+        return self.policy.guarantee_under("central")
+
+    def best(self, person: int, contexts: NDArray[np.float64]) -> int:
+        """Return the one with the largest upper confidence bound."""
+        return int(
+            self.policy.kernels.select(self.policy.params, self._state, person, contexts, contexts)
+        )
+
+    def learn(self, tape: Tape, t: int, option: int, record: Record, value: float) -> None:
+        """Add a visit to its person's open batch, which may thereby be full."""
+        self.policy.update(self._state, tape, int(record[0]), record[1], value)
+
+    def released(self, tape: Tape, n: int, record: Record) -> list[float]:
+        """Return the moments that were released."""
+        values: list[float] = self.latest.ravel().tolist()
+        return values
+
+    def pack_release(self, record: Record) -> bytes:
+        """Return the moments that were released."""
+        return self.latest.tobytes()
+
+    def unpack_release(self, data: bytes, record: Record) -> None:
+        """Learn from moments that were released, of what is open and one visit more."""
+        self._state.rounds[0] += 1
+        self.latest[...] = np.frombuffer(data).reshape(self.latest.shape)
+        assert self.policy.kernels.learn_from_release is not None
+        self.policy.kernels.learn_from_release(self.policy.params, self._state, int(record[0]))
+
+    def with_edges(self, n_people: int, joined: list[Edge] | None) -> BatchDecider:
+        """Return a decider for more people; nobody is joined to anybody."""
+        rule = f"not given: {self.policy.joins_nobody}"
+        require(self.policy, "graph", rule, joined is None, joined)
+        policy = dataclasses.replace(self.policy, n_users=n_people)
+        again = type(self)(policy, explore=self._explore)
+        policy.copy_people(self._state, again._state)
+        return again
+
+    def with_person(self, near: Sequence[int]) -> BatchDecider:
+        """Return a decider for one person more."""
+        rule = f"nobody: {self.policy.joins_nobody}"
+        require(self.policy, "near", rule, not near, list(near))
+        return self.with_edges(self.policy.n_users + 1, None)
+
+    def discard(self) -> None:
+        """Empty the open batches: a lost history may have released them."""
+        self.policy.drop_unreleased(self._state)
+
+
 def _places(streams: Streams, sums: Sums, s: int) -> list[int]:
     """Return where a stream's memory has its latest step: a node's height, or the step itself."""
     k, half = int(sums.steps[s]), sums.memory.shape[2] // 2
@@ -320,7 +414,7 @@ def _places(streams: Streams, sums: Sums, s: int) -> list[int]:
     return [at, half + at]
 
 
-def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[float]] | None:
+def _list_edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[Edge] | None:
     if not policy.joined_by:
         return None
     if policy.joined_by == "weights" and weights is None and isinstance(graph, Graph):
@@ -337,7 +431,7 @@ def _edges(policy: CollaborativePolicy, graph: Any, weights: Any) -> list[list[f
     )
 
 
-def _made_room(edges: list[list[float]], new: int, near: Sequence[int]) -> list[list[float]]:
+def _make_room(edges: list[Edge], new: int, near: Sequence[int]) -> list[Edge]:
     """Return weights, columns summing to one, in which a new person counts as one of equals."""
     friends = set(near)
     counted = Counter(int(v) for _, v, _ in edges)
@@ -350,7 +444,7 @@ def _made_room(edges: list[list[float]], new: int, near: Sequence[int]) -> list[
     return sorted(kept)
 
 
-def _joined(policy: CollaborativePolicy, edges: list[list[float]] | None) -> dict[str, Any]:
+def _as_matrix(policy: CollaborativePolicy, edges: list[Edge] | None) -> dict[str, Any]:
     if edges is None:
         return {}
     from scipy.sparse import coo_array

@@ -37,6 +37,8 @@ def new_level(n_users: int, dimension: int) -> Level:
 @kernel
 def value_of(level: Any) -> Any:
     """Return c, by least squares; 0 before anything says what it is."""
+    if level is None:
+        return 0.0
     return level.reports[3] / level.reports[2] if level.reports[2] > 0.0 else 0.0
 
 
@@ -51,24 +53,11 @@ def subtract_level(level: Any, i: Any, p: Any) -> None:
 
 
 @kernel
-def subtract_from_means(level: Any, values: Any) -> None:
-    """Take the level out of the predictions of all people."""
+def subtract_from_all(level: Any, values: Any, sums: Any) -> None:
+    """Take the level out of all people's predictions or, of `sums`, out of their sums of x y / v."""
     if level is None:
         return
-    _subtract(level, level.lifted, values)
-
-
-@kernel
-def subtract_from_sums(level: Any, values: Any) -> None:
-    """Take the level out of the sums of x y / v of all people."""
-    if level is None:
-        return
-    _subtract(level, level.ones, values)
-
-
-@kernel
-def _subtract(level: Any, ones: Any, values: Any) -> None:
-    common = value_of(level)
+    common, ones = value_of(level), level.ones if sums else level.lifted
     for i in range(ones.shape[0]):
         for a in range(ones.shape[1]):
             values[i, a] -= common * ones[i, a]

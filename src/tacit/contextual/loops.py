@@ -7,26 +7,44 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.contextual.table import arrive, contexts_at, ends
-from tacit.contextual.trace import LEFT_OUT, due, observe, record
+from tacit.contextual.table import Table, arrive, contexts_at, n_rounds
+from tacit.contextual.trace import LEFT_OUT, Trace, due, observe, record
 from tacit.core.kernels import kernel
+from tacit.core.policy import Program
+from tacit.core.tapes import Tape
 
 Kernel = Callable[..., Any]
 
 
+class Kernels(NamedTuple):
+    """The compiled half of a policy: the same functions for a simulation and for one step."""
+
+    select: Kernel
+    """``(params, state, user, contexts, scratch)``: return a slot."""
+    learn: Kernel
+    """``(params, state, tape, t, user, context, reward)``: take in a reward; return whether it was."""
+    run: Kernel
+    """What `rounds` makes of them: many rounds."""
+    learn_from_report: Kernel | None = None
+    """``(params, state, user, context, question, report)``: the server's half, where devices report."""
+    learn_from_release: Kernel | None = None
+    """``(params, state, user)``: learn from what a visit of this user let be released, where visits wait
+    in batches."""
+
+
 def rounds(select: Kernel, learn: Kernel, error: Kernel) -> Kernel:
-    """Return ``play`` of a policy.
+    """Return `Kernels.run` of a policy.
 
     Parameters
     ----------
-    select : kernel (rule, state, user, contexts, scratch) -> slot
-    learn : kernel (rule, state, tape, t, user, context, reward) -> bool
+    select : kernel (params, state, user, contexts, scratch) -> slot
+    learn : kernel (params, state, tape, t, user, context, reward) -> bool
         Whether the reward was taken in.
-    error : kernel (rule, state, preferences) -> float
+    error : kernel (params, state, preferences) -> float
         How far all users' estimates are from the truth.
     """
 
@@ -44,7 +62,7 @@ def rounds(select: Kernel, learn: Kernel, error: Kernel) -> Kernel:
         last: Any,
     ) -> None:
         """Play rounds first to last - 1; `shown`, `contexts` and `scratch` are scratch."""
-        for t in range(first, min(last, ends(table))):
+        for t in range(first, min(last, n_rounds(table))):
             user = arrive(table, t, shown)
             contexts_at(table, t, shown, contexts)
             slot = select(params, state, user, contexts, scratch)
@@ -57,8 +75,17 @@ def rounds(select: Kernel, learn: Kernel, error: Kernel) -> Kernel:
     return play
 
 
+def make_program(
+    play: Kernel, params: Any, state: Any, table: Table, tape: Tape, trace: Trace
+) -> Program:
+    """Return a kernel that `rounds` made and its arguments, scratch among them."""
+    shown = np.empty(table.n_shown, np.int64)
+    contexts = np.empty((table.n_shown, table.features.shape[1]))
+    return play, (params, state, table, tape, trace, shown, contexts, np.empty_like(contexts))
+
+
 @kernel
-def most_promising(params: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
+def select_by_ucb(params: Any, state: Any, user: Any, contexts: Any, scratch: Any) -> Any:
     """Return the slot with the largest upper confidence bound, of users with a matrix each.
 
     It needs no scratch; whoever calls it may pass the contexts.
@@ -78,7 +105,7 @@ def most_promising(params: Any, state: Any, user: Any, contexts: Any, scratch: A
 
 
 @kernel(inlined=False)
-def distance(params: Any, state: Any, preferences: Any) -> Any:
+def estimation_error(params: Any, state: Any, preferences: Any) -> Any:
     """Return the distance of all users' estimates from the truth."""
     total = 0.0
     for user in range(preferences.shape[0]):

@@ -19,8 +19,7 @@ from tacit.contextual.level import (
     Level,
     fade_level,
     new_level,
-    subtract_from_means,
-    subtract_from_sums,
+    subtract_from_all,
     subtract_level,
 )
 from tacit.contextual.loops import rounds
@@ -315,12 +314,12 @@ def learn_prior(params: Any, state: Any, steps: Any) -> None:
     S = ridge.covariance.reshape(n_users * d, n_users * d)
     if prior.learns == CLUSTERS:
         overwrite(mean, ridge.response)
-        subtract_from_sums(level, mean)
+        subtract_from_all(level, mean, True)
         cluster(K, ridge.gram, mean, params.regularisation, prior.noise)
     else:
         for _ in range(steps):
             recompute(ridge, level)
-            subtract_from_means(level, mean)
+            subtract_from_all(level, mean, False)
             improve(K, ridge.within, S, mean.reshape(-1), prior.noise, prior.rank)
     recompute(ridge, level)
 

@@ -15,8 +15,19 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.contextual.arguments import (
+    read_context,
+    read_contexts,
+    read_range,
+    read_reward,
+    require_fit,
+    require_person,
+    require_rounds,
+    require_tape,
+)
 from tacit.contextual.features import relation
 from tacit.contextual.learned_prior import GIVEN
+from tacit.contextual.loops import Kernels, make_program
 from tacit.contextual.model import (
     CONSTANT,
     Fade,
@@ -42,12 +53,12 @@ from tacit.contextual.privacy import (
 from tacit.contextual.questions import BIN, NEAR, VALUE, Question, cuts_of
 from tacit.contextual.ridge import Block, merge_blocks, require_size
 from tacit.contextual.statistics import Statistics, restore
-from tacit.contextual.table import RECORDED, Rows, Table, as_matrix, require_fit
+from tacit.contextual.table import Rows, Table, as_matrix
 from tacit.contextual.trace import Trace
 from tacit.core.arrays import load, save
 from tacit.core.constraints import Count, NonNegative, Positive, Share, check, one_of, require
-from tacit.core.policy import Policy, Program, require_secure
-from tacit.core.tapes import SECURE, Tape
+from tacit.core.policy import Policy, Program
+from tacit.core.tapes import Tape
 from tacit.device import Channel as Reporting
 from tacit.graphs import Graph
 from tacit.privacy import Guarantee, Mechanism
@@ -129,6 +140,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
     """What it must know about its users: nothing, ``"weights"`` or ``"graph"``."""
     learns: ClassVar[int] = GIVEN
     """What is learned of the prior, one of the codes of ``learned_prior``; then all users are one block."""
+    kernels: ClassVar[Kernels] = Kernels(select, learn, play, learn_from_report=take)
     width: ClassVar[int]
     """Which theorem `Theory` stands for, one of the codes of ``model``."""
 
@@ -152,10 +164,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         require(self, "privacy", rule, known, self.privacy)
         fits = self.reward == "symmetric" or not isinstance(self.privacy, Residual)
         require(self, "reward", "'symmetric' where privacy is Residual", fits, self.reward)
-        low, high = self.reward_range
-        finite = -math.inf < low < high < math.inf
-        require(self, "reward_range", "(low, high) with low < high", finite, (low, high))
-        object.__setattr__(self, "reward_range", (float(low), float(high)))
+        object.__setattr__(self, "reward_range", read_range(self))
         ridge, width = self.regularisation, self.exploration
         known = ridge == "auto" if isinstance(ridge, str) else 0 < ridge < math.inf
         require(self, "regularisation", "> 0 or 'auto'", known, ridge)
@@ -299,8 +308,7 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
 
     def start(self, table: Table) -> State:
         """Return a fresh state for the users of `table`."""
-        summed = self.params.channel.streams is not None
-        require_fit(self, table, self.n_users, self.dimension, short=summed)
+        require_fit(self, table, short=self._short)
         return self.open(weights=_given(table.weights), graph=_given(table.graph))
 
     def open(self, *, weights: Any = None, graph: Any = None) -> State:
@@ -357,30 +365,22 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         return joined, groups
 
     def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel of all of them, and its arguments."""
-        self._check_tape(tape)
-        shown = np.empty(table.n_shown, np.int64)
-        contexts = np.empty((table.n_shown, self.dimension))
-        scratch = np.empty_like(contexts)
-        return play, (self.params, state, table, tape, trace, shown, contexts, scratch)
+        """Return the kernel and its arguments."""
+        require_tape(self, tape)
+        return make_program(self.kernels.run, self.params, state, table, tape, trace)
 
     def play(
         self, state: State, table: Table, tape: Tape, trace: Trace, first: int, last: int
     ) -> None:
         """Play rounds `first` to `last` - 1 in compiled code, changing `state` and `trace`."""
-        if table.kind == RECORDED:
-            rounds = len(table.users)
-            require(self, "last", f"<= {rounds}, the table's rounds", last <= rounds, last)
+        require_rounds(self, table, last)
         super().play(state, table, tape, trace, first, last)
 
     def select(self, state: State, user: int, contexts: ArrayLike) -> int:
         """Return which of the rows of `contexts` to offer to `user`."""
-        rows = np.ascontiguousarray(contexts, np.float64)
-        fits = rows.ndim == 2 and rows.shape[1] == self.dimension and len(rows) > 0
-        require(self, "contexts", f"of shape (n, {self.dimension})", fits, rows.shape)
-        require(self, "contexts", "finite", bool(np.isfinite(rows).all()), "one that is not")
-        self._check_user(user)
-        return int(select(self.params, state, user, rows, np.empty_like(rows)))
+        rows = read_contexts(self, contexts)
+        require_person(self, user)
+        return int(self.kernels.select(self.params, state, user, rows, np.empty_like(rows)))
 
     def update(
         self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
@@ -390,18 +390,17 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         Device and server in one, for simulations and for a trusted server. The state counts the
         rounds, so that no two updates read the same noise; a tape belongs to one state.
         """
-        self._check_tape(tape)
-        x = self._context(context)
-        self._check_user(user)
-        require(self, "reward", "a number", math.isfinite(reward), reward)
-        t = int(state.rounds[0])
-        learn(self.params, state, tape, t, user, x, float(reward))
+        require_tape(self, tape)
+        x = read_context(self, context, short=self._short)
+        require_person(self, user)
+        t, value = int(state.rounds[0]), read_reward(self, reward)
+        self.kernels.learn(self.params, state, tape, t, user, x, value)
 
     def decider(self, *, explore: float = 0.0, graph: Any = None, weights: Any = None) -> Decider:
         """Return this policy at work, for :mod:`tacit.serving`."""
-        from tacit.contextual.decider import UsersDecider
+        from tacit.contextual.decider import CollaborativeDecider
 
-        return UsersDecider(self, explore=explore, graph=graph, weights=weights)
+        return CollaborativeDecider(self, explore=explore, graph=graph, weights=weights)
 
     def ask(self, state: State, user: int, context: ArrayLike) -> Question:
         """Return what a device is asked about the reward of an offer, once, when it is made.
@@ -409,8 +408,8 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         Keep it with the decision: the answer is taken in with it, however late.
         """
         self._check_local()
-        x = self._context(context)
-        self._check_user(user)
+        x = read_context(self, context, short=self._short)
+        require_person(self, user)
         return Question(*ask(self.params, state, user, x))
 
     def instructions(self, question: Question, *, default: float | None = None) -> dict[str, Any]:
@@ -455,14 +454,15 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         report : int
             What the device sent: the symbol, not an estimate.
         """
-        x = self._context(context)
-        self._check_user(user)
+        x = read_context(self, context, short=self._short)
+        require_person(self, user)
         possible = Reporting(self.instructions(question)).possible(report)
         require(self, "report", "one that the device can send", possible, report)
         reported = float(report)
         if question.kind == VALUE:
             reported = float(debias(self.params.channel.report, reported))
-        take(self.params, state, user, x, question, reported)
+        assert self.kernels.learn_from_report is not None
+        self.kernels.learn_from_report(self.params, state, user, x, question, reported)
 
     def state_of(self, statistics: Statistics, *, weights: Any = None, graph: Any = None) -> State:
         """Return the state of users who are joined otherwise now, or of more of them.
@@ -496,27 +496,15 @@ class CollaborativePolicy(Policy[Table, State, Trace]):
         require(self, "file", "of users who are joined alike", alike, str(path))
         return state
 
-    def _check_user(self, user: int) -> None:
-        require(self, "user", f"in 0..{self.n_users - 1}", 0 <= user < self.n_users, user)
-
     def _check_local(self) -> None:
         local = isinstance(self.protection, PerReward | Residual)
         rule = "PerReward or Residual, for a device to answer"
         require(self, "privacy", rule, local, self.protection)
 
-    def _context(self, context: ArrayLike) -> NDArray[np.float64]:
-        x = np.ascontiguousarray(context, np.float64)
-        fits = x.shape == (self.dimension,)
-        require(self, "context", f"of shape ({self.dimension},)", fits, x.shape)
-        require(self, "context", "finite", bool(np.isfinite(x).all()), x.tolist())
-        if self.params.channel.streams is not None:
-            length = float(np.linalg.norm(x))
-            require(self, "context", "of length <= 1", length <= 1 + 1e-9, length)
-        return x
-
-    def _check_tape(self, tape: Tape) -> None:
-        if tape.kind == SECURE:
-            require_secure(self)
+    @property
+    def _short(self) -> bool:
+        """Whether contexts are no longer than 1, because noise is calibrated to that."""
+        return self.params.channel.streams is not None
 
 
 def _written(description: Any) -> dict[str, Any]:

@@ -103,17 +103,6 @@ def new_table(*, n_users: int, weights: Any = None, graph: Any = None, **fields:
     )
 
 
-def require_fit(policy: Any, table: Table, n_users: int, dimension: int, *, short: bool) -> None:
-    """Refuse a table of other sizes than the policy's or, if they must be `short`, contexts beyond 1."""
-    rule = f"== {table.n_users}, as the table has"
-    require(policy, "n_users", rule, n_users == table.n_users, n_users)
-    rule = f"== {table.features.shape[1]}, as the table has"
-    require(policy, "dimension", rule, dimension == table.features.shape[1], dimension)
-    if short:
-        longest = float(np.sqrt(np.max(np.sum(table.features**2, axis=1))))
-        require(policy, "contexts", "of length <= 1", longest <= 1 + 1e-9, longest)
-
-
 def recorded_table(
     users: Any,
     contexts: Any,
@@ -278,7 +267,7 @@ def _below(key0: Any, key1: Any, t: Any, j: Any, k: Any, purpose: Any, n: Any) -
 
 
 @kernel
-def ends(table: Any) -> Any:
+def n_rounds(table: Any) -> Any:
     """Return the number of rounds a recorded table has; any other never ends."""
     return table.users.size if table.kind == RECORDED else np.iinfo(np.int64).max
 

@@ -205,7 +205,7 @@ class Decider(ABC):
         """Who is joined to whom, plain for JSON; None where nobody is."""
         return None
 
-    def rejoined(self, n_people: int, joined: Any) -> Decider:
+    def with_edges(self, n_people: int, joined: Any) -> Decider:
         """Return a decider for so many people, joined anew, that knows what this one does."""
         raise ValueError(f"{type(self.policy).__name__}: expected no people to join")
 

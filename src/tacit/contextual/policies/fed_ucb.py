@@ -19,25 +19,21 @@ less than the authors shift their matrix by.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.contextual.batched_policy import VisitsPolicy, believe
-from tacit.contextual.loops import distance, most_promising, rounds
+from tacit.contextual.batched_policy import BatchedPolicy, solve_estimate
+from tacit.contextual.loops import Kernels, estimation_error, rounds, select_by_ucb
 from tacit.core.constraints import Count, Positive, one_of, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, SECURE
-from tacit.privacy import Claim, Guarantee, Mechanism, compose
+from tacit.privacy import Claim, Guarantee, Mechanism
 from tacit.privacy.mechanisms.gaussian import release_gaussian
 from tacit.privacy.mechanisms.gaussian_moments import add_moments, matrix_of_moments
-
-if TYPE_CHECKING:
-    from tacit.core.decider import Decider
 
 _CHOICE = "the choice of the round itself, to whoever sees it"
 _OPEN = {
@@ -53,6 +49,10 @@ _MADE = {
 _WHY = (
     "an agent asks for a synchronisation when the determinant of its true contexts has grown, so that the "
     "round in which it does tells two neighbouring histories apart with certainty"
+)
+_SPEAKS = (
+    "'corrected': 'published' decides when to release by true contexts, so that no noise hides them; "
+    "it is for simulations"
 )
 
 
@@ -140,7 +140,7 @@ def _synchronise(params: Any, state: Any, tape: Any, t: Any) -> None:
                 released[rank, j] = release_gaussian(
                     tape, t, index, NOISE, opened[j], params.sensitivity, scale, m
                 )
-    settle(params, state)
+    learn_from_release(params, state, 0)
 
 
 @kernel
@@ -154,16 +154,16 @@ def _rank(params: Any, n: Any) -> Any:
 
 
 @kernel(inlined=False)
-def settle(params: Any, state: Any) -> None:
-    """Learn from what every agent has just released, and begin the next batch."""
+def learn_from_release(params: Any, state: Any, user: Any) -> None:
+    """Learn from what every agent has just released, whoever made it due, and begin the next batch."""
     N, m = state.opened.shape
     state.rounds[1] = 0
     state.rounds[2] *= 2
     state.rounds[3] += 1
     rank = _rank(params, state.rounds[3])
     state.rounds[4] += N * (1 - rank)
-    for user in range(N):
-        nodes, released, opened = state.nodes[user], state.released[user], state.opened[user]
+    for agent in range(N):
+        nodes, released, opened = state.nodes[agent], state.released[agent], state.opened[agent]
         for j in range(m):
             for k in range(rank):
                 state.sums[j] -= released[k, j]
@@ -172,8 +172,8 @@ def settle(params: Any, state: Any) -> None:
                 nodes[rank, j] = opened[j]
             state.sums[j] += released[rank, j]
             opened[j] = 0.0
-    for user in range(N):
-        state.volume[0] = _estimate(params, state, user, 0.0)
+    for agent in range(N):
+        state.volume[0] = _estimate(params, state, agent, 0.0)
 
 
 @kernel(allocates=True, inlined=False)
@@ -193,7 +193,7 @@ def _estimate(params: Any, state: Any, user: Any, own: Any) -> Any:
     for a in range(d):
         A[a, a] += ridge
     volume = _log_determinant(A.copy())
-    believe(A, total, state.covariance[user], state.mean[user])
+    solve_estimate(A, total, state.covariance[user], state.mean[user])
     return volume
 
 
@@ -213,7 +213,7 @@ def _log_determinant(A: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FedUCB(VisitsPolicy[State]):
+class FedUCB(BatchedPolicy[State]):
     """Linear upper confidence bounds of agents who share one model and synchronise now and then.
 
     Guarantee: corrected, (epsilon, delta) for one visit, all contexts shown in one round and its
@@ -263,8 +263,13 @@ class FedUCB(VisitsPolicy[State]):
     protects: ClassVar[str] = (
         "contexts and reward of each round, if epsilon is given (published: nothing)"
     )
-    learn_visit: ClassVar[Callable[..., Any]] = learn
-    play_rounds: ClassVar[Callable[..., None]] = rounds(most_promising, learn, distance)
+    joins_nobody: ClassVar[str] = "all learn one model"
+    kernels: ClassVar[Kernels] = Kernels(
+        select_by_ucb,
+        learn,
+        rounds(select_by_ucb, learn, estimation_error),
+        learn_from_release=learn_from_release,
+    )
 
     variant: Annotated[str, one_of("corrected", "published")] = "corrected"
     horizon: Count | None = None
@@ -308,18 +313,8 @@ class FedUCB(VisitsPolicy[State]):
                 why=_WHY,
             )
             return Guarantee.none(_WHY, unit="visit", claim=claim)
-        power = math.frexp(self.moments.step)[1] - 1
-        return compose(
-            [(self.moments.release, 1)],
-            delta=self.delta,
-            unit="visit",
-            trust=trust,
-            span="run",
-            note=f"Joint: decisions of all other rounds are protected. {_MADE[trust]}. On a secure tape "
-            f"products are rounded to multiples of 2^{power}",
-            pooled=True,
-            not_protected=_OPEN[trust],
-        )
+        note = f"Joint: decisions of all other rounds are protected. {_MADE[trust]}"
+        return self._state_guarantee(self.moments, trust, note, True, _OPEN[trust])
 
     @cached_property
     def params(self) -> Params:
@@ -356,8 +351,20 @@ class FedUCB(VisitsPolicy[State]):
             work=np.zeros(m),
         )
 
-    def decider(self, *, explore: float = 0.0) -> Decider:
-        """Return this policy at work, for :mod:`tacit.serving`."""
-        from tacit.contextual.visit_decider import TogetherDecider
+    def require_served(self) -> None:
+        """Refuse the published form."""
+        require("Learner", "variant", _SPEAKS, not self._published, self.variant)
 
-        return TogetherDecider(self, explore=explore)
+    def latest_moments(self, state: State) -> NDArray[np.float64]:
+        """Return the moments of every agent's batch."""
+        return state.released[:, 0]
+
+    def drop_unreleased(self, state: State) -> None:
+        """Empty all open batches, which are counted anew."""
+        super().drop_unreleased(state)
+        state.rounds[1] = 0
+
+    def copy_people(self, old: State, new: State) -> None:
+        """Let everybody, new people too, know what the others do."""
+        super().copy_people(old, new)
+        new.covariance[:], new.mean[:] = old.covariance[0], old.mean[0]

@@ -16,34 +16,35 @@ stays positive.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.contextual.batched_policy import VisitsPolicy, believe
-from tacit.contextual.loops import distance, most_promising, rounds
-from tacit.core.constraints import one_of
+from tacit.contextual.batched_policy import BatchedPolicy, solve_estimate
+from tacit.contextual.loops import Kernels, estimation_error, rounds, select_by_ucb
+from tacit.core.constraints import one_of, require
 from tacit.core.kernels import kernel
 from tacit.core.tapes import SECURE
-from tacit.privacy import Guarantee, compose
+from tacit.privacy import Guarantee
 from tacit.privacy.mechanisms.gaussian_moments import (
     add_moments,
     matrix_of_moments,
     release_moments,
 )
 
-if TYPE_CHECKING:
-    from tacit.core.decider import Decider
-
 _CHOICE = "the choice of the round itself, to whoever sees it"
 _OPEN = {
     "central": ("sending", "others", "server", _CHOICE),
     "local": ("sending", "others", _CHOICE),
 }
+_CHOOSES = (
+    "'central': with 'local' contexts never leave the device, which chooses by itself, and a learner "
+    "that is to choose must see them; where contexts may be seen, LinUCB(epsilon=...) hides each "
+    "reward on the device"
+)
 
 
 class Params(NamedTuple):
@@ -97,12 +98,12 @@ def learn(params: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward:
     else:
         for j in range(opened.size):
             latest[j] = opened[j]
-    settle(params, state, user)
+    learn_from_release(params, state, user)
     return True
 
 
 @kernel
-def settle(params: Any, state: Any, user: Any) -> None:
+def learn_from_release(params: Any, state: Any, user: Any) -> None:
     """Learn from what was just released of a user, and begin the next batch."""
     opened, sums = state.opened[user], state.sums[user]
     for j in range(sums.size):
@@ -123,11 +124,11 @@ def _estimate(params: Any, state: Any, user: Any) -> None:
     ridge = params.regularisation + params.scale * math.sqrt(2.0 * d * state.counts[user, 2])
     for a in range(d):
         A[a, a] += ridge
-    believe(A, sums, state.covariance[user], state.mean[user])
+    solve_estimate(A, sums, state.covariance[user], state.mean[user])
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateContexts(VisitsPolicy[State]):
+class PrivateContexts(BatchedPolicy[State]):
     """Linear upper confidence bounds for each user, contexts and rewards private.
 
     Guarantee: (epsilon, delta) for one visit: all contexts shown in one round, and the reward.
@@ -168,33 +169,29 @@ class PrivateContexts(VisitsPolicy[State]):
     name: ClassVar[str] = "private-contexts"
     summary: ClassVar[str] = "each user learns alone, and contexts are private as rewards are"
     protects: ClassVar[str] = "contexts and reward of each round, if epsilon is given"
-    learn_visit: ClassVar[Callable[..., Any]] = learn
-    play_rounds: ClassVar[Callable[..., None]] = rounds(most_promising, learn, distance)
+    joins_nobody: ClassVar[str] = "each person learns alone"
+    kernels: ClassVar[Kernels] = Kernels(
+        select_by_ucb,
+        learn,
+        rounds(select_by_ucb, learn, estimation_error),
+        learn_from_release=learn_from_release,
+    )
 
     trust: Annotated[str, one_of("central", "local")] = "central"
 
     def guarantee(self, horizon: int) -> Guarantee:
         """Return what one visit is protected from: it enters one release."""
+        return self.guarantee_under(self.trust)
+
+    def guarantee_under(self, trust: str) -> Guarantee:
+        """Return the guarantee where a device adds noise (local), or somebody who sees all (central)."""
         moments = self.moments
         if moments is None:
             return Guarantee.none("PrivateContexts without epsilon adds no noise", unit="visit")
-        own = (
-            "" if self.trust == "local" else "Joint: decisions of all other rounds are protected. "
-        )
-        exact = ""
-        if moments.secure:
-            power = math.frexp(self.params.step)[1] - 1
-            exact = f". On a secure tape their products are rounded to multiples of 2^{power}"
-        return compose(
-            [(moments.release, 1)],
-            delta=self.delta,
-            unit="visit",
-            trust=self.trust,
-            span="run",
-            note=f"{own}A round enters one noisy sum of contexts and rewards{exact}",
-            pooled=self.trust == "central",
-            not_protected=_OPEN[self.trust],
-        )
+        central = trust == "central"
+        own = "Joint: decisions of all other rounds are protected. " if central else ""
+        note = f"{own}A round enters one noisy sum of contexts and rewards"
+        return self._state_guarantee(moments, trust, note, central, _OPEN[trust])
 
     @cached_property
     def params(self) -> Params:
@@ -226,8 +223,15 @@ class PrivateContexts(VisitsPolicy[State]):
             latest=np.zeros(m),
         )
 
-    def decider(self, *, explore: float = 0.0) -> Decider:
-        """Return this policy at work, for :mod:`tacit.serving`."""
-        from tacit.contextual.visit_decider import AloneDecider
+    def require_served(self) -> None:
+        """Refuse the form in which contexts stay on the device."""
+        require("Learner", "trust", _CHOOSES, self.trust == "central", self.trust)
 
-        return AloneDecider(self, explore=explore)
+    def latest_moments(self, state: State) -> NDArray[np.float64]:
+        """Return the moments of the batch that was released last, of whomever."""
+        return state.latest
+
+    def drop_unreleased(self, state: State) -> None:
+        """Empty everybody's open batch, which is counted anew."""
+        super().drop_unreleased(state)
+        state.counts[:, 0] = 0

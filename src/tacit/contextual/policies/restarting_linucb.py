@@ -22,9 +22,9 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tacit.contextual.loops import rounds
+from tacit.contextual.loops import Kernels, rounds
 from tacit.contextual.model import (
     Params,
     State,
@@ -38,119 +38,11 @@ from tacit.contextual.model import (
 from tacit.contextual.policies.linucb import LinUCB
 from tacit.contextual.policy import Theory
 from tacit.contextual.privacy import NoisySums, PerReward, Published, Residual
-from tacit.contextual.questions import Question
 from tacit.contextual.ridge import component
-from tacit.contextual.table import Table
-from tacit.contextual.trace import Trace
 from tacit.core.constraints import Positive, Share, require
 from tacit.core.kernels import kernel
-from tacit.core.policy import Program
-from tacit.core.tapes import Tape
-from tacit.device import Channel as Reporting
-from tacit.privacy.mechanisms import debias
 
 _RESTARTS = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class RestartingLinUCB(LinUCB):
-    """LinUCB that forgets a user whose preferences have changed.
-
-    Guarantee: as `privacy` says, which is None or `PerReward` here; see :class:`CollaborativePolicy`,
-    which documents all other parameters.
-
-    Parameters
-    ----------
-    epsilon : float, optional
-        Short for ``PerReward(epsilon=...)``, whatever the kind of `reward`.
-    smallest_change : float, default 0.3
-        By how much predictions must be wrong, on average, to be noticed soon; as a share of the range
-        of rewards.
-    false_alarm_prob : float, default 0.05
-        With at most this probability a user who never changes is ever forgotten.
-
-    Examples
-    --------
-    >>> from tacit.contextual import RestartingLinUCB
-    >>> policy = RestartingLinUCB(n_users=10, dimension=5, epsilon=2.0)
-    >>> round(policy.guarantee(horizon=1000).epsilon, 9)
-    2.0
-
-    References
-    ----------
-    Page. Continuous inspection schemes. Biometrika 1954.
-    """
-
-    name: ClassVar[str] = "restarting-linucb"
-    summary: ClassVar[str] = "LinUCB on private rewards that forgets users who changed"
-    paper: ClassVar[str] = "Tacit's own, for question 3 of 003"
-
-    smallest_change: Positive = 0.3
-    false_alarm_prob: Share = 0.05
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        other = isinstance(self.protection, Residual | NoisySums | Published)
-        rule = "None or PerReward, for errors to be told"
-        require(self, "privacy", rule, not other, self.privacy)
-        laplace = isinstance(self.protection, PerReward) and self.protection.chosen == "laplace"
-        rule = "without Laplace noise, whose tails are too heavy for the test"
-        require(self, "privacy", rule, not laplace, self.privacy)
-        centred = isinstance(self.protection, PerReward) and self.protection.centred
-        require(self, "reward", "told as it is, not centred", not centred, self.reward)
-        theory = isinstance(self.exploration, Theory)
-        rule = "a number, because no theorem knows of restarts"
-        require(self, "exploration", rule, not theory, self.exploration)
-        require(
-            self, "shared", "0, because users are forgotten alone", not self.shared, self.shared
-        )
-
-    @property
-    def protection(self) -> PerReward | Residual | NoisySums | Published | None:
-        """What hides rewards: `privacy`, or with `epsilon` each reward by itself."""
-        return self.privacy if self.epsilon is None else PerReward(epsilon=self.epsilon)
-
-    @cached_property
-    def params(self) -> Params:
-        """The numbers the kernels need, those of Page's test among them."""
-        low, high = self.reward_range
-        hidden, deviation = self.protection, (high - low) / 2
-        if hidden is not None:
-            deviation = hidden.reach(self._sizes)
-        shift = self.smallest_change * (high - low) / deviation
-        return super().params._replace(watch=Watch(deviation, shift, float(self.false_alarm_prob)))
-
-    def restarts(self, state: State) -> NDArray[np.int64]:
-        """Return how often each user was forgotten."""
-        assert state.watch is not None
-        return np.asarray(state.watch[state.ridge.place, _RESTARTS], np.int64)
-
-    def program(self, state: State, table: Table, tape: Tape, trace: Trace) -> Program:
-        """Return the kernel and its arguments."""
-        _, arguments = super().program(state, table, tape, trace)
-        return play, arguments
-
-    def update(
-        self, state: State, tape: Tape, user: int, context: ArrayLike, reward: float
-    ) -> None:
-        """Take in the true reward that `user` gave to what `context` describes."""
-        self._check_tape(tape)
-        x = self._context(context)
-        self._check_user(user)
-        require(self, "reward", "a number", math.isfinite(reward), reward)
-        t = int(state.rounds[0])
-        learn(self.params, state, tape, t, user, x, float(reward))
-
-    def take(
-        self, state: State, user: int, context: ArrayLike, question: Question, report: float
-    ) -> None:
-        """Take in what a device reported about the reward of an offer: the server's half."""
-        x = self._context(context)
-        self._check_user(user)
-        possible = Reporting(self.instructions(question)).possible(report)
-        require(self, "report", "one that the device can send", possible, report)
-        reported = float(debias(self.params.channel.report, float(report)))
-        observe_error(self.params, state, user, x, question, reported)
 
 
 @kernel
@@ -197,4 +89,78 @@ def learn(params: Any, state: Any, tape: Any, t: Any, user: Any, x: Any, reward:
     return True
 
 
-play = rounds(select, learn, parameter_error)
+@dataclass(frozen=True, kw_only=True)
+class RestartingLinUCB(LinUCB):
+    """LinUCB that forgets a user whose preferences have changed.
+
+    Guarantee: as `privacy` says, which is None or `PerReward` here; see :class:`CollaborativePolicy`,
+    which documents all other parameters.
+
+    Parameters
+    ----------
+    epsilon : float, optional
+        Short for ``PerReward(epsilon=...)``, whatever the kind of `reward`.
+    smallest_change : float, default 0.3
+        By how much predictions must be wrong, on average, to be noticed soon; as a share of the range
+        of rewards.
+    false_alarm_prob : float, default 0.05
+        With at most this probability a user who never changes is ever forgotten.
+
+    Examples
+    --------
+    >>> from tacit.contextual import RestartingLinUCB
+    >>> policy = RestartingLinUCB(n_users=10, dimension=5, epsilon=2.0)
+    >>> round(policy.guarantee(horizon=1000).epsilon, 9)
+    2.0
+
+    References
+    ----------
+    Page. Continuous inspection schemes. Biometrika 1954.
+    """
+
+    name: ClassVar[str] = "restarting-linucb"
+    summary: ClassVar[str] = "LinUCB on private rewards that forgets users who changed"
+    paper: ClassVar[str] = "Tacit's own, for question 3 of 003"
+    kernels: ClassVar[Kernels] = Kernels(
+        select, learn, rounds(select, learn, parameter_error), learn_from_report=observe_error
+    )
+
+    smallest_change: Positive = 0.3
+    false_alarm_prob: Share = 0.05
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        other = isinstance(self.protection, Residual | NoisySums | Published)
+        rule = "None or PerReward, for errors to be told"
+        require(self, "privacy", rule, not other, self.privacy)
+        laplace = isinstance(self.protection, PerReward) and self.protection.chosen == "laplace"
+        rule = "without Laplace noise, whose tails are too heavy for the test"
+        require(self, "privacy", rule, not laplace, self.privacy)
+        centred = isinstance(self.protection, PerReward) and self.protection.centred
+        require(self, "reward", "told as it is, not centred", not centred, self.reward)
+        theory = isinstance(self.exploration, Theory)
+        rule = "a number, because no theorem knows of restarts"
+        require(self, "exploration", rule, not theory, self.exploration)
+        require(
+            self, "shared", "0, because users are forgotten alone", not self.shared, self.shared
+        )
+
+    @property
+    def protection(self) -> PerReward | Residual | NoisySums | Published | None:
+        """What hides rewards: `privacy`, or with `epsilon` each reward by itself."""
+        return self.privacy if self.epsilon is None else PerReward(epsilon=self.epsilon)
+
+    @cached_property
+    def params(self) -> Params:
+        """The numbers the kernels need, those of Page's test among them."""
+        low, high = self.reward_range
+        hidden, deviation = self.protection, (high - low) / 2
+        if hidden is not None:
+            deviation = hidden.reach(self._sizes)
+        shift = self.smallest_change * (high - low) / deviation
+        return super().params._replace(watch=Watch(deviation, shift, float(self.false_alarm_prob)))
+
+    def restarts(self, state: State) -> NDArray[np.int64]:
+        """Return how often each user was forgotten."""
+        assert state.watch is not None
+        return np.asarray(state.watch[state.ridge.place, _RESTARTS], np.int64)

@@ -474,7 +474,7 @@ class Core:
         if self.decider.joined != about["joined"] or self.decider.n_people != (
             len(self.people) or None
         ):
-            self.decider = self.decider.rejoined(len(self.people), about["joined"])
+            self.decider = self.decider.with_edges(len(self.people), about["joined"])
         self.budget.allowances = read_allowances(about["allowances"])
         self.budget.debts = [tuple(debt) for debt in about["debts"]]
         self.budget.forgotten = about.get("forgotten", 0)
@@ -819,7 +819,7 @@ class Core:
             if callable(record.joined):
                 people = [*self.people, *(each for each, _ in new)]
                 record = record._replace(joined=record.joined(decider, people))
-            decider = decider.rejoined(len(self.people) + len(new), record.joined)
+            decider = decider.with_edges(len(self.people) + len(new), record.joined)
         if record.mode is not None:
             require_mode(decider, record.mode)
         allowances = read_allowances(record.allowances or {})
