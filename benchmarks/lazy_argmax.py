@@ -12,11 +12,11 @@ import numpy as np
 
 import tacit
 from tacit.arms import KLUCB, SWKLUCBCF, Bernoulli
-from tacit.arms.exploration import level
-from tacit.arms.lazy_argmax import solved_index
+from tacit.arms.klucb_index import level, solve_index
 from tacit.arms.policies import klucb as plain
 from tacit.arms.policies import sw_klucb_cf as windowed
-from tacit.arms.trace import observe
+from tacit.arms.table import reward
+from tacit.arms.trace import record
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, uniform
 
@@ -28,13 +28,13 @@ learn_windowed = SWKLUCBCF.kernels.learn
 def eager(rule: Any, ends: Any, state: Any, tape: Any, t: Any, f: Any) -> Any:
     """Return the arm with the largest of all indices; ties are drawn, the latest arm first."""
     latest, ties, q = state.lazy.latest[0], 0, -1.0
-    for i in range(-1, rule.all_arms.size):
+    for i in range(-1, state.counts.size):
         a = latest if i < 0 else i
         if i == latest:
             continue
         N = state.counts[a]
         mean = min(1.0, max(0.0, state.sums[a] / N)) if N > 0 else 0.0
-        index = solved_index(ends, 0, N, mean, f)
+        index = solve_index(ends, 0, N, mean, f)
         if index > q:
             q, ties = index, 0
         if index == q:
@@ -51,11 +51,13 @@ def run_plain(
 ) -> None:
     """Play kl-UCB with every index solved."""
     for t in range(first, last):
-        arm = plain.first_untried(state, rule.all_arms)
+        arm = plain.first_untried(state, table.all_arms)
         if arm < 0:
-            arm = eager(rule, rule.ends, state, tape, t, level(rule.exploration, float(t)))
+            arm = eager(rule, rule.feedback.ends, state, tape, t, level(rule.exploration, float(t)))
         state.lazy.latest[0] = arm
-        plain.learn(rule, state, tape, t, arm, observe(table, trace, t, arm))
+        value = reward(table, t, arm)
+        record(table, trace, t, arm, value)
+        plain.learn(rule, state, tape, t, arm, value)
 
 
 @kernel
@@ -65,12 +67,14 @@ def run_windowed(
     """Play SW-KLUCB-CF with every index solved."""
     for t in range(first, last):
         windowed.forget(rule, state, state.window, t)
-        arm = plain.first_untried(state, rule.all_arms)
+        arm = plain.first_untried(state, table.all_arms)
         if arm < 0:
             f = rule.level if rule.window <= t else level(rule.exploration, float(t))
             arm = eager(rule, rule.feedback.ends, state, tape, t, f)
         state.lazy.latest[0] = arm
-        learn_windowed(rule, state, tape, t, arm, observe(table, trace, t, arm))
+        value = reward(table, t, arm)
+        record(table, trace, t, arm, value)
+        learn_windowed(rule, state, tape, t, arm, value)
 
 
 class EagerKLUCB(KLUCB):

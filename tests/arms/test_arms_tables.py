@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from oracles.arms import mean_of
 from tacit.arms import (
     UCB1,
     Bernoulli,
@@ -18,8 +19,8 @@ from tacit.arms import (
     TruncatedNormal,
     edit_rewards,
 )
-from tacit.arms.table import best_of, four_rewards, mean_of, piece_of, reward
-from tacit.arms.trace import observe
+from tacit.arms.table import four_rewards, regret_of, reward, segment_at
+from tacit.arms.trace import record
 from tacit.core.generator import philox, to_unit
 from tacit.core.tapes import seeded_tape
 
@@ -119,22 +120,21 @@ def test_an_edit_that_is_no_entry_is_refused(entry):
         edit_rewards(table, [entry])
 
 
-def test_pieces():
+def test_segments():
     starts = np.array([0, 3, 4, 10])
     expected = [max(i for i in range(4) if starts[i] <= t) for t in range(15)]
-    assert [piece_of(starts, t) for t in range(15)] == expected
+    assert [segment_at(starts, t) for t in range(15)] == expected
 
 
 def test_means_of_a_switching_and_of_a_drifting_table():
     table = Switching(means=((0.9, 0.1), (0.2, 0.4)), breakpoints=(3,)).table(0, 0, 6)
-    assert [mean_of(table, t, 0) for t in range(6)] == [0.9] * 3 + [0.2] * 3
-    assert [best_of(table, t) for t in range(6)] == [0.9] * 3 + [0.4] * 3
+    assert [regret_of(table, t, 0) for t in range(6)] == [0.0] * 3 + [0.4 - 0.2] * 3
+    assert [regret_of(table, t, 1) for t in range(6)] == [0.9 - 0.1] * 3 + [0.0] * 3
     table = Drifting(n_arms=3, variation=1.5, knots=4).table(0, 0, 40)
+    means = [mean_of(table, np.arange(40), a) for a in range(3)]
     for a in range(3):
-        expected = np.interp(np.arange(40), table.starts, table.means[:, a])
-        assert np.allclose([mean_of(table, t, a) for t in range(40)], expected, atol=1e-14)
-    for t in range(40):
-        assert best_of(table, t) == max(mean_of(table, t, a) for a in range(3))
+        expected = np.max(means, axis=0) - means[a]
+        assert np.allclose([regret_of(table, t, a) for t in range(40)], expected, atol=1e-14)
 
 
 def test_a_trace_adds_up_what_it_saw():
@@ -145,7 +145,7 @@ def test_a_trace_adds_up_what_it_saw():
     )
     pulled = np.random.default_rng(0).integers(0, 3, 30)
     for t, a in enumerate(pulled):
-        assert observe(table, trace, t, a) == reward(table, t, a)
+        record(table, trace, t, a, reward(table, t, a))
     regret = np.cumsum(0.7 - np.array(environment.means)[pulled])
     earned = np.cumsum([reward(table, t, a) for t, a in enumerate(pulled)])
     rounds = np.array([1, 12, 30]) - 1

@@ -17,7 +17,7 @@ from tacit.arms.change_test import (
     new_history,
     remember,
 )
-from tacit.arms.corruption import corrupted
+from tacit.arms.loops import corrupt
 from tacit.arms.policies.p_imed_cf import RESTART
 from tacit.arms.table import reward
 from tacit.core.kernels import INTERPRETED
@@ -52,7 +52,7 @@ def test_p_imed_cf_is_its_box(epsilon, seed, environment):
     tape = seeded_tape(seed)
 
     def bit(t, a, r):
-        return r if epsilon is None else corrupted(policy.params.feedback.ends, tape, t, a, r)
+        return r if epsilon is None else corrupt(policy.params.feedback.ends, tape, t, a, r)
 
     decisions, restarts = oracle.p_imed_cf(
         3, T, lambda t, a: reward(table, t, a), bit, p=policy.params.keep
@@ -73,7 +73,7 @@ def glr(environment, seed, T, epsilon, kind=GLRKLUCBCF, **changes):
         T,
         lambda t, a: reward(table, t, a),
         lambda t, a, r: (
-            r if epsilon is None else corrupted(policy.params.feedback.ends, tape, t, a, r)
+            r if epsilon is None else corrupt(policy.params.feedback.ends, tape, t, a, r)
         ),
         lambda t: uniform(tape, t, 0, CHOICE),
         lambda q: low + (high - low) * q,

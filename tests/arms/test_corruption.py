@@ -9,7 +9,7 @@ import pytest
 
 import tacit
 from tacit.arms import KLUCBCF, Bernoulli, Corruption, Gaussian, TruncatedNormal
-from tacit.arms.corruption import corrupted
+from tacit.arms.loops import corrupt
 from tacit.arms.table import reward
 from tacit.core.tapes import seeded_tape
 
@@ -24,9 +24,9 @@ N = 20_000
 )
 def test_the_mean_feedback_is_g_of_the_mean_reward(ends, environment):
     # 5 standard errors: a false alarm has probability 6e-7.
-    grid, tape = Corruption(values=(ends,)).ends(1), seeded_tape(1)
+    grid, tape = Corruption(values=(ends,)).response_probabilities(1), seeded_tape(1)
     table = environment.table(0, 0, N)
-    bits = [corrupted(grid, tape, t, 0, reward(table, t, 0)) for t in range(N)]
+    bits = [corrupt(grid, tape, t, 0, reward(table, t, 0)) for t in range(N)]
     g = ends[0] + (ends[1] - ends[0]) * environment.means[0]
     error = math.sqrt(g * (1 - g) / N)
     assert abs(np.mean(bits) - g) < 5 * error
@@ -66,7 +66,7 @@ def test_the_optimal_response_spends_exactly_epsilon(epsilon):
     response = Corruption.optimal(epsilon)
     assert response.release(2).epsilon == pytest.approx(epsilon, rel=1e-12)
     keep = math.exp(epsilon) / (1 + math.exp(epsilon))
-    assert np.allclose(response.ends(1), [[1 - keep, keep]], rtol=1e-15)
+    assert np.allclose(response.response_probabilities(1), [[1 - keep, keep]], rtol=1e-15)
 
 
 def test_the_least_private_arm_counts():
@@ -110,8 +110,8 @@ def test_what_is_no_corruption_is_refused(values):
 def test_one_row_or_one_an_arm_are_of_one_type():
     # Read-only arrays would have every kernel that is given one compiled a second time.
     one, each = Corruption(values=((0.1, 0.9),)), Corruption(values=((0.1, 0.9), (0.2, 0.8)))
-    assert one.ends(2).flags.writeable
-    assert each.ends(2).flags.writeable
+    assert one.response_probabilities(2).flags.writeable
+    assert each.response_probabilities(2).flags.writeable
     spread = [
         Gaussian(means=(0.0, 1.0), spread=s).table(0, 0, 3).cdf_span for s in (1.0, (1.0, 2.0))
     ]

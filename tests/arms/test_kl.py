@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from oracles.arms import divergence, last_true
-from tacit.arms.kl import negative_entropy, upper_root
+from tacit.arms.divergence import negative_entropy, upper_root
 
 FEW = settings(max_examples=200, deadline=None)
 SHARE = st.one_of(

@@ -25,7 +25,7 @@ from tacit.arms import (
     asymptotic_regret,
     edit_rewards,
 )
-from tacit.arms.private_divergence import (
+from tacit.arms.divergence import (
     private_divergence,
     private_slope,
     private_upper_root,

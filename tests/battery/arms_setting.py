@@ -31,7 +31,7 @@ from tacit.arms import (
     Uniform,
     edit_rewards,
 )
-from tacit.arms.block_policy import BlockPolicy, GraphBlockPolicy
+from tacit.arms.blocks import BlockPolicy, GraphBlockPolicy
 from tacit.arms.elimination import PHASE, GraphElimination, PrivateElimination
 from tacit.arms.environments.graph_feedback import GraphFeedback
 from tacit.arms.identification import Identifying

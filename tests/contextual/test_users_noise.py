@@ -337,7 +337,7 @@ def test_a_bit_is_kept_with_one_probability_everywhere(epsilon):
     keep = keep_probability(epsilon)
     assert RandomizedResponse(epsilon=epsilon).keep == keep
     assert KAryResponse(epsilon=epsilon, options=2).keep == keep
-    assert Corruption.optimal(epsilon).ends(1).tolist() == [[1 - keep, keep]]
+    assert Corruption.optimal(epsilon).response_probabilities(1).tolist() == [[1 - keep, keep]]
     bit = LinUCB(**SIZES, privacy=PerReward(epsilon=epsilon, mechanism="bit"))
     stated = {policy.guarantee(10).epsilon for policy in (bit, KLUCBCF(n_arms=2, epsilon=epsilon))}
     assert stated == {RandomizedResponse(epsilon=epsilon).release.epsilon}

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 Reward = Callable[[int, int], float]
 Draw = Callable[[int, int, str], float]
 Function = Callable[[float], float]
+
+
+def mean_of(table: Any, t: Any, a: int) -> Any:
+    """Return the nominal means of an arm in rounds t of a table that is not recorded."""
+    if table.linear:
+        return np.interp(t, table.starts, table.means[:, a])
+    return table.means[np.searchsorted(table.starts, t, "right") - 1, a]
 
 
 def first_largest(values: Sequence[float]) -> int:

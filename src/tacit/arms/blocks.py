@@ -16,19 +16,26 @@ the blocks it feeds is full. ``python benchmarks/dp_imed.py --speed`` prints how
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.environments.graph_feedback import Feedback
-from tacit.arms.table import NORMAL, four_rewards, piece_of, reward, row_of
-from tacit.arms.trace import record
+from tacit.arms.loops import steady_segment, sum_rewards
+from tacit.arms.policy import ArmsPolicy, Kernel
+from tacit.arms.table import FeedbackRows, Table, row_of, segment_at
+from tacit.core.constraints import one_of
 from tacit.core.kernels import kernel
-from tacit.privacy.block_sums import on_grid, release_sum
+from tacit.graphs import Graph
+from tacit.privacy import Guarantee, Mechanism
+from tacit.privacy.block_sums import TrustedServer, on_grid, release_sum
+from tacit.privacy.mechanisms import Epsilon
 
 _REMEMBERED = 4096
+_FIRST = 2.0  # rewards of a first block, times epsilon
 
 
 class Blocks(NamedTuple):
@@ -79,21 +86,20 @@ ROUND = 4
 """The latest round."""
 
 
-def new_blocks(n_arms: int, feedback: Feedback, *, first: int, per_round: bool) -> Blocks:
+def new_blocks(n_arms: int, rows: FeedbackRows, *, first: int, per_round: bool) -> Blocks:
     """Return empty blocks, of which `first` rewards end each arm's first."""
-    graphs = feedback.graph_starts.size
-    indptr, indices = feedback.indptr, feedback.indices
+    graphs, indptr, indices = rows.graph_starts.size, rows.indptr, rows.indices
     shown_indptr, shown_indices = np.empty_like(indptr), np.empty_like(indices)
     for g in range(graphs):
-        rows = slice(g * (n_arms + 1), (g + 1) * (n_arms + 1))
-        begin, end = indptr[rows][0], indptr[rows][-1]
+        graph = slice(g * (n_arms + 1), (g + 1) * (n_arms + 1))
+        begin, end = indptr[graph][0], indptr[graph][-1]
         columns = indices[begin:end]
-        showing = np.repeat(np.arange(n_arms), np.diff(indptr[rows]))
+        showing = np.repeat(np.arange(n_arms), np.diff(indptr[graph]))
         shown_indices[begin:end] = showing[np.argsort(columns, kind="stable")]
         counts = np.bincount(columns, minlength=n_arms)
-        shown_indptr[rows] = begin + np.concatenate(([0], np.cumsum(counts)))
+        shown_indptr[graph] = begin + np.concatenate(([0], np.cumsum(counts)))
     return Blocks(
-        graph_starts=feedback.graph_starts,
+        graph_starts=rows.graph_starts,
         indptr=indptr,
         indices=indices,
         shown_indptr=shown_indptr,
@@ -142,16 +148,16 @@ def release_full(blocks: Any, tape: Any, t: Any, epsilon: Any, per_round: Any, f
 
 
 @kernel
-def moves_on(blocks: Any, t: Any) -> Any:
+def update_graph(blocks: Any, t: Any) -> Any:
     """Note which graph is in force in round t; return whether it is another one than before."""
-    graph = piece_of(blocks.graph_starts, t) if blocks.graph_starts.size > 1 else 0
+    graph = segment_at(blocks.graph_starts, t) if blocks.graph_starts.size > 1 else 0
     moved = graph != blocks.now[GRAPH]
     blocks.now[GRAPH] = graph
     return moved
 
 
 @kernel
-def note_pull(blocks: Any, t: Any, arm: Any) -> None:
+def record_pull(blocks: Any, t: Any, arm: Any) -> None:
     """Remember how many rewards round t shows, by the arm that was pulled in it."""
     blocks.now[ROUND] = max(blocks.now[ROUND], t)
     if blocks.shown.size > 1 and t > blocks.now[ROUND] - blocks.shown.size:
@@ -160,7 +166,7 @@ def note_pull(blocks: Any, t: Any, arm: Any) -> None:
 
 
 @kernel
-def take_in(blocks: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
+def add_reward(blocks: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Put one observed reward of round t into the arm's open block."""
     b = 1
     if blocks.shown.size > 1:
@@ -177,13 +183,13 @@ def take_in(blocks: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
 @kernel
 def serve(params: Any, state: Any, t: Any, arm: Any) -> None:
     """Note that somebody else chose the arm of round t."""
-    note_pull(state.blocks, t, arm)
+    record_pull(state.blocks, t, arm)
 
 
 @kernel
 def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Take in one observed reward, of the pulled arm or of a neighbour."""
-    take_in(state.blocks, tape, t, arm, reward)
+    add_reward(state.blocks, tape, t, arm, reward)
 
 
 @kernel(inlined=False)
@@ -209,13 +215,13 @@ def best_showing(blocks: Any, target: Any, eligible: Any) -> Any:
     best, largest = -1, -1.0
     for e in range(low, high):
         a = blocks.shown_indices[e]
-        if blocks.means[a] > largest and among(a, eligible):
+        if blocks.means[a] > largest and contains(eligible, a):
             best, largest = a, blocks.means[a]
     return best
 
 
 @kernel
-def among(arm: Any, eligible: Any) -> Any:
+def contains(eligible: Any, arm: Any) -> Any:
     """Return whether `arm` is one of `eligible`, which are increasing."""
     low, high = 0, eligible.size - 1
     if arm <= high and eligible[arm] == arm:
@@ -229,41 +235,6 @@ def among(arm: Any, eligible: Any) -> Any:
     return eligible[low] == arm
 
 
-@kernel
-def _summed(
-    total: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any, b: Any, arm: Any, piece: Any
-) -> Any:
-    """Add the rewards of arm b in rounds t to last - 1, one by one; book those of the pulled arm.
-
-    `piece` is -1 where means change on the way; else rounds that share their random words are
-    looked up together.
-    """
-    while t < last:
-        if piece < 0 or t & 3 > 0 or t + 4 > last:
-            value = reward(table, t, b)
-            total += on_grid(tape, value)
-            if b == arm:
-                record(table, trace, t, arm, value)
-            t += 1
-        else:
-            for value in four_rewards(table, piece, t, b):
-                total += on_grid(tape, value)
-                if b == arm:
-                    record(table, trace, t, arm, value)
-                t += 1
-    return total
-
-
-@kernel
-def _steady_piece(table: Any, t: Any, last: Any) -> Any:
-    """Return the piece of rounds t to last - 1 if all means stay and no reward is overridden, else -1."""
-    piece = piece_of(table.starts, t)
-    ends = piece + 1 < table.starts.size and table.starts[piece + 1] < last
-    if ends or table.linear == 1 or table.edit_rounds.size > 0 or table.kind > NORMAL:
-        return -1
-    return piece
-
-
 @kernel(inlined=False)
 def play_stretch(blocks: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any) -> Any:
     """Pull the chosen arm until a block it feeds is full; return the next round."""
@@ -274,11 +245,11 @@ def play_stretch(blocks: Any, table: Any, tape: Any, trace: Any, t: Any, last: A
     for e in range(low, high):
         b = blocks.indices[e]
         last = min(last, t + blocks.due[b] - blocks.open_counts[b])
-    piece = _steady_piece(table, t, last)
+    segment = steady_segment(table, t, last)
     for e in range(low, high):
         b = blocks.indices[e]
         total = blocks.open_sums[b]
-        blocks.open_sums[b] = _summed(total, table, tape, trace, t, last, b, arm, piece)
+        blocks.open_sums[b] = sum_rewards(total, table, tape, trace, t, last, b, arm, segment)
         blocks.open_counts[b] += last - t
         blocks.open_most[b] = max(blocks.open_most[b], high - low if blocks.shown.size > 1 else 1)
         blocks.now[FULL] += blocks.open_counts[b] == blocks.due[b]
@@ -289,14 +260,14 @@ def play_stretch(blocks: Any, table: Any, tape: Any, trace: Any, t: Any, last: A
     return last
 
 
-def deciding(release: Callable[..., Any], choose: Callable[..., Any]) -> Callable[..., Any]:
+def select_by_releases(release: Kernel, choose: Kernel) -> Kernel:
     """Return ``select`` of a policy that chooses anew when something is released or the graph changes.
 
     Parameters
     ----------
-    release : kernel of (rule, state, tape, t)
+    release : kernel of (params, state, tape, t)
         Releases the full blocks.
-    choose : kernel of (rule, state, t, eligible)
+    choose : kernel of (params, state, t, eligible)
         Returns the arm to pull until then.
     """
 
@@ -304,20 +275,20 @@ def deciding(release: Callable[..., Any], choose: Callable[..., Any]) -> Callabl
     def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         """Release the full blocks, if any, and return the arm of round t."""
         blocks = state.blocks
-        moved = moves_on(blocks, t)
+        moved = update_graph(blocks, t)
         if moved or blocks.now[FULL] > 0:
             release(params, state, tape, t)
             blocks.now[CHOICE] = choose(params, state, t, params.all_arms)
         arm = blocks.now[CHOICE]
         if eligible.size < blocks.counts.size:
             arm = choose(params, state, t, eligible)
-        note_pull(blocks, t, arm)
+        record_pull(blocks, t, arm)
         return arm
 
     return select
 
 
-def stretches(select: Callable[..., Any]) -> Callable[..., Any]:
+def stretches(select: Kernel) -> Kernel:
     """Return ``run`` of a policy that decides so: from one release to the next."""
 
     @kernel
@@ -327,7 +298,116 @@ def stretches(select: Callable[..., Any]) -> Callable[..., Any]:
         """Play rounds first to last - 1."""
         t = first
         while t < last:
-            select(params, state, tape, t, params.all_arms)
+            select(params, state, tape, t, table.all_arms)
             t = play_stretch(state.blocks, table, tape, trace, t, last)
 
     return run
+
+
+class BlockState(Protocol):
+    """The state of a policy that releases sums of blocks."""
+
+    @property
+    def blocks(self) -> Blocks:
+        """The blocks of all arms."""
+
+
+B = TypeVar("B", bound=BlockState)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockPolicy(ArmsPolicy[B]):
+    """A policy that decides by noised sums of blocks, each reward in one of them.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy of the protected unit: of one reward, unless a policy protects more.
+    """
+
+    protects: ClassVar[str] = "each reward; trusts the server"
+    latest_only: ClassVar[bool] = False
+    """Whether the size of the next block follows from the rewards of the latest one only."""
+
+    epsilon: Epsilon
+
+    @property
+    def unit(self) -> str:
+        """A round, of which one reward is seen."""
+        return "round"
+
+    @property
+    def sums(self) -> TrustedServer:
+        """Where the noise enters."""
+        return TrustedServer(epsilon=self.epsilon, unit=self.unit)
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Laplace noise on the sum of a block."""
+        return (self.sums.mechanism,)
+
+    def guarantee(self, horizon: int) -> Guarantee:
+        """Return epsilon for the unit over the whole run."""
+        return self.sums.guarantee()
+
+    @property
+    def first_size(self) -> int:
+        """How many rewards end the first block of an arm."""
+        return 1
+
+    def block_sizes(self) -> Iterator[int]:
+        """Yield how many rewards end each block of an arm, in order: when it releases.
+
+        Examples
+        --------
+        >>> from itertools import islice
+        >>> from tacit.arms import DPIMED
+        >>> list(islice(DPIMED(n_arms=2, epsilon=0.5).block_sizes(), 6))
+        [4, 2, 3, 5, 7, 11]
+        """
+        size, known = self.first_size, 0
+        while True:
+            yield size
+            known = size if self.latest_only else known + size
+            next_size: Any = self.kernels.next_size
+            size = int(next_size(known))
+
+    def forget_unreleased(self, state: B) -> None:
+        """Empty the open blocks."""
+        forget_open(state.blocks)
+
+    def carry_over(self, state: B, larger: B) -> None:
+        """Copy what was learned; the new arm has no release yet, and the next decision is made anew."""
+        super().carry_over(state, larger)
+        now, counts = larger.blocks.now, larger.blocks.counts
+        now[UNKNOWN], now[GRAPH] = np.count_nonzero(counts == 0), -1
+
+    def start_blocks(self, table: Table | None) -> Blocks:
+        """Return empty blocks of all arms, on the graph of `table` or the policy's own."""
+        rows = self.feedback_rows(table)
+        shared = rows.indices.size > rows.graph_starts.size * self.n_arms
+        per_round = self.unit == "round" and shared
+        return new_blocks(self.n_arms, rows, first=self.first_size, per_round=per_round)
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphBlockPolicy(BlockPolicy[B]):
+    """The same on a feedback graph, which may be directed and may change.
+
+    Parameters
+    ----------
+    unit : "reward" or "round", default "reward"
+        What is protected. A round multiplies the noise of a block by the largest number of rewards
+        that one of its rounds shows.
+    """
+
+    protects: ClassVar[str] = "each reward, or each round; trusts the server"
+    side_observations: ClassVar[bool] = True
+
+    unit: Annotated[str, one_of("reward", "round")] = "reward"
+    graph: Graph | None = None
+
+    @property
+    def first_size(self) -> int:
+        """As many as make the noise half of what it can hide."""
+        return math.ceil(_FIRST / self.epsilon)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.kl import negative_entropy
+from tacit.arms.divergence import negative_entropy
 from tacit.core.kernels import kernel
 
 _SIZES, _ALIKE = 40, 8

@@ -6,11 +6,15 @@ response, which answers 1 with probability g(1) where it is 1 and g(0) where it 
 feedback is then g(0) + (g(1) - g(0)) mu *exactly*, whatever the distribution of the rewards: a straight
 line through the ends. No channel for 0/1 rewards has a curved g, and for other rewards the mean
 feedback of a curved channel is no function of the mean; so a corruption here is its two ends.
+
+The paper: the algorithm also works if the corruption function of an arm changes across time, as long as the
+current one is known. Each reward is corrupted once, by the corruption of its own round; so what one reward is
+promised is the epsilon of its round, and what all of them are promised is the largest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -18,10 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.core.constraints import require
-from tacit.core.kernels import kernel
-from tacit.core.tapes import NOISE, ROUNDING, uniform
 from tacit.privacy import RandomizedResponseRelease, Release, keep_probability, least_private
-from tacit.privacy.mechanisms.randomized_response import release_bit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +38,7 @@ class Corruption:
     Examples
     --------
     >>> from tacit.arms import Corruption
-    >>> Corruption(values=(0.9, 0.2)).ends(2)
+    >>> Corruption(values=(0.9, 0.2)).response_probabilities(2)
     array([[0.9, 0.2],
            [0.9, 0.2]])
     """
@@ -95,7 +96,7 @@ class Corruption:
         """
         return cls(values=tuple((float(g(0.0)), float(g(1.0))) for g in functions))
 
-    def ends(self, n_arms: int) -> NDArray[np.float64]:
+    def response_probabilities(self, n_arms: int) -> NDArray[np.float64]:
         """Return g(0) and g(1) of every arm, shape (K, 2)."""
         ends = np.array(self.values)
         require(self, "values", f"1 row or {n_arms}", len(ends) in (1, n_arms), len(ends))
@@ -105,22 +106,73 @@ class Corruption:
         """Return the least private of the arms' releases."""
         releases = [
             RandomizedResponseRelease(keep_zero=float(1.0 - low), keep_one=float(high))
-            for low, high in np.sort(self.ends(n_arms), axis=1)
+            for low, high in np.sort(self.response_probabilities(n_arms), axis=1)
         ]
         return least_private(releases)
 
 
-def corruption_of(epsilon: float | None, corruption: Corruption | None) -> Corruption | None:
-    """Return the corruption that `epsilon` asks for, or the one given."""
-    return corruption if epsilon is None else Corruption.optimal(epsilon)
+@dataclass(frozen=True, kw_only=True)
+class CorruptionSchedule:
+    """Corruptions, and the round from which each is in force.
 
+    Parameters
+    ----------
+    corruptions : sequence of Corruption
+    starts : sequence of int, default (0,)
+        The first round of each: 0, then increasing.
 
-def check_privacy(owner: Any, epsilon: float | None, corruption: Corruption | None) -> None:
-    """Refuse two answers to one question, and a corruption for another number of arms."""
-    one = epsilon is None or corruption is None
-    require(owner, "epsilon or corruption", "given, not both", one, epsilon)
-    if corruption is not None:
-        corruption.ends(owner.n_arms)
+    Examples
+    --------
+    >>> from tacit.arms import CorruptionSchedule
+    >>> schedule = CorruptionSchedule.of_epsilons((2.0, 0.5), starts=(0, 1000))
+    >>> round(schedule.release(n_arms=2).epsilon, 9)
+    2.0
+    """
+
+    corruptions: tuple[Corruption, ...]
+    starts: tuple[int, ...] = (0,)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "corruptions", tuple(self.corruptions))
+        object.__setattr__(self, "starts", tuple(int(start) for start in self.starts))
+        many = len(self.corruptions)
+        one_each = many > 0 and len(self.starts) == many
+        require(self, "starts", f"one for each of {many} corruptions", one_each, self.starts)
+        rising = all(a < b for a, b in zip((-1, *self.starts), self.starts, strict=False))
+        begins = rising and self.starts[0] == 0
+        require(self, "starts", "0, then increasing rounds", begins, self.starts)
+
+    @classmethod
+    def of_epsilons(cls, epsilons: Sequence[float], *, starts: Sequence[int]) -> CorruptionSchedule:
+        """Return the most useful one that is private with the epsilon of each segment."""
+        corruptions = tuple(Corruption.optimal(epsilon) for epsilon in epsilons)
+        return cls(corruptions=corruptions, starts=tuple(starts))
+
+    @classmethod
+    def from_spec(cls, value: Any) -> CorruptionSchedule:
+        """Return the schedule written as ``{starts = [0, 1000], epsilons = [2.0, 0.5]}``.
+
+        Instead of ``epsilons`` it may have ``corruptions``, each as for a single one.
+        """
+        keys = {"starts", "epsilons"}, {"starts", "corruptions"}
+        if not isinstance(value, Mapping) or set(value) not in keys:
+            raise ValueError(
+                f"schedule: expected starts, and epsilons or corruptions, got {value!r}"
+            )
+        if "epsilons" in value:
+            return cls.of_epsilons(value["epsilons"], starts=value["starts"])
+        corruptions = tuple(Corruption.from_spec(each) for each in value["corruptions"])
+        return cls(corruptions=corruptions, starts=value["starts"])
+
+    def response_probabilities(self, n_arms: int) -> NDArray[np.float64]:
+        """Return g(0) and g(1) of every arm in every segment, shape (segments, K, 2)."""
+        return np.stack(
+            [corruption.response_probabilities(n_arms) for corruption in self.corruptions]
+        )
+
+    def release(self, n_arms: int) -> Release:
+        """Return the least private release of any segment."""
+        return least_private([corruption.release(n_arms) for corruption in self.corruptions])
 
 
 class Feedback(NamedTuple):
@@ -130,24 +182,3 @@ class Feedback(NamedTuple):
     """1 if feedback is a corrupted bit, 0 if it is the reward."""
     ends: NDArray[np.float64]
     """Shape (1, 2) for all arms alike, or (K, 2): g(0) and g(1)."""
-
-
-@kernel
-def feedback_of(feedback: Any, tape: Any, t: Any, arm: Any, reward: Any) -> Any:
-    """Return what is learned of a reward: a corrupted bit, or the reward itself."""
-    if feedback.private == 1:
-        return corrupted(feedback.ends, tape, t, arm, reward)
-    return reward
-
-
-@kernel
-def corrupted(ends: Any, tape: Any, t: Any, arm: Any, reward: Any) -> Any:
-    """Return the feedback of a reward in [0, 1]: 1 with probability g(reward), else 0.
-
-    `ends` has one row for all arms alike or a row for each.
-    """
-    bit = reward
-    if 0.0 < reward < 1.0:
-        bit = 1.0 if uniform(tape, t, arm, ROUNDING) < reward else 0.0
-    row = min(arm, ends.shape[0] - 1)
-    return float(release_bit(tape, t, arm, NOISE, bit, ends[row, 1], 1.0 - ends[row, 0]))

@@ -1,20 +1,24 @@
-"""What the policies that drop arms share: parameters, guarantee, and the state of a phase."""
+"""What the policies that drop arms share: parameters, guarantee, and the state of a phase.
+
+Where a whole round is protected, the noise of a reward is multiplied by a number that is public. All rewards
+of a round are shown by one pulled arm, and each moves the mean of its own arm by at most 1 / o, where o
+counts that arm's observations in the phase. With noise made for 1 / L, a round costs the sum of L / o over
+the active arms shown, at most; with noise made for 1 / o, their number.
+"""
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.environments.graph_feedback import Feedback, check_graph, closed_rows, undirected
-from tacit.arms.policy import ArmsPolicy, PlainPolicy
-from tacit.arms.table import Table
-from tacit.core.constraints import Count, Share, check, one_of, require
+from tacit.arms.policy import ArmsPolicy
+from tacit.arms.table import Table, row_of, undirected
+from tacit.core.constraints import Count, Share, one_of, require
 from tacit.core.decider import ALPHA, Estimate
 from tacit.core.kernels import kernel
 from tacit.graphs import Graph
@@ -23,29 +27,33 @@ from tacit.privacy.block_sums import TrustedServer
 from tacit.privacy.mechanisms import Epsilon
 
 
-class HasActive(Protocol):
-    """A state of a policy that drops arms."""
+class ActiveState(Protocol):
+    """The state of a policy that drops arms."""
 
     @property
     def active(self) -> NDArray[np.bool_]:
         """Shape (K,): arms not dropped."""
 
 
-A = TypeVar("A", bound=HasActive)
+A = TypeVar("A", bound=ActiveState)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Elimination(ArmsPolicy[A]):
-    """What every policy that drops arms shares: when a confidence bound may fail."""
+class Elimination(Generic[A]):
+    """What every policy that drops arms shares, beside its kind of policy.
+
+    Parameters
+    ----------
+    horizon : int
+        Number of rounds T, for the failure probability.
+    failure_prob : float, optional
+        Probability with which the confidence bounds may fail; 1/T if not given.
+    """
 
     learns_from_any: ClassVar[bool] = False
 
-    n_arms: Count
     horizon: Count
     failure_prob: Share | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def confidence_loss(self) -> float:
@@ -59,23 +67,6 @@ class Elimination(ArmsPolicy[A]):
         state.active[arm] = False
 
 
-class PlainRule(NamedTuple):
-    """What the kernels of AAE and AlphaSample need."""
-
-    failure_prob: float
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
-
-
-class PlainElimination(Elimination[A], PlainPolicy[A]):
-    """Drops arms by what it has seen, without noise."""
-
-    @cached_property
-    def params(self) -> PlainRule:
-        """The numbers the kernels need."""
-        return PlainRule(self.confidence_loss, np.arange(self.n_arms))
-
-
 class Params(NamedTuple):
     """What the kernels of GAP, GAPU and DP-SE need."""
 
@@ -87,8 +78,6 @@ class Params(NamedTuple):
     """1 if the noise of a mean shrinks with its own count, 0 if with L."""
     extra: int
     """Observations of each arm beyond L (DP-SE asks for one)."""
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -143,20 +132,44 @@ LACKING = 7
 
 
 @dataclass(frozen=True, kw_only=True)
-class PrivateElimination(Elimination["State"]):
+class PrivateElimination(Elimination[State], ArmsPolicy[State]):
     """What GAP, GAPU and DP-SE share: phases of elimination by noised means.
 
     The block of an arm is a phase: a reward enters the noised mean of one arm in one phase only.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy of the protected unit.
     """
 
     why: ClassVar[str]
     """Why the paper's claim holds."""
+    extra: ClassVar[int] = 0
+    """Observations of each arm beyond those that the paper of GAP asks for."""
+
     epsilon: Epsilon = 1.0
 
     @property
-    @abstractmethod
     def unit(self) -> str:
         """What is protected: one reward, or all rewards of one round."""
+        return "round"
+
+    @property
+    def noise(self) -> str:
+        """Whether the noise of a mean shrinks with L, as published, or with its own count."""
+        return "published"
+
+    @cached_property
+    def params(self) -> Params:
+        """The numbers the kernels need."""
+        return Params(
+            epsilon=float(self.epsilon),
+            failure_prob=self.confidence_loss,
+            per_round=int(self.unit == "round"),
+            tight=int(self.noise == "tight"),
+            extra=self.extra,
+        )
 
     @property
     def blocks(self) -> TrustedServer:
@@ -219,15 +232,13 @@ class PrivateElimination(Elimination["State"]):
         larger.now[PHASE] = state.now[PHASE]
         self.forget_unreleased(larger)
 
-    def _empty(self, feedback: Feedback) -> State:
-        K = self.n_arms
-        rows = feedback.graph_starts.size * (K + 1)
-        fits = feedback.indptr.size == rows
-        require(self, "n_arms", "the number of arms of the table", fits, K)
+    def start(self, table: Table | None = None) -> State:
+        """Return a state that has seen nothing."""
+        K, rows = self.n_arms, self.feedback_rows(table)
         return State(
-            graph_starts=feedback.graph_starts,
-            indptr=feedback.indptr,
-            indices=feedback.indices,
+            graph_starts=rows.graph_starts,
+            indptr=rows.indptr,
+            indices=rows.indices,
             active=np.ones(K, np.bool_),
             means=np.zeros(K),
             counts=np.zeros(K, np.int64),
@@ -256,35 +267,14 @@ class GraphElimination(PrivateElimination):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_graph(self, self.graph)
         if self.graph is not None:
             require(self, "graph", "undirected", not self.graph.directed, self.graph)
 
-    @property
-    def rewards_per_round(self) -> int:
-        """The largest number of rewards one pull shows: a degree and one, at most K."""
-        return self.n_arms if self.graph is None else int(self.graph.degrees.max()) + 1
-
-    @cached_property
-    def params(self) -> Params:
-        """The numbers the kernels need."""
-        return Params(
-            epsilon=float(self.epsilon),
-            failure_prob=self.confidence_loss,
-            per_round=int(self.unit == "round"),
-            tight=int(self.noise == "tight"),
-            extra=0,
-            all_arms=np.arange(self.n_arms),
-        )
-
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
-        shown: Table | Feedback | None = table
-        if shown is None:
-            shown = closed_rows(self.n_arms, [] if self.graph is None else [self.graph])
-        state = self._empty(Feedback(shown.graph_starts, shown.indptr, shown.indices))
-        require(self, "graph", "undirected", undirected(self.n_arms, shown), "a directed one")
-        return state
+        rows = self.feedback_rows(table)
+        require(self, "graph", "undirected", undirected(self.n_arms, rows), "a directed one")
+        return super().start(table)
 
 
 @kernel
@@ -292,3 +282,41 @@ def serve(params: Any, state: Any, t: Any, arm: Any) -> None:
     """Count the arm of round t among those pulled in this phase, whose rounds the noise must hide."""
     if t >= state.now[FIRST]:
         state.pulls[arm] = max(state.pulls[arm], 1)
+
+
+@kernel(inlined=False)
+def planned_factor(tight: Any, state: Any, graph: Any) -> Any:
+    """Return the factor if every chosen arm is pulled equally often."""
+    K = state.active.size
+    largest = 1.0
+    for a in range(K):
+        if state.chosen[a]:
+            total = 0.0
+            low, high = row_of(state.indptr, K, graph, a)
+            for e in range(low, high):
+                b = state.indices[e]
+                if state.active[b]:
+                    seen_by = 0
+                    low_b, high_b = row_of(state.indptr, K, graph, b)
+                    for f in range(low_b, high_b):
+                        seen_by += state.chosen[state.indices[f]]
+                    total += 1.0 if tight == 1 else 1.0 / seen_by
+            largest = max(largest, total)
+    return largest
+
+
+@kernel(inlined=False)
+def round_factor(tight: Any, state: Any, graph: Any, L: Any) -> Any:
+    """Return the factor, given how often every arm was observed."""
+    K = state.active.size
+    largest = 1.0
+    for a in range(K):
+        if state.pulls[a] > 0:
+            total = 0.0
+            low, high = row_of(state.indptr, K, graph, a)
+            for e in range(low, high):
+                b = state.indices[e]
+                if state.active[b]:
+                    total += 1.0 if tight == 1 else L / state.counts[b]
+            largest = max(largest, total)
+    return largest

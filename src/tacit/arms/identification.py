@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from tacit.arms.kl import negative_entropy, upper_root
+from tacit.arms.divergence import negative_entropy, upper_root
 from tacit.core.kernels import kernel
 
 

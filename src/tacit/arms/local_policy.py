@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from tacit.arms.corruption import Corruption, Feedback, corruption_of
-from tacit.arms.corruption_schedule import CorruptionSchedule
+from tacit.arms.corruption import Corruption, CorruptionSchedule, Feedback
 from tacit.arms.policy import ArmsPolicy, S
+from tacit.core.constraints import require
 from tacit.privacy import (
     AsymmetricResponse,
     Claim,
@@ -27,8 +27,6 @@ class LocalPolicy(ArmsPolicy[S]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     epsilon : float, optional
         Privacy of one reward, by the optimal randomized response. Without it, and without a
         `corruption`, rewards are observed as they are.
@@ -39,14 +37,13 @@ class LocalPolicy(ArmsPolicy[S]):
     """
 
     protects: ClassVar[str] = "each reward, locally, if epsilon is given"
-    n_arms: int
     epsilon: float | None
     corruption: Corruption | None = None
 
     @property
     def corruption_in_force(self) -> Corruption | None:
         """The corruption, or None if the reward itself is observed."""
-        return corruption_of(self.epsilon, self.corruption)
+        return self.corruption if self.epsilon is None else Corruption.optimal(self.epsilon)
 
     @property
     def schedule_in_force(self) -> CorruptionSchedule | None:
@@ -60,7 +57,8 @@ class LocalPolicy(ArmsPolicy[S]):
         corruption = self.corruption_in_force
         if corruption is None:
             return Feedback(0, np.array([[0.0, 1.0]]))
-        return Feedback(1, corruption.ends(self.n_arms if len(corruption.values) > 1 else 1))
+        rows = self.n_arms if len(corruption.values) > 1 else 1
+        return Feedback(1, corruption.response_probabilities(rows))
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -70,12 +68,21 @@ class LocalPolicy(ArmsPolicy[S]):
             return ()
         if self.epsilon is not None:
             return (RandomizedResponse(epsilon=self.epsilon),)
-        rows = dict.fromkeys(map(tuple, schedule.ends(self.n_arms).reshape(-1, 2).tolist()))
+        rows = dict.fromkeys(
+            map(tuple, schedule.response_probabilities(self.n_arms).reshape(-1, 2).tolist())
+        )
         return tuple(
             AsymmetricResponse(keep_one=one, keep_zero=1.0 - zero)
             for zero, one in rows
             if 0.0 < zero < 1.0 and 0.0 < one < 1.0
         )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one = self.epsilon is None or self.corruption is None
+        require(self, "epsilon or corruption", "given, not both", one, self.epsilon)
+        if self.corruption is not None:
+            self.corruption.response_probabilities(self.n_arms)
 
     def local_guarantee(self, claim: Claim | None = None) -> Guarantee:
         """Return what the corruption protects: each reward on its own."""
@@ -92,5 +99,5 @@ class LocalPolicy(ArmsPolicy[S]):
         )
 
     def guarantee(self, horizon: int) -> Guarantee:
-        """Return epsilon for each reward, or that nothing is protected."""
+        """Return epsilon for each reward; without corruption a guarantee that protects nothing."""
         return self.local_guarantee()

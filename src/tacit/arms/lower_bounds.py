@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arms.environments.graph_feedback import closed_rows
-from tacit.arms.private_divergence import private_divergence
+from tacit.arms.divergence import private_divergence
+from tacit.arms.table import closed_rows
 from tacit.core.constraints import require
 from tacit.graphs import Graph
 

@@ -22,10 +22,10 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from tacit.arms.environments.base import ArmsEnvironment, Schedule, table_of
+from tacit.arms.environments.base import ArmsEnvironment, Schedule, make_table
 from tacit.arms.policy import ArmsPolicy
-from tacit.arms.table import RECORDED, Table
-from tacit.arms.trace import observe
+from tacit.arms.table import RECORDED, Table, reward
+from tacit.arms.trace import record
 from tacit.core.constraints import Count, check, require
 from tacit.core.generator import key_of
 from tacit.core.policy import Program, require_secure
@@ -139,7 +139,9 @@ def _play(
     for t in range(first, last):
         arm = int(player.select())
         require(policy, "select to return", f"an arm in 0..{K - 1}", 0 <= arm < K, arm)
-        player.update(arm, float(observe(table, trace, t, arm)))
+        value = float(reward(table, t, arm))
+        record(table, trace, t, arm, value)
+        player.update(arm, value)
         _note_released(state, tape, t)
 
 
@@ -295,7 +297,7 @@ class RewardFunction(ArmsEnvironment):
             raise ValueError(
                 f"{name}: expected rewards in [0, 1], got {rewards[t, arm]} in round {t}, arm {arm}"
             )
-        return table_of(
+        return make_table(
             kind=RECORDED,
             key=np.zeros(2, np.uint64),
             schedule=Schedule(np.zeros(1, np.int64), rewards.mean(axis=0)[None]),

@@ -7,6 +7,7 @@ cell of a recorded array; a few entries may be overridden, which makes a neighbo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,25 +15,26 @@ from numpy.typing import NDArray
 
 from tacit.core.generator import inverse_normal, philox, to_open_unit, to_unit
 from tacit.core.kernels import address_of, evaluate, kernel
+from tacit.graphs import Graph
 
 BERNOULLI, NORMAL, BETA, RECORDED, GAUSSIAN = 0, 1, 2, 3, 4
 
 
 class Table(NamedTuple):
-    """Rewards in [0, 1] of K arms, or of any size; S pieces of the means' schedule; E overridden entries."""
+    """Rewards of K arms, in [0, 1] or of any size; S segments of the means' schedule; E overridden ones."""
 
     kind: int
     """0 Bernoulli, 1 truncated normal, 2 beta, 3 recorded, 4 normal and unbounded."""
     key0: np.uint64
     key1: np.uint64
     starts: NDArray[np.int64]
-    """Shape (S,): the first round of each piece."""
+    """Shape (S,): the first round of each segment."""
     means: NDArray[np.float64]
-    """Shape (S, K): the means of each piece, or at its start where `linear`."""
+    """Shape (S, K): the means of each segment, or at its start where `linear`."""
     linear: int
-    """1 if the means go linearly from one piece's to the next one's, 0 if they jump."""
+    """1 if the means go linearly from one segment's to the next one's, 0 if they jump."""
     best: NDArray[np.float64]
-    """Shape (S,): the largest mean of each piece."""
+    """Shape (S,): the largest mean of each segment."""
     spread: float
     """Standard deviation of a normal, concentration of the beta."""
     cdf_zero: NDArray[np.float64]
@@ -44,6 +46,8 @@ class Table(NamedTuple):
     """Shape (T, K), or (0, K) where nothing is recorded."""
     champion: int
     """The best fixed arm of a recorded table, which regret is measured against."""
+    all_arms: NDArray[np.int64]
+    """Shape (K,): the numbers of the arms."""
     indptr: NDArray[np.int64]
     """Shape (G (K + 1),): graph after graph, where each arm's list of observed arms begins."""
     indices: NDArray[np.int64]
@@ -58,9 +62,63 @@ class Table(NamedTuple):
     """Where the code that draws a beta or an unbounded reward begins: only who has them compiles it."""
 
 
+class FeedbackRows(NamedTuple):
+    """Who is observed with whom, graph after graph, as tables and policies keep it."""
+
+    graph_starts: NDArray[np.int64]
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+
+
+def closed_rows(
+    n_arms: int, graphs: Sequence[Graph] = (), changes: Sequence[int] = ()
+) -> FeedbackRows:
+    """Return the rows of `graphs`, every arm added to its own; without graphs, of no edges.
+
+    Examples
+    --------
+    >>> from tacit.graphs import path
+    >>> closed_rows(3, [path(3)]).indices
+    array([0, 1, 0, 1, 2, 1, 2])
+    """
+    if not graphs:
+        return FeedbackRows(np.zeros(1, np.int64), np.arange(n_arms + 1), np.arange(n_arms))
+    indptr: list[NDArray[np.int64]] = []
+    indices: list[NDArray[np.int64]] = []
+    offset = 0
+    loops = np.arange(n_arms)
+    for graph in graphs:
+        rows = np.concatenate((graph.rows, loops))
+        columns = np.concatenate((graph.indices.astype(np.int64), loops))
+        indices.append(columns[np.lexsort((columns, rows))])
+        indptr.append(offset + graph.indptr + np.arange(n_arms + 1))
+        offset += rows.size
+    starts = np.array([0, *changes], np.int64)
+    return FeedbackRows(starts, np.concatenate(indptr), np.concatenate(indices))
+
+
+def undirected(n_arms: int, rows: FeedbackRows) -> bool:
+    """Return whether every arm is shown by all arms that it shows.
+
+    Examples
+    --------
+    >>> from tacit.graphs import path
+    >>> undirected(3, closed_rows(3, [path(3)]))
+    True
+    """
+    for g in range(rows.graph_starts.size):
+        ends = rows.indptr[g * (n_arms + 1) : (g + 1) * (n_arms + 1)]
+        shown = rows.indices[ends[0] : ends[-1]]
+        showing = np.repeat(np.arange(n_arms), np.diff(ends))
+        there, back = np.sort(showing * n_arms + shown), np.sort(shown * n_arms + showing)
+        if not np.array_equal(there, back):
+            return False
+    return True
+
+
 @kernel
-def piece_of(starts: Any, t: Any) -> Any:
-    """Return the piece that round t lies in."""
+def segment_at(starts: Any, t: Any) -> Any:
+    """Return the segment that round t lies in."""
     low, high = 0, starts.size - 1
     while low < high:
         middle = (low + high + 1) >> 1
@@ -79,37 +137,21 @@ def row_of(indptr: Any, n_arms: Any, graph: Any, a: Any) -> Any:
 
 
 @kernel
-def _share(starts: Any, piece: Any, t: Any) -> Any:
-    return (t - starts[piece]) / (starts[piece + 1] - starts[piece])
-
-
-@kernel
-def mean_of(table: Any, t: Any, a: Any) -> Any:
-    """Return the nominal mean of arm a in round t."""
+def regret_of(table: Any, t: Any, a: Any) -> Any:
+    """Return how much arm a gives away in round t: of the best mean, or of the champion's record."""
     if table.kind == RECORDED:
-        return table.recorded[t, a]
-    piece = piece_of(table.starts, t)
-    mean = table.means[piece, a]
-    if table.linear == 1 and piece + 1 < table.starts.size:
-        share = _share(table.starts, piece, t)
-        mean += share * (table.means[piece + 1, a] - mean)
-    return mean
-
-
-@kernel
-def best_of(table: Any, t: Any) -> Any:
-    """Return what the comparator gets in round t: the best mean, or the champion's record."""
-    if table.kind == RECORDED:
-        return table.recorded[t, table.champion]
-    piece = piece_of(table.starts, t)
-    if table.linear == 0 or piece + 1 == table.starts.size:
-        return table.best[piece]
-    share = _share(table.starts, piece, t)
-    best = 0.0
-    for a in range(table.means.shape[1]):
-        mean = table.means[piece, a]
-        best = max(best, mean + share * (table.means[piece + 1, a] - mean))
-    return best
+        return table.recorded[t, table.champion] - table.recorded[t, a]
+    segment = segment_at(table.starts, t)
+    best, mean = table.best[segment], table.means[segment, a]
+    if table.linear == 1 and segment + 1 < table.starts.size:
+        start, end = table.starts[segment], table.starts[segment + 1]
+        share, best = (t - start) / (end - start), 0.0
+        for b in range(table.means.shape[1]):
+            low = table.means[segment, b]
+            level = low + share * (table.means[segment + 1, b] - low)
+            best = max(best, level)
+            mean = level if b == a else mean
+    return best - mean
 
 
 @kernel
@@ -157,53 +199,38 @@ def _gaussian(key0: Any, key1: Any, t: Any, a: Any, mean: Any, deviation: Any) -
     return mean + deviation * inverse_normal(to_open_unit(word_at(key0, key1, t, a, 0)))
 
 
-_DRAWN = {BETA: _beta, GAUSSIAN: _gaussian}
-
-
-def drawing_of(kind: int) -> Any:
+def address_of_drawing(kind: int) -> Any:
     """Return where the code that draws such a reward begins, if kernels do not contain it."""
-    if kind not in _DRAWN:
-        return 0
-    return address_of(_DRAWN[kind], np.uint64(0), np.uint64(0), 0, 0, 0.5, 1.0)
+    drawing = {BETA: _beta, GAUSSIAN: _gaussian}.get(kind)
+    return 0 if drawing is None else address_of(drawing, np.uint64(0), np.uint64(0), 0, 0, 0.5, 1.0)
 
 
 @kernel
-def words_of(table: Any, t: Any, a: Any) -> Any:
-    """Return the words of arm a in the rounds t to t + 3, for t a multiple of 4."""
-    block = np.uint64(t) >> np.uint64(2)
-    return philox(table.key0, table.key1, block, np.uint64(a), np.uint64(0), np.uint64(0))
-
-
-@kernel
-def _bit(mean: Any, u: Any) -> Any:
-    return 1.0 if u < mean else 0.0
-
-
-@kernel
-def _truncated(mean: Any, spread: Any, x: Any) -> Any:
-    return min(1.0, max(0.0, mean + spread * x))
-
-
-@kernel
-def four_rewards(table: Any, piece: Any, t: Any, a: Any) -> Any:
-    """Return the rewards of arm a in rounds t to t + 3 of a piece, for t a multiple of 4.
+def four_rewards(table: Any, segment: Any, t: Any, a: Any) -> Any:
+    """Return the rewards of arm a in rounds t to t + 3 of a segment, for t a multiple of 4.
 
     For Bernoulli and truncated normal rewards whose means do not go linearly and that nobody overrides.
     Their random words are made together (``python benchmarks/dp_imed.py --draws``).
     """
-    w0, w1, w2, w3 = words_of(table, t, a)
-    u0, u1, u2, u3 = to_unit(w0), to_unit(w1), to_unit(w2), to_unit(w3)
-    mean, spread = table.means[piece, a], table.spread
+    block = np.uint64(t) >> np.uint64(2)
+    words = philox(table.key0, table.key1, block, np.uint64(a), np.uint64(0), np.uint64(0))
+    u0, u1, u2, u3 = to_unit(words[0]), to_unit(words[1]), to_unit(words[2]), to_unit(words[3])
+    mean, spread = table.means[segment, a], table.spread
     if table.kind == BERNOULLI:
-        return _bit(mean, u0), _bit(mean, u1), _bit(mean, u2), _bit(mean, u3)
-    zero, span = table.cdf_zero[piece, a], table.cdf_span[piece, a]
+        return (
+            1.0 if u0 < mean else 0.0,
+            1.0 if u1 < mean else 0.0,
+            1.0 if u2 < mean else 0.0,
+            1.0 if u3 < mean else 0.0,
+        )
+    zero, span = table.cdf_zero[segment, a], table.cdf_span[segment, a]
     x0, x1 = inverse_normal(zero + u0 * span), inverse_normal(zero + u1 * span)
     x2, x3 = inverse_normal(zero + u2 * span), inverse_normal(zero + u3 * span)
     return (
-        _truncated(mean, spread, x0),
-        _truncated(mean, spread, x1),
-        _truncated(mean, spread, x2),
-        _truncated(mean, spread, x3),
+        min(1.0, max(0.0, mean + spread * x0)),
+        min(1.0, max(0.0, mean + spread * x1)),
+        min(1.0, max(0.0, mean + spread * x2)),
+        min(1.0, max(0.0, mean + spread * x3)),
     )
 
 
@@ -218,18 +245,19 @@ def reward(table: Any, t: Any, a: Any) -> Any:
             return table.edit_values[e]
     if table.kind == RECORDED:
         return table.recorded[t, a]
-    piece = piece_of(table.starts, t)
-    mean = table.means[piece, a]
-    zero, span = table.cdf_zero[piece, a], table.cdf_span[piece, a]
-    if table.linear == 1 and piece + 1 < table.starts.size:
-        share = _share(table.starts, piece, t)
-        mean += share * (table.means[piece + 1, a] - mean)
+    segment = segment_at(table.starts, t)
+    mean = table.means[segment, a]
+    zero, span = table.cdf_zero[segment, a], table.cdf_span[segment, a]
+    if table.linear == 1 and segment + 1 < table.starts.size:
+        start, end = table.starts[segment], table.starts[segment + 1]
+        mean += (t - start) / (end - start) * (table.means[segment + 1, a] - mean)
         if table.kind == NORMAL:
             zero = 0.5 * math.erfc(mean / table.spread / math.sqrt(2.0))
             span = 1.0 - zero - 0.5 * math.erfc((1.0 - mean) / table.spread / math.sqrt(2.0))
     if table.kind == BERNOULLI:
-        return _bit(mean, to_unit(word))
+        return 1.0 if to_unit(word) < mean else 0.0
     if table.kind == NORMAL:
-        return _truncated(mean, table.spread, inverse_normal(zero + to_unit(word) * span))
+        x = inverse_normal(zero + to_unit(word) * span)
+        return min(1.0, max(0.0, mean + table.spread * x))
     place = (table.key0, table.key1, np.int64(t), np.int64(a))
     return evaluate(table.drawing, (*place, mean, table.spread * span))

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.table import best_of, mean_of, reward
+from tacit.arms.table import regret_of
 from tacit.core.kernels import kernel
 
 MEASURES = ("regret", "reward")
@@ -49,17 +49,9 @@ def new_trace(
 
 
 @kernel
-def observe(table: Any, trace: Any, t: Any, a: Any) -> Any:
-    """Pull arm a in round t: write it to the trace and return the reward."""
-    value = reward(table, t, a)
-    record(table, trace, t, a, value)
-    return value
-
-
-@kernel
 def record(table: Any, trace: Any, t: Any, a: Any, value: Any) -> None:
     """Write to the trace that arm a was pulled in round t and paid `value`."""
-    trace.totals[0] += best_of(table, t) - mean_of(table, t, a)
+    trace.totals[0] += regret_of(table, t, a)
     trace.totals[1] += value
     trace.pulls[a] += 1
     if trace.decisions.size > 0:

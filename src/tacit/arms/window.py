@@ -27,12 +27,12 @@ def new_window(rounds: int) -> Window:
     return Window(np.full(rounds + 1, -1, np.int32), np.zeros(rounds + 1), np.full(1, -1))
 
 
-def forgetting(drop: Callable[..., Any]) -> Callable[..., Any]:
+def forget_with(drop: Callable[..., Any]) -> Callable[..., Any]:
     """Return a kernel that gives `drop` all that has left a window when round t begins.
 
     Parameters
     ----------
-    drop : kernel of (rule, state, arm, value)
+    drop : kernel of (params, state, arm, value)
         Takes one round's feedback out of what is learned.
     """
 
@@ -62,7 +62,7 @@ def _next_leaving(window: Any, t: Any) -> Any:
 
 
 @kernel
-def remembered(window: Any, t: Any, arm: Any, value: Any) -> Any:
+def put_in_window(window: Any, t: Any, arm: Any, value: Any) -> Any:
     """Put the feedback of round t in; return False if that round has left already."""
     slots = window.arms.size
     if t < window.now[0] - slots + 1:

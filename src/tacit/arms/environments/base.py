@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.neighbours import edit_rewards
-from tacit.arms.table import BERNOULLI, BETA, NORMAL, RECORDED, Table, drawing_of
+from tacit.arms.table import BERNOULLI, BETA, NORMAL, RECORDED, Table, address_of_drawing
 from tacit.arms.trace import MEASURES, Trace, new_trace
 from tacit.core.constraints import one_of, require
 from tacit.core.generator import key_of
@@ -79,7 +79,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
         rng = np.random.Generator(
             np.random.Philox(key=key_of(seed, repetition, stream=_SCHEDULE_STREAM))
         )
-        return table_of(
+        return make_table(
             kind=_KINDS[self.rewards],
             key=key_of(seed, repetition, stream=TABLE_STREAM),
             schedule=self.schedule(horizon, rng),
@@ -146,7 +146,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
         later = min(few, len(places)) - early
         chosen = [*range(early), *np.linspace(early, len(places) - 1, later, dtype=int)]
         pairs = []
-        for place in drawn_from([places[i] for i in chosen], horizon * size, limit, seed):
+        for place in add_drawn([places[i] for i in chosen], horizon * size, limit, seed):
             t, (table, words) = place // size, rest[place % size // len(changed)]
             arms = changed[place % len(changed)]
             left, right = (edit_rewards(table, [(t, a, end) for a in arms]) for end in (0.0, 1.0))
@@ -180,7 +180,7 @@ class ArmsEnvironment(Environment[Table, Trace]):
         return pairs
 
 
-def drawn_from(first: Sequence[int], count: int, limit: int, seed: int) -> list[int]:
+def add_drawn(first: Sequence[int], count: int, limit: int, seed: int) -> list[int]:
     """Return `first` and, up to `limit`, others of ``range(count)`` in an order that `seed` draws."""
     known = set(first)
     wanted = min(limit, count) - len(known)
@@ -196,7 +196,7 @@ def _rows(bits: tuple[float, ...], K: int) -> str:
     return " ".join(digits[i : i + K] for i in range(0, len(digits), K))
 
 
-def table_of(
+def make_table(
     *,
     kind: int,
     key: NDArray[np.uint64],
@@ -226,16 +226,17 @@ def table_of(
         cdf_span=span,
         recorded=np.empty((0, n_arms)) if recorded is None else recorded,
         champion=champion,
+        all_arms=np.arange(n_arms),
         indptr=np.arange(n_arms + 1),
         indices=np.arange(n_arms),
         edit_rounds=np.empty(0, np.int64),
         edit_arms=np.empty(0, np.int64),
         edit_values=np.empty(0),
-        drawing=drawing_of(kind),
+        drawing=address_of_drawing(kind),
     )
 
 
-def checked_means(owner: Any, means: Any, rewards: str) -> NDArray[np.float64]:
+def check_means(owner: Any, means: Any, rewards: str) -> NDArray[np.float64]:
     """Return `means` as (pieces, arms) if `rewards` can have them."""
     matrix = np.array(means, dtype=np.float64, ndmin=2)
     filled = matrix.ndim == 2 and matrix.size > 0

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from tacit.arms.environments.base import ArmsEnvironment, Rewards, Schedule, checked_means
+from tacit.arms.environments.base import ArmsEnvironment, Rewards, Schedule, check_means
 from tacit.core.constraints import (
     Constraint,
     Count,
@@ -67,7 +67,7 @@ class Switching(ArmsEnvironment):
 
     def __post_init__(self) -> None:
         check(self)
-        matrix = checked_means(self, self.means, self.rewards)
+        matrix = check_means(self, self.means, self.rewards)
         object.__setattr__(self, "means", tuple(map(tuple, matrix.tolist())))
         if isinstance(self.breakpoints, str):
             known = self.breakpoints in ("even", "drawn")

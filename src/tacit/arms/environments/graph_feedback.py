@@ -9,48 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.arms.environments.base import ArmsEnvironment, Schedule
-from tacit.arms.table import Table
+from tacit.arms.table import Table, closed_rows
 from tacit.core.constraints import Probability, check, require
 from tacit.graphs import Graph, erdos_renyi
-
-
-class Feedback(NamedTuple):
-    """Who is observed with whom, graph after graph, as tables and policies keep it."""
-
-    graph_starts: NDArray[np.int64]
-    indptr: NDArray[np.int64]
-    indices: NDArray[np.int64]
-
-
-def closed_rows(n_arms: int, graphs: Sequence[Graph] = (), changes: Sequence[int] = ()) -> Feedback:
-    """Return the rows of `graphs`, every arm added to its own; without graphs, of no edges.
-
-    Examples
-    --------
-    >>> from tacit.graphs import path
-    >>> closed_rows(3, [path(3)]).indices
-    array([0, 1, 0, 1, 2, 1, 2])
-    """
-    if not graphs:
-        return Feedback(np.zeros(1, np.int64), np.arange(n_arms + 1), np.arange(n_arms))
-    indptr: list[NDArray[np.int64]] = []
-    indices: list[NDArray[np.int64]] = []
-    offset = 0
-    loops = np.arange(n_arms)
-    for graph in graphs:
-        rows = np.concatenate((graph.rows, loops))
-        columns = np.concatenate((graph.indices.astype(np.int64), loops))
-        indices.append(columns[np.lexsort((columns, rows))])
-        indptr.append(offset + graph.indptr + np.arange(n_arms + 1))
-        offset += rows.size
-    starts = np.array([0, *changes], np.int64)
-    return Feedback(starts, np.concatenate(indptr), np.concatenate(indices))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,8 +70,8 @@ class GraphFeedback(ArmsEnvironment):
             object.__setattr__(self, "graph", graphs[0] if len(graphs) == 1 else graphs)
             needed = len(changes) + 1
             require(self, "graph", f"{needed}, one a change", len(graphs) == needed, len(graphs))
-            for graph in graphs:
-                check_graph(self, graph)
+            for n in (graph.n_nodes for graph in graphs):
+                require(self, "graph", f"of {self.n_arms} arms", n == self.n_arms, n)
 
     @property
     def n_arms(self) -> int:
@@ -138,28 +104,3 @@ class GraphFeedback(ArmsEnvironment):
             ]
         rows = closed_rows(self.n_arms, graphs, self.changes)
         return self.environment.table(seed, repetition, horizon)._replace(**rows._asdict())
-
-
-def check_graph(owner: Any, graph: Graph | None) -> None:
-    """Refuse a graph of another number of arms."""
-    nodes = owner.n_arms if graph is None else graph.n_nodes
-    require(owner, "graph", f"of {owner.n_arms} arms", nodes == owner.n_arms, nodes)
-
-
-def undirected(n_arms: int, feedback: Any) -> bool:
-    """Return whether every arm is shown by all arms that it shows.
-
-    Examples
-    --------
-    >>> from tacit.graphs import path
-    >>> undirected(3, closed_rows(3, [path(3)]))
-    True
-    """
-    for g in range(feedback.graph_starts.size):
-        ends = feedback.indptr[g * (n_arms + 1) : (g + 1) * (n_arms + 1)]
-        columns = feedback.indices[ends[0] : ends[-1]]
-        rows = np.repeat(np.arange(n_arms), np.diff(ends))
-        there, back = np.sort(rows * n_arms + columns), np.sort(columns * n_arms + rows)
-        if not np.array_equal(there, back):
-            return False
-    return True

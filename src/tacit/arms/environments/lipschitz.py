@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from tacit.arms.environments.base import ArmsEnvironment, Rewards, Schedule, checked_means
+from tacit.arms.environments.base import ArmsEnvironment, Rewards, Schedule, check_means
 from tacit.arms.table import Table
 from tacit.core.constraints import Constraint, Count, Positive, check
 
@@ -83,7 +83,7 @@ class Lipschitz(ArmsEnvironment):
 
     def __post_init__(self) -> None:
         check(self)
-        checked_means(self, self._fine, self.rewards)
+        check_means(self, self._fine, self.rewards)
 
     def _values(self, places: Any) -> Any:
         f = _NAMED[self.function] if isinstance(self.function, str) else self.function

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.environments.base import ArmsEnvironment, Schedule, table_of
+from tacit.arms.environments.base import ArmsEnvironment, Schedule, make_table
 from tacit.arms.table import RECORDED, Table
 from tacit.core.constraints import require
 
@@ -78,7 +78,7 @@ class Recorded(ArmsEnvironment):
         rounds = self.array.shape[0]
         require(self, "horizon", f"<= {rounds} recorded rounds", horizon <= rounds, horizon)
         schedule = self.schedule(horizon, np.random.default_rng(0))
-        return table_of(
+        return make_table(
             kind=RECORDED,
             key=np.zeros(2, np.uint64),
             schedule=schedule,

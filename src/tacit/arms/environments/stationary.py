@@ -12,9 +12,9 @@ from tacit.arms.environments.base import (
     TELLING,
     ArmsEnvironment,
     Schedule,
-    checked_means,
-    drawn_from,
-    table_of,
+    add_drawn,
+    check_means,
+    make_table,
 )
 from tacit.arms.neighbours import edit_rewards
 from tacit.arms.table import GAUSSIAN, Table
@@ -50,7 +50,7 @@ class _Constant(ArmsEnvironment):
 class _Stationary(_Constant):
     def __post_init__(self) -> None:
         super().__post_init__()
-        checked_means(self, self.means, self.rewards)
+        check_means(self, self.means, self.rewards)
         check(self)
 
 
@@ -148,7 +148,7 @@ class Gaussian(_Constant):
 
     def table(self, seed: int, repetition: int, horizon: int) -> Table:
         """Return the table of one repetition."""
-        made = table_of(
+        made = make_table(
             kind=GAUSSIAN,
             key=key_of(seed, repetition, stream=TABLE_STREAM),
             schedule=self.schedule(horizon, np.random.default_rng(0)),
@@ -171,7 +171,7 @@ class Gaussian(_Constant):
         count = len(units[unit])
         first = range(min(count, limit, TELLING))
         pairs = []
-        for places in map(units[unit].__getitem__, drawn_from(first, count, limit, seed)):
+        for places in map(units[unit].__getitem__, add_drawn(first, count, limit, seed)):
             left, right = (
                 edit_rewards(own, [(*place, end) for place in places]) for end in (-_FAR, _FAR)
             )

@@ -9,16 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.elimination import PlainElimination
-from tacit.arms.loops import rounds
-from tacit.arms.policy import Kernels
+from tacit.arms.elimination import Elimination
+from tacit.arms.loops import kernels_of
+from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.table import Table
 from tacit.core.kernels import kernel
+
+
+class Params(NamedTuple):
+    """What the kernels of AAE and AlphaSample need."""
+
+    failure_prob: float
 
 
 class State(NamedTuple):
@@ -77,17 +84,13 @@ def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class AAE(PlainElimination[State]):
+class AAE(Elimination[State], PlainPolicy[State]):
     """Pull all active arms in turn and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every reward without noise.
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
-    horizon : int
-        Number of rounds T, for the failure probability.
     failure_prob : float, optional
         Probability with which the best arm may be dropped; 1/T if not given.
 
@@ -108,7 +111,12 @@ class AAE(PlainElimination[State]):
     name: ClassVar[str] = "aae"
     summary: ClassVar[str] = "active arm elimination, no noise, no graph"
     paper: ClassVar[str] = "Even-Dar et al. 2006, Algorithm 3"
-    kernels: ClassVar[Kernels] = Kernels(select=select, learn=learn, run=rounds(select, learn))
+    kernels: ClassVar[Kernels] = kernels_of(select, learn)
+
+    @cached_property
+    def params(self) -> Params:
+        """The numbers the kernels need."""
+        return Params(self.confidence_loss)
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

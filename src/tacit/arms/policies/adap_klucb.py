@@ -16,17 +16,16 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.block_policy import BlockPolicy
 from tacit.arms.blocks import (
     UNKNOWN,
+    BlockPolicy,
     Blocks,
-    deciding,
     learn,
     release_full,
+    select_by_releases,
     stretches,
 )
-from tacit.arms.environments.graph_feedback import closed_rows
-from tacit.arms.kl import upper_root
+from tacit.arms.divergence import upper_root
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
 from tacit.core.constraints import Positive
@@ -88,7 +87,7 @@ def release(params: Any, state: Any, tape: Any, t: Any) -> None:
             blocks.due[a] = next_size(state.totals[a])
 
 
-select = deciding(release, choose)
+select = select_by_releases(release, choose)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,10 +99,6 @@ class AdaPKLUCB(BlockPolicy[State]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float
-        Privacy of one reward.
     exploration : float, default 3.1
         alpha; the regret bound needs more than 3.
 
@@ -135,5 +130,5 @@ class AdaPKLUCB(BlockPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        blocks = self._blocks(closed_rows(self.n_arms))
+        blocks = self.start_blocks(table)
         return State(blocks, np.zeros(self.n_arms, np.int64))

@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.elimination import PlainElimination
-from tacit.arms.policy import Kernels
-from tacit.arms.table import Table, piece_of, reward, row_of
-from tacit.arms.trace import observe
+from tacit.arms.elimination import Elimination
+from tacit.arms.policies.aae import Params
+from tacit.arms.policy import Kernels, PlainPolicy
+from tacit.arms.table import Table, reward, row_of, segment_at
+from tacit.arms.trace import record
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, uniform
 
@@ -120,9 +122,10 @@ def run(params: Any, state: Any, table: Any, tape: Any, trace: Any, first: Any, 
     """Play rounds first to last - 1."""
     K = state.active.size
     for t in range(first, last):
-        arm = select(params, state, tape, t, params.all_arms)
-        value = observe(table, trace, t, arm)
-        graph = piece_of(table.graph_starts, t)
+        arm = select(params, state, tape, t, table.all_arms)
+        value = reward(table, t, arm)
+        record(table, trace, t, arm, value)
+        graph = segment_at(table.graph_starts, t)
         low, high = row_of(table.indptr, K, graph, arm)
         for e in range(low, high):
             b = table.indices[e]
@@ -147,17 +150,13 @@ def probabilities(params: Any, state: Any, t: Any, eligible: Any, out: Any) -> N
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlphaSample(PlainElimination[State]):
+class AlphaSample(Elimination[State], PlainPolicy[State]):
     """Cover the active arms at random, again and again, and drop those that are clearly worse.
 
     Guarantee: none; the decisions depend on every observed reward without noise.
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
-    horizon : int
-        Number of rounds T, for the failure probability.
     failure_prob : float, optional
         Probability with which one confidence bound may fail; 1/T if not given.
 
@@ -182,6 +181,11 @@ class AlphaSample(PlainElimination[State]):
     kernels: ClassVar[Kernels] = Kernels(
         select=select, learn=learn, run=run, probabilities=probabilities
     )
+
+    @cached_property
+    def params(self) -> Params:
+        """The numbers the kernels need."""
+        return Params(self.confidence_loss)
 
     def shown_with(self, arm: int) -> frozenset[int]:
         """Return all arms: the graph is not known, so any reward may have been shown."""

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tacit.arms.change_test import largest_odds
-from tacit.arms.lazy_argmax import probabilities
+from tacit.arms.klucb_index import probabilities
 from tacit.arms.loops import local_kernels
-from tacit.arms.policies.glr_klucb_cf import GLRKLUCBCF, noted, restart, select
+from tacit.arms.policies.glr_klucb_cf import GLRKLUCBCF, restart, select, take_in
 from tacit.arms.policy import Kernels
 from tacit.core.kernels import kernel
 
@@ -31,7 +31,7 @@ from tacit.core.kernels import kernel
 @kernel
 def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Take in feedback of round t; restart if a later beginning is more likely than the last."""
-    if noted(params, state, t, arm, feedback):
+    if take_in(params, state, t, arm, feedback):
         n = state.counts[arm]
         prior = -math.log(float(n)) - 0.5 * math.log(params.horizon)
         if prior + largest_odds(state.history, arm, n, state.sums[arm]) > 0.0:
@@ -44,8 +44,6 @@ class BOCPDKLUCBCF(GLRKLUCBCF):
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
     run; without it none.
-
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms`, `epsilon` and `exploration`.
 
     Parameters
     ----------

@@ -17,17 +17,23 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import Corruption, Feedback, check_privacy
-from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.lazy_argmax import largest_index, only, probabilities
+from tacit.arms.corruption import Corruption, Feedback
+from tacit.arms.klucb_index import (
+    Exploration,
+    ExplorationFunction,
+    largest_index,
+    level,
+    probabilities,
+    tabulate_exploration,
+)
 from tacit.arms.local_policy import LocalPolicy
 from tacit.arms.loops import local_kernels
 from tacit.arms.policies.klucb import State, count, first_untried, new_state
 from tacit.arms.policies.sw_klucb_cf import SWKLUCBCF, forget
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
-from tacit.arms.window import Window, remembered
-from tacit.core.constraints import Constraint, Count, check, one_of
+from tacit.arms.window import Window, put_in_window
+from tacit.core.constraints import Constraint, Count, one_of
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
@@ -45,8 +51,6 @@ class Params(NamedTuple):
     """Shape (E,): w of each epoch, in rounds."""
     exploration: Exploration
     feedback: Feedback
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 @kernel
@@ -58,11 +62,10 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     w = params.windows[state.epoch[0]]
     forget(params, state, _latest(state.window, w), s)
     arm = first_untried(state, eligible)
-    if arm >= 0:
-        return only(state.lazy, arm)
-    f = level(params.exploration, float(min(s, w)))
-    ends = params.feedback.ends
-    return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+    if arm < 0:
+        f = level(params.exploration, float(min(s, w)))
+        arm = largest_index(params.feedback.ends, state, tape, t, eligible, f)
+    return arm
 
 
 @kernel(inlined=False)
@@ -90,7 +93,7 @@ def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) 
     """Add the feedback to the arm's sum, unless its round has left the window or the epoch."""
     s = t - params.starts[state.epoch[0]]
     window = _latest(state.window, params.windows[state.epoch[0]])
-    if s >= 0 and remembered(window, s, arm, feedback):
+    if s >= 0 and put_in_window(window, s, arm, feedback):
         count(params, state, t, arm, feedback)
 
 
@@ -100,8 +103,6 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
     run; none without `epsilon` and `corruption`.
-
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms`, `epsilon`, `corruption` and `exploration`.
 
     Parameters
     ----------
@@ -131,7 +132,6 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
         select, learn_from_report, probabilities=probabilities
     )
 
-    n_arms: Count
     first_horizon: _Horizon = 1000
     n_segments: Count = 1
     epsilon: Epsilon | None = None
@@ -140,8 +140,7 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
     exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:
-        check(self)
-        check_privacy(self, self.epsilon, self.corruption)
+        super().__post_init__()
         _ = self.params
 
     @cached_property
@@ -158,9 +157,8 @@ class DoublingSWKLUCBCF(LocalPolicy[State]):
         return Params(
             starts=np.cumsum([0, *lengths[:-1]]),
             windows=np.array(windows),
-            exploration=exploration_of(self, self.exploration),
+            exploration=tabulate_exploration(self, self.exploration),
             feedback=self.feedback,
-            all_arms=np.arange(self.n_arms),
         )
 
     def start(self, table: Table | None = None) -> State:

@@ -20,20 +20,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.block_policy import GraphBlockPolicy
 from tacit.arms.blocks import (
     UNKNOWN,
     Blocks,
+    GraphBlockPolicy,
     best_showing,
-    deciding,
     learn,
     release_full,
+    select_by_releases,
     serve,
     shows_most_unknown,
     stretches,
 )
+from tacit.arms.divergence import private_divergence
 from tacit.arms.policy import Kernels
-from tacit.arms.private_divergence import private_divergence
 from tacit.arms.table import Table
 from tacit.core.kernels import kernel
 
@@ -119,7 +119,7 @@ def renew(params: Any, state: Any, tape: Any, t: Any) -> None:
     weigh(params, state)
 
 
-select = deciding(renew, choose)
+select = select_by_releases(renew, choose)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,15 +133,11 @@ class DPIMED(GraphBlockPolicy[State]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     epsilon : float
         Privacy of the protected unit.
     unit : "reward" or "round", default "reward"
         What is protected. A round multiplies the noise of a block by the largest number of rewards
         that one of its rounds shows.
-    graph : Graph, optional
-        The feedback graph when the policy decides on its own; in a simulation the table has it.
 
     Examples
     --------
@@ -176,4 +172,4 @@ class DPIMED(GraphBlockPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
-        return State(self._start(table), np.full(self.n_arms, np.inf), np.full(1, -1.0))
+        return State(self.start_blocks(table), np.full(self.n_arms, np.inf), np.full(1, -1.0))

@@ -20,20 +20,20 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.block_policy import GraphBlockPolicy
 from tacit.arms.blocks import (
     UNKNOWN,
     Blocks,
+    GraphBlockPolicy,
     best_showing,
-    deciding,
     learn,
+    select_by_releases,
     serve,
     shows_most_unknown,
     stretches,
 )
+from tacit.arms.divergence import private_slope, private_upper_root
 from tacit.arms.policies.dp_imed import Params, next_size, release
 from tacit.arms.policy import Kernels
-from tacit.arms.private_divergence import private_slope, private_upper_root
 from tacit.arms.table import Table
 from tacit.core.kernels import kernel
 
@@ -101,7 +101,7 @@ def renew(params: Any, state: Any, tape: Any, t: Any) -> None:
             state.indices[a], state.growth[a] = math.inf, 0.0
 
 
-select = deciding(renew, choose)
+select = select_by_releases(renew, choose)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,11 +109,6 @@ class DPKLUCB(GraphBlockPolicy[State]):
     """Pull what shows the arm with the largest private upper confidence bound.
 
     Guarantee: as for :class:`~tacit.arms.DPIMED`.
-
-    Parameters
-    ----------
-    n_arms, epsilon, unit, graph
-        As in :class:`~tacit.arms.DPIMED`.
 
     Examples
     --------
@@ -143,4 +138,4 @@ class DPKLUCB(GraphBlockPolicy[State]):
         """Return a state that has seen nothing, on the graph of `table` or the policy's own."""
         infinite = np.full(self.n_arms, np.inf)
         zeros = np.zeros((2, self.n_arms))
-        return State(self._start(table), infinite, zeros[0], zeros[1], np.array([-1]))
+        return State(self.start_blocks(table), infinite, zeros[0], zeros[1], np.array([-1]))

@@ -20,22 +20,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.block_policy import BlockPolicy
 from tacit.arms.blocks import (
     FULL,
     UNKNOWN,
+    BlockPolicy,
     Blocks,
     learn,
-    moves_on,
-    note_pull,
+    record_pull,
     shows_most_unknown,
+    update_graph,
 )
-from tacit.arms.environments.graph_feedback import closed_rows
+from tacit.arms.divergence import private_divergence
 from tacit.arms.identification import Identifying, Named, Seen, released_error
-from tacit.arms.loops import rounds
+from tacit.arms.loops import kernels_of
 from tacit.arms.policies.dp_imed import Params, next_size, release
 from tacit.arms.policy import Kernels
-from tacit.arms.private_divergence import private_divergence
 from tacit.arms.table import Table
 from tacit.core.kernels import kernel
 
@@ -95,7 +94,7 @@ def duel(params: Any, blocks: Any, eligible: Any) -> Any:
 def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full blocks; return an arm without a release, else the one of two seen less often."""
     blocks = state.blocks
-    moves_on(blocks, t)
+    update_graph(blocks, t)
     if blocks.now[FULL] > 0:
         release(params, state, tape, t)
         for a in range(blocks.counts.size):
@@ -109,7 +108,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         seen = blocks.counts[leader] + blocks.open_counts[leader]
         fewer = blocks.counts[challenger] + blocks.open_counts[challenger] < seen
         arm = challenger if fewer else leader
-    note_pull(blocks, t, arm)
+    record_pull(blocks, t, arm)
     return arm
 
 
@@ -119,13 +118,6 @@ class DPTopTwo(BlockPolicy[State], Identifying):
 
     Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
     over the whole run, when it stops and what it names included; the server is trusted.
-
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float
-        Privacy of one reward.
 
     Examples
     --------
@@ -144,9 +136,7 @@ class DPTopTwo(BlockPolicy[State], Identifying):
     name: ClassVar[str] = "dp-top-two"
     summary: ClassVar[str] = "which arm is best: leader and challenger, from noised block sums"
     paper: ClassVar[str] = "after Azize et al. 2023"
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select, learn=learn, run=rounds(select, learn), next_size=next_size
-    )
+    kernels: ClassVar[Kernels] = kernels_of(select, learn, next_size=next_size)
 
     @cached_property
     def params(self) -> Params:
@@ -160,7 +150,7 @@ class DPTopTwo(BlockPolicy[State], Identifying):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        blocks = self._blocks(closed_rows(self.n_arms))
+        blocks = self.start_blocks(table)
         return State(blocks, np.zeros(self.n_arms, np.int64), np.zeros(2, np.int64))
 
     def best_arm(self, state: State) -> Named:

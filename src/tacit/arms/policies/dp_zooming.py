@@ -24,22 +24,21 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.block_policy import BlockPolicy
 from tacit.arms.blocks import (
     CHOICE,
     FULL,
+    BlockPolicy,
     Blocks,
-    moves_on,
+    add_reward,
     new_blocks,
     release_full,
-    take_in,
+    update_graph,
 )
-from tacit.arms.environments.graph_feedback import closed_rows
-from tacit.arms.loops import rounds
+from tacit.arms.divergence import private_upper_root
+from tacit.arms.loops import kernels_of
 from tacit.arms.policies.dp_imed import next_size
 from tacit.arms.policy import Kernels
-from tacit.arms.private_divergence import private_upper_root
-from tacit.arms.table import Table
+from tacit.arms.table import Table, closed_rows
 from tacit.core.constraints import Positive, require
 from tacit.core.kernels import kernel
 
@@ -132,7 +131,7 @@ def choose(params: Any, state: Any, t: Any, eligible: Any) -> Any:
 def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full blocks, if any, and return the arm of round t."""
     blocks = state.blocks
-    begun = moves_on(blocks, t)
+    begun = update_graph(blocks, t)
     if begun or blocks.now[FULL] > 0:
         release(params, state, tape, t)
         blocks.now[CHOICE] = choose(params, state, t, params.all_arms)
@@ -144,7 +143,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 @kernel
 def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Put the reward into the block of the leaf its arm lies in."""
-    take_in(state.blocks, tape, t, state.leaf_of[arm], reward)
+    add_reward(state.blocks, tape, t, state.leaf_of[arm], reward)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,8 +157,6 @@ class DPZooming(BlockPolicy[State]):
     ----------
     n_arms : int
         Number of arms K, evenly spaced on the line from 0 to 1.
-    epsilon : float
-        Privacy of one reward.
     lipschitz : float, default 1
         By how much means may differ, times the distance of their arms.
 
@@ -183,9 +180,7 @@ class DPZooming(BlockPolicy[State]):
     name: ClassVar[str] = "dp-zooming"
     summary: ClassVar[str] = "arms on a line with a smooth mean, private tree of cells"
     paper: ClassVar[str] = "Tacit's own, for the future work of 002"
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select, learn=learn, run=rounds(select, learn), next_size=next_size
-    )
+    kernels: ClassVar[Kernels] = kernels_of(select, learn, next_size=next_size)
 
     lipschitz: Positive = 1.0
 

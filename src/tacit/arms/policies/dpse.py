@@ -11,16 +11,11 @@ GAP's; rewards of neighbours, where an environment shows them, are ignored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
-import numpy as np
-
-from tacit.arms.elimination import WANTED, Params, PrivateElimination, State
-from tacit.arms.environments.graph_feedback import closed_rows
-from tacit.arms.policies.gap import begin, deciding, learn, n_active, phases
+from tacit.arms.elimination import WANTED, PrivateElimination
+from tacit.arms.policies.gap import begin, learn, n_active, phases, select_in_phases
 from tacit.arms.policy import Kernels
-from tacit.arms.table import Table
 from tacit.core.kernels import kernel
 
 _FOR_EVER = 1 << 62
@@ -45,14 +40,8 @@ class DPSE(PrivateElimination):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     epsilon : float
         Privacy of one reward.
-    horizon : int
-        Number of rounds T, for the failure probability.
-    failure_prob : float, optional
-        Probability with which the confidence bounds may fail; 1/T if not given.
 
     Examples
     --------
@@ -71,20 +60,7 @@ class DPSE(PrivateElimination):
     protects: ClassVar[str] = "each reward; trusts the server"
     paper: ClassVar[str] = "Sajed and Sheffet 2019, Algorithm 2"
     why: ClassVar[str] = "every reward enters the noised mean of one arm in one phase"
+    extra: ClassVar[int] = 1
     kernels: ClassVar[Kernels] = Kernels(
-        select=deciding(new_phase), learn=learn, run=phases(new_phase)
+        select=select_in_phases(new_phase), learn=learn, run=phases(new_phase)
     )
-
-    @property
-    def unit(self) -> str:
-        """A round, of which one reward is seen."""
-        return "round"
-
-    @cached_property
-    def params(self) -> Params:
-        """The numbers the kernels need."""
-        return Params(float(self.epsilon), self.confidence_loss, 0, 0, 1, np.arange(self.n_arms))
-
-    def start(self, table: Table | None = None) -> State:
-        """Return a state that has seen nothing."""
-        return self._empty(closed_rows(self.n_arms))

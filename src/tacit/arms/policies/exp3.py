@@ -15,10 +15,10 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.loops import rounds
+from tacit.arms.loops import kernels_of
 from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.table import Table
-from tacit.core.constraints import Constraint, Count, check
+from tacit.core.constraints import Constraint, Count
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, uniform
 
@@ -29,8 +29,6 @@ class Params(NamedTuple):
     exploration_prob: float
     delay: int
     """How many decisions are remembered for rewards that come late."""
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -92,8 +90,6 @@ class EXP3(PlainPolicy[State]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     horizon : int
         Number of rounds T, for the exploration probability.
     exploration_prob : float, optional
@@ -116,17 +112,11 @@ class EXP3(PlainPolicy[State]):
     summary: ClassVar[str] = "exponential weights against an adversary"
     paper: ClassVar[str] = "Auer et al. 2002"
     learns_from_any: ClassVar[bool] = False
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select, learn=learn, run=rounds(select, learn), probabilities=probabilities
-    )
+    kernels: ClassVar[Kernels] = kernels_of(select, learn, probabilities=probabilities)
 
-    n_arms: Count
     horizon: Count
     exploration_prob: Annotated[float, Constraint("in (0, 1]", lambda p: 0 < p <= 1)] | None = None
     max_delay: Count = 4096
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @cached_property
     def params(self) -> Params:
@@ -135,7 +125,7 @@ class EXP3(PlainPolicy[State]):
         if gamma is None:
             K = self.n_arms
             gamma = min(1.0, math.sqrt(K * math.log(max(K, 2)) / ((math.e - 1) * self.horizon)))
-        return Params(gamma, self.max_delay, np.arange(self.n_arms))
+        return Params(gamma, self.max_delay)
 
     def start(self, table: Table | None = None) -> State:
         """Return equal weights."""

@@ -30,12 +30,13 @@ from tacit.arms.elimination import (
     SIZE,
     WANTED,
     GraphElimination,
+    planned_factor,
+    round_factor,
     serve,
 )
+from tacit.arms.loops import steady_segment, sum_rewards
 from tacit.arms.policy import Kernels
-from tacit.arms.round_factor import planned_factor, round_factor
-from tacit.arms.table import piece_of, reward, row_of
-from tacit.arms.trace import observe
+from tacit.arms.table import row_of, segment_at
 from tacit.core.kernels import kernel
 from tacit.graphs.independent import greedy_independent_set
 from tacit.privacy.block_sums import on_grid, release_mean
@@ -112,20 +113,33 @@ def play_phase(
     params: Any, state: Any, table: Any, tape: Any, trace: Any, t: Any, last: Any
 ) -> Any:
     """Lines 13 to 19: play from round t until the phase or the graph ends; return the round."""
-    K, g = state.active.size, state.now[GRAPH]
+    K, g, L = state.active.size, state.now[GRAPH], state.now[WANTED]
     if g + 1 < state.graph_starts.size:
         last = min(last, state.graph_starts[g + 1])
     while t < last and state.now[LACKING] > 0:
-        arm = pick(state, params.all_arms)
-        value = observe(table, trace, t, arm)
+        arm = pick(state, table.all_arms)
         low, high = row_of(state.indptr, K, g, arm)
+        end, segment = t + 1, -1
+        if (
+            state.now[SIZE] == 1
+        ):  # this arm is pulled until an arm that it shows was observed L times
+            end = last
+            for e in range(low, high):
+                b = state.indices[e]
+                if state.active[b] and state.counts[b] < L:
+                    end = min(end, t + L - state.counts[b])
+            state.pulls[arm] += end - t - 1
+            state.now[LEAST] = state.pulls[arm]
+            segment = steady_segment(table, t, end)
         for e in range(low, high):
             b = state.indices[e]
-            if b == arm:
-                learn(params, state, tape, t, b, value)
-            elif state.active[b]:
-                learn(params, state, tape, t, b, reward(table, t, b))
-        t += 1
+            if state.active[b]:
+                total = state.sums[b]
+                state.sums[b] = sum_rewards(total, table, tape, trace, t, end, b, arm, segment)
+                before = state.counts[b]
+                state.counts[b] += end - t
+                state.now[LACKING] -= before < L <= state.counts[b]
+        t = end
     return t
 
 
@@ -175,7 +189,7 @@ def turn(params: Any, state: Any, tape: Any, t: Any) -> Any:
     """End the phase if it is complete; return whether a phase begins in round t."""
     graph = 0
     if state.graph_starts.size > 1:
-        graph = piece_of(state.graph_starts, t)
+        graph = segment_at(state.graph_starts, t)
     if state.now[LACKING] > 0 and graph == state.now[GRAPH]:
         return False
     if state.now[LACKING] == 0:
@@ -193,7 +207,7 @@ def new_phase(params: Any, state: Any, tape: Any, t: Any) -> None:
     begin(params, state, t)
 
 
-def deciding(new_phase: Callable[..., Any]) -> Callable[..., Any]:
+def select_in_phases(new_phase: Callable[..., Any]) -> Callable[..., Any]:
     """Return ``select`` of a policy whose phases begin so."""
 
     @kernel
@@ -232,8 +246,6 @@ class GAP(GraphElimination):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     epsilon : float
         Privacy of the protected unit.
     horizon : int
@@ -246,8 +258,6 @@ class GAP(GraphElimination):
     noise : "published" or "tight", default "published"
         Laplace noise of scale 1 / (epsilon L), as published, or 1 / (epsilon o), which is enough for
         an arm observed o times.
-    graph : Graph, optional
-        The feedback graph when the policy decides on its own; in a simulation the table has it.
 
     Examples
     --------
@@ -271,5 +281,5 @@ class GAP(GraphElimination):
     summary: ClassVar[str] = "private elimination on a feedback graph, greedy independent sets"
     paper: ClassVar[str] = "002, Algorithm 1"
     kernels: ClassVar[Kernels] = Kernels(
-        select=deciding(new_phase), learn=learn, run=phases(new_phase), serve=serve
+        select=select_in_phases(new_phase), learn=learn, run=phases(new_phase), serve=serve
     )

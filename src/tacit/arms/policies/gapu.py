@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arms.elimination import GRAPH, GraphElimination, State, serve
-from tacit.arms.policies.gap import begin, deciding, learn, phases
+from tacit.arms.policies.gap import begin, learn, phases, select_in_phases
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
 from tacit.core.kernels import kernel
@@ -50,11 +50,6 @@ class GAPU(GraphElimination):
 
     Guarantee: that of :class:`~tacit.arms.GAP`; the set is drawn without looking at any reward.
 
-    Parameters
-    ----------
-    n_arms, epsilon, horizon, failure_prob, unit, noise, graph
-        As in :class:`~tacit.arms.GAP`.
-
     Examples
     --------
     >>> from tacit.arms import GAPU
@@ -71,7 +66,7 @@ class GAPU(GraphElimination):
     summary: ClassVar[str] = "GAP with uniformly drawn independent sets, to compare"
     paper: ClassVar[str] = "002, Section 5.2"
     kernels: ClassVar[Kernels] = Kernels(
-        select=deciding(new_phase), learn=learn, run=phases(new_phase), serve=serve
+        select=select_in_phases(new_phase), learn=learn, run=phases(new_phase), serve=serve
     )
 
     def start(self, table: Table | None = None) -> State:

@@ -22,30 +22,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arms.change_test import History, forget_all, largest_ratio, new_history, remember
-from tacit.arms.corruption import Feedback
-from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.lazy_argmax import Lazy, largest_index, new_lazy, only, probabilities
+from tacit.arms.klucb_index import (
+    ExplorationFunction,
+    IndexCache,
+    largest_index,
+    level,
+    new_index_cache,
+    probabilities,
+    record_single_choice,
+    tabulate_exploration,
+)
 from tacit.arms.local_policy import LocalPolicy
 from tacit.arms.loops import local_kernels
-from tacit.arms.policies.klucb import count
+from tacit.arms.policies.klucb import Params, count
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, check
+from tacit.core.constraints import Count
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
 _EVERY = 10
 _SHARE = 0.1
-
-
-class Params(NamedTuple):
-    """What the kernels need."""
-
-    horizon: float
-    exploration: Exploration
-    feedback: Feedback
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -58,8 +55,7 @@ class State(NamedTuple):
     pulls: NDArray[np.int64]
     """Shape (K,): pulls, whose feedback may still be under way."""
     history: History
-    lazy: Lazy
-    """What is known of the indices."""
+    lazy: IndexCache
     now: NDArray[np.int64]
     """Shape (2,): tau, the first round after the last restart, and k, the restarts so far."""
 
@@ -69,12 +65,10 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Explore if it is an exploring round, else return the arm with the largest index."""
     arm = _forced(params, state, t, eligible)
     if arm >= 0:
-        arm = only(state.lazy, arm)
+        arm = record_single_choice(state.lazy, arm)
     else:
         f = level(params.exploration, float(t - state.now[0]))
-        arm = largest_index(
-            params.feedback.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f
-        )
+        arm = largest_index(params.feedback.ends, state, tape, t, eligible, f)
     state.pulls[arm] += 1
     return arm
 
@@ -93,7 +87,7 @@ def _forced(params: Any, state: Any, t: Any, eligible: Any) -> Any:
 
 
 @kernel
-def noted(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> Any:
+def take_in(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> Any:
     """Take in feedback of round t, if it is after the restart; return whether it is time to look."""
     if t < state.now[0]:
         return False
@@ -116,7 +110,7 @@ def restart(state: Any, t: Any) -> None:
 @kernel
 def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Take in feedback of round t; restart if the arm has changed."""
-    if noted(params, state, t, arm, feedback):
+    if take_in(params, state, t, arm, feedback):
         n = state.counts[arm]
         bar = math.log(3.0 * n * math.sqrt(float(n)) * math.sqrt(params.horizon))
         if largest_ratio(state.history, arm, n, state.sums[arm]) > bar:
@@ -129,8 +123,6 @@ class GLRKLUCBCF(LocalPolicy[State]):
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
     run; without it none.
-
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms`, `epsilon` and `exploration`.
 
     Parameters
     ----------
@@ -158,24 +150,19 @@ class GLRKLUCBCF(LocalPolicy[State]):
         select, learn_from_report, probabilities=probabilities
     )
 
-    n_arms: Count
     horizon: Count
     epsilon: Epsilon | None = None
     exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         _ = self.params
 
     @cached_property
     def params(self) -> Params:
         """The numbers the kernels need."""
-        return Params(
-            horizon=float(max(self.horizon, 2)),
-            exploration=exploration_of(self, self.exploration),
-            feedback=self.feedback,
-            all_arms=np.arange(self.n_arms),
-        )
+        f = tabulate_exploration(self, self.exploration)
+        return Params(f, self.feedback, horizon=float(max(self.horizon, 2)))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
@@ -185,6 +172,6 @@ class GLRKLUCBCF(LocalPolicy[State]):
             sums=np.zeros(K),
             pulls=np.zeros(K, np.int64),
             history=new_history(K),
-            lazy=new_lazy(K),
+            lazy=new_index_cache(K),
             now=np.zeros(2, np.int64),
         )

@@ -14,24 +14,37 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.lazy_argmax import Lazy, largest_index, new_lazy, only, probabilities
-from tacit.arms.loops import rounds
+from tacit.arms.corruption import Feedback
+from tacit.arms.klucb_index import (
+    Exploration,
+    ExplorationFunction,
+    IndexCache,
+    largest_index,
+    level,
+    new_index_cache,
+    probabilities,
+    record_single_choice,
+    tabulate_exploration,
+)
+from tacit.arms.loops import kernels_of
 from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.table import Table
 from tacit.arms.window import Window, new_window
-from tacit.core.constraints import Count, check
 from tacit.core.kernels import kernel
 
 
 class Params(NamedTuple):
-    """What the kernels need."""
+    """What the kernels of the kl-UCB family need."""
 
     exploration: Exploration
-    ends: NDArray[np.float64]
-    """Shape (1, 2) or (K, 2): the mean of what is observed where the mean reward is 0 and 1."""
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
+    feedback: Feedback
+    """How a reward becomes what is observed."""
+    window: int = 0
+    """w in rounds, 0 if nothing is forgotten."""
+    level: float = 0.0
+    """f(w)."""
+    horizon: float = 0.0
+    """T, where it is told."""
 
 
 class State(NamedTuple):
@@ -41,14 +54,19 @@ class State(NamedTuple):
     """Shape (K,): N, rewards or feedback of each arm that is remembered."""
     sums: NDArray[np.float64]
     """Shape (K,): their sums."""
+    heard: NDArray[np.int64] | None
+    """Shape (K, S): how much comes from each segment, where the corruption changes in time."""
+    line: NDArray[np.float64] | None
+    """Shape (K, 2): there, the mean of the feedback where the mean reward is 0 and 1."""
     tried: NDArray[np.bool_]
     """Shape (K,): whether an arm was ever pulled, or since all was forgotten."""
     untried: NDArray[np.int64]
     """Shape (1,): how many were not."""
     window: Window | None
     """What the last rounds gave, where older ones are forgotten."""
-    lazy: Lazy
-    """What is known of the indices."""
+    lazy: IndexCache
+    piece: NDArray[np.int64] | None = None
+    """Shape (1,): the segment of the latest round, where the corruption changes in time."""
     epoch: NDArray[np.int64] | None = None
     """Shape (1,): the number of the epoch, where all is forgotten now and then."""
 
@@ -58,22 +76,24 @@ def new_state(n_arms: int, window: int | None = None) -> State:
     return State(
         counts=np.zeros(n_arms, np.int64),
         sums=np.zeros(n_arms),
+        heard=None,
+        line=None,
         tried=np.zeros(n_arms, np.bool_),
         untried=np.full(1, n_arms),
         window=None if window is None else new_window(window),
-        lazy=new_lazy(n_arms),
+        lazy=new_index_cache(n_arms),
     )
 
 
 @kernel
 def first_untried(state: Any, eligible: Any) -> Any:
-    """Return the first eligible arm that was never pulled, -1 if there is none."""
+    """Choose the first eligible arm that was never pulled; return -1 if there is none."""
     if state.untried[0] > 0:
         for i in range(eligible.size):
             if not state.tried[eligible[i]]:
                 state.tried[eligible[i]] = True
                 state.untried[0] -= 1
-                return eligible[i]
+                return record_single_choice(state.lazy, eligible[i])
     return -1
 
 
@@ -81,10 +101,10 @@ def first_untried(state: Any, eligible: Any) -> Any:
 def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Pull every arm once, then the one whose index max{q: N d(mean, q) <= f(t)} is largest."""
     arm = first_untried(state, eligible)
-    if arm >= 0:
-        return only(state.lazy, arm)
-    f = level(params.exploration, float(t))
-    return largest_index(params.ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+    if arm < 0:
+        f = level(params.exploration, float(t))
+        arm = largest_index(params.feedback.ends, state, tape, t, eligible, f)
+    return arm
 
 
 @kernel
@@ -117,8 +137,6 @@ class KLUCB(PlainPolicy[State]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     exploration : "paper", "log" or function of t, default "paper"
         f: ln t + 3 ln ln t, ln t, or another non-decreasing function of the rounds played.
 
@@ -138,22 +156,19 @@ class KLUCB(PlainPolicy[State]):
     name: ClassVar[str] = "klucb"
     summary: ClassVar[str] = "Kullback-Leibler upper confidence bound for an unchanging environment"
     paper: ClassVar[str] = "Garivier and Cappe 2011"
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select, learn=learn, run=rounds(select, learn), probabilities=probabilities
-    )
+    kernels: ClassVar[Kernels] = kernels_of(select, learn, probabilities=probabilities)
 
-    n_arms: Count
     exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         _ = self.params
 
     @cached_property
     def params(self) -> Params:
         """The numbers the kernels need."""
-        f = exploration_of(self, self.exploration)
-        return Params(f, np.array([[0.0, 1.0]]), np.arange(self.n_arms))
+        f = tabulate_exploration(self, self.exploration)
+        return Params(f, Feedback(0, np.array([[0.0, 1.0]])))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

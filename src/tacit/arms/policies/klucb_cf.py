@@ -10,27 +10,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
-import numpy as np
-
-from tacit.arms.corruption import Corruption, check_privacy, corrupted
-from tacit.arms.exploration import ExplorationFunction, exploration_of
-from tacit.arms.lazy_argmax import probabilities
+from tacit.arms.corruption import Corruption
+from tacit.arms.klucb_index import ExplorationFunction, probabilities, tabulate_exploration
 from tacit.arms.local_policy import LocalPolicy
-from tacit.arms.loops import rounds
+from tacit.arms.loops import local_kernels
 from tacit.arms.policies.klucb import Params, State, count, new_state, select
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, check
-from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
-
-
-@kernel
-def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
-    """Corrupt the reward and take the feedback in."""
-    count(params, state, t, arm, corrupted(params.ends, tape, t, arm, reward))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +27,6 @@ class KLUCBCF(LocalPolicy[State]):
     """kl-UCB on corrupted feedback.
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward.
-
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms`, `corruption` and `exploration`.
 
     Parameters
     ----------
@@ -61,31 +48,22 @@ class KLUCBCF(LocalPolicy[State]):
     summary: ClassVar[str] = "kl-UCB on locally private feedback, unchanging environment"
     paper: ClassVar[str] = "Gajane et al. 2018"
     protects: ClassVar[str] = "each reward, locally"
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select,
-        learn=learn,
-        run=rounds(select, learn),
-        learn_from_report=count,
-        probabilities=probabilities,
-    )
+    kernels: ClassVar[Kernels] = local_kernels(select, count, probabilities=probabilities)
 
-    n_arms: Count
     epsilon: Epsilon | None = None
     corruption: Corruption | None = None
     exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:
-        check(self)
         if self.epsilon is None and self.corruption is None:
             object.__setattr__(self, "epsilon", 1.0)
-        check_privacy(self, self.epsilon, self.corruption)
+        super().__post_init__()
         _ = self.params
 
     @cached_property
     def params(self) -> Params:
         """The numbers the kernels need."""
-        f = exploration_of(self, self.exploration)
-        return Params(f, self.feedback.ends, np.arange(self.n_arms))
+        return Params(tabulate_exploration(self, self.exploration), self.feedback)
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

@@ -17,19 +17,18 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.block_policy import BlockPolicy
 from tacit.arms.blocks import (
     FULL,
     UNKNOWN,
+    BlockPolicy,
     Blocks,
     learn,
-    moves_on,
-    note_pull,
+    record_pull,
     release_full,
+    update_graph,
 )
-from tacit.arms.environments.graph_feedback import closed_rows
 from tacit.arms.largest_draw import largest_beta
-from tacit.arms.loops import rounds
+from tacit.arms.loops import kernels_of
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
 from tacit.core.kernels import kernel
@@ -75,7 +74,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Release full epochs, then return the arm with the largest draw from its posterior."""
     blocks = state.blocks
     K = blocks.counts.size
-    moves_on(blocks, t)
+    update_graph(blocks, t)
     if blocks.now[FULL] > 0:
         release_full(blocks, tape, t, params.epsilon, 0, 1)
         for a in range(K):
@@ -87,7 +86,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         a = eligible[i]
         n = blocks.counts[a]
         if n == 0 and blocks.now[UNKNOWN] > 0 and blocks.open_counts[a] == 0:
-            note_pull(blocks, t, a)
+            record_pull(blocks, t, a)
             return a
         draw = 1.0
         if n > 0:
@@ -96,7 +95,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
             tape.reads[0] += 1
         if draw > largest:
             best, largest = a, draw
-    note_pull(blocks, t, best)
+    record_pull(blocks, t, best)
     return best
 
 
@@ -135,13 +134,6 @@ class LazyDPTS(BlockPolicy[State]):
     Guarantee: pure differential privacy with `epsilon` for one round, of which one reward is seen,
     over the whole run; the server is trusted.
 
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-    epsilon : float
-        Privacy of one reward.
-
     Examples
     --------
     >>> from tacit.arms import LazyDPTS
@@ -158,13 +150,8 @@ class LazyDPTS(BlockPolicy[State]):
     summary: ClassVar[str] = "private Thompson sampling on epochs that double, a baseline"
     paper: ClassVar[str] = "after Hu and Hegde 2022"
     latest_only: ClassVar[bool] = True
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select,
-        learn=learn,
-        run=rounds(select, learn),
-        posterior=posterior,
-        largest=largest,
-        next_size=next_size,
+    kernels: ClassVar[Kernels] = kernels_of(
+        select, learn, posterior=posterior, largest=largest, next_size=next_size
     )
 
     @cached_property
@@ -174,4 +161,4 @@ class LazyDPTS(BlockPolicy[State]):
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        return State(self._blocks(closed_rows(self.n_arms)))
+        return State(self.start_blocks(table))

@@ -30,12 +30,12 @@ from tacit.arms.change_test import (
     two_sample_ratio,
 )
 from tacit.arms.corruption import Feedback
-from tacit.arms.kl import negative_entropy
+from tacit.arms.divergence import negative_entropy
 from tacit.arms.local_policy import LocalPolicy
 from tacit.arms.loops import local_kernels
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, Positive, check
+from tacit.core.constraints import Positive
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
@@ -55,8 +55,6 @@ class Params(NamedTuple):
     """k0."""
     feedback: Feedback
     """How a reward becomes a bit."""
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -255,8 +253,6 @@ class PIMEDCF(LocalPolicy[State]):
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
     run; without it none.
 
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms` and `epsilon`.
-
     Parameters
     ----------
     expected_changes : float, default 0.1
@@ -279,12 +275,8 @@ class PIMEDCF(LocalPolicy[State]):
     paper: ClassVar[str] = "Tacit's own, for question 5 of 003"
     kernels: ClassVar[Kernels] = local_kernels(select, learn_from_report)
 
-    n_arms: Count
     epsilon: Epsilon | None = None
     expected_changes: Positive = 0.1
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @cached_property
     def params(self) -> Params:
@@ -294,7 +286,6 @@ class PIMEDCF(LocalPolicy[State]):
             keep=float(feedback.ends[0, 1]),
             expected_changes=float(self.expected_changes),
             feedback=feedback,
-            all_arms=np.arange(self.n_arms),
         )
 
     def start(self, table: Table | None = None) -> State:

@@ -23,13 +23,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.blocks import among
-from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.lazy_argmax import solved_index
-from tacit.arms.loops import rounds
+from tacit.arms.blocks import contains
+from tacit.arms.klucb_index import (
+    Exploration,
+    ExplorationFunction,
+    level,
+    solve_index,
+    tabulate_exploration,
+)
+from tacit.arms.loops import kernels_of
 from tacit.arms.policy import ArmsPolicy, Kernels
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, Share, check
+from tacit.core.constraints import Count, Share
 from tacit.core.kernels import kernel
 from tacit.core.tapes import NOISE, ROUNDING, released, uniform
 from tacit.privacy import Guarantee, Mechanism
@@ -87,7 +92,7 @@ def choose(params: Any, state: Any, t: Any, eligible: Any) -> Any:
         n = state.counts[a]
         if n == 0:
             return a
-        index = solved_index(state.ends, a, n, state.ones[a] / n, f)
+        index = solve_index(state.ends, a, n, state.ones[a] / n, f)
         if index > largest or (index == largest and n < state.counts[best]):
             best, largest = a, index
     return best
@@ -99,7 +104,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     if state.now[1] == 1:
         state.now[0], state.now[1] = choose(params, state, t, params.all_arms), 0
     arm = state.now[0]
-    if eligible.size < state.counts.size and not among(arm, eligible):
+    if eligible.size < state.counts.size and not contains(eligible, arm):
         arm = choose(params, state, t, eligible)
     return arm
 
@@ -148,8 +153,6 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     epsilon : float
         Of one reward, from outside the shuffler.
     delta : float, default 1e-6
@@ -178,19 +181,18 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
     summary: ClassVar[str] = "kl-UCB on shuffled blocks of private bits, unchanging environment"
     paper: ClassVar[str] = "after Gajane et al. 2018"
     protects: ClassVar[str] = "each reward; trusts a shuffler"
-    kernels: ClassVar[Kernels] = Kernels(select=select, learn=learn, run=rounds(select, learn))
+    kernels: ClassVar[Kernels] = kernels_of(select, learn)
 
-    n_arms: Count
     epsilon: Epsilon
     delta: Share = 1e-6
     block: Count | None = None
     exploration: ExplorationFunction = "log"
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.block is None:
             object.__setattr__(self, "block", min(1000, math.ceil(125 / self.epsilon)))
-        _ = exploration_of(self, self.exploration)
+        _ = tabulate_exploration(self, self.exploration)
 
     @cached_property
     def shuffler(self) -> Shuffler:
@@ -222,7 +224,7 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
     def params(self) -> Params:
         """The numbers the kernels need."""
         return Params(
-            exploration_of(self, self.exploration),
+            tabulate_exploration(self, self.exploration),
             self._sizes,
             np.array([self.shuffler.bits(size).keep for size in self._sizes.tolist()]),
             np.arange(self.n_arms),
@@ -257,6 +259,6 @@ class ShuffledKLUCBCF(ArmsPolicy[State]):
 
     def decider(self, *, explore: float = 0.0) -> Decider:
         """Return this policy at work, with the learner for a shuffler."""
-        from tacit.arms.shuffling import ShufflingDecider
+        from tacit.arms.decider import ShufflingDecider
 
         return ShufflingDecider(self, explore=explore)

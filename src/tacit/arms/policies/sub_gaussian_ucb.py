@@ -22,19 +22,25 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arms.corruption import Feedback, corrupted
-from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.lazy_argmax import largest_index, only, probabilities
+from tacit.arms.corruption import Feedback
+from tacit.arms.klucb_index import (
+    Exploration,
+    ExplorationFunction,
+    largest_index,
+    level,
+    probabilities,
+    record_single_choice,
+    tabulate_exploration,
+)
 from tacit.arms.local_policy import LocalPolicy
-from tacit.arms.loops import rounds
+from tacit.arms.loops import corrupt, kernels_of
 from tacit.arms.policies.klucb import State, count, first_untried, new_state
 from tacit.arms.policies.sw_klucb_cf import forget
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
-from tacit.arms.window import remembered
-from tacit.core.constraints import Count, Positive, check, require
+from tacit.arms.window import put_in_window
+from tacit.core.constraints import Count, Positive, require
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
@@ -49,8 +55,6 @@ class Params(NamedTuple):
     """w in rounds, 0 if nothing is forgotten."""
     exploration: Exploration
     feedback: Feedback
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 @kernel
@@ -60,27 +64,26 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         forget(params, state, state.window, t)
     arm = first_untried(state, eligible)
     if arm >= 0:
-        return only(state.lazy, arm)
+        return arm
     f = level(params.exploration, float(min(t, params.window) if params.window > 0 else t))
     if params.feedback.private == 1:
-        ends = params.feedback.ends
-        return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+        return largest_index(params.feedback.ends, state, tape, t, eligible, f)
     best, largest = eligible[0], -np.inf
     for i in range(eligible.size):
         a = eligible[i]
         N = state.counts[a]
         if N == 0:
-            return only(state.lazy, a)
+            return record_single_choice(state.lazy, a)
         index = state.sums[a] / N + params.sigma * math.sqrt(2.0 * f / N)
         if index > largest:
             best, largest = a, index
-    return only(state.lazy, best)
+    return record_single_choice(state.lazy, best)
 
 
 @kernel
 def learn_from_report(params: Any, state: Any, t: Any, arm: Any, value: Any) -> None:
     """Add a reward or a bit to the arm's sum, unless its round has left the window."""
-    if params.window == 0 or remembered(state.window, t, arm, value):
+    if params.window == 0 or put_in_window(state.window, t, arm, value):
         count(params, state, t, arm, value)
 
 
@@ -92,7 +95,7 @@ def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> 
         share = (min(params.high, max(params.low, reward)) - params.low) / (
             params.high - params.low
         )
-        value = corrupted(params.feedback.ends, tape, t, arm, share)
+        value = corrupt(params.feedback.ends, tape, t, arm, share)
     learn_from_report(params, state, t, arm, value)
 
 
@@ -102,8 +105,6 @@ class SubGaussianUCB(LocalPolicy[State]):
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, whatever its
     size, because it is clipped before anything else; without `epsilon` none.
-
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms` and `exploration`.
 
     Parameters
     ----------
@@ -133,15 +134,10 @@ class SubGaussianUCB(LocalPolicy[State]):
     summary: ClassVar[str] = "UCB for rewards of any size, locally private if clipped"
     paper: ClassVar[str] = "003, sub-Gaussian rewards"
     unbounded: ClassVar[bool] = True
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select,
-        learn=learn,
-        run=rounds(select, learn),
-        learn_from_report=learn_from_report,
-        probabilities=probabilities,
+    kernels: ClassVar[Kernels] = kernels_of(
+        select, learn, learn_from_report=learn_from_report, probabilities=probabilities
     )
 
-    n_arms: Count
     sigma: Positive = 0.5
     reward_range: tuple[float, float] = (0.0, 1.0)
     epsilon: Epsilon | None = None
@@ -149,7 +145,7 @@ class SubGaussianUCB(LocalPolicy[State]):
     exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         low, high = (float(end) for end in self.reward_range)
         finite = -math.inf < low < high < math.inf
         require(self, "reward_range", "(low, high) with low < high", finite, (low, high))
@@ -176,9 +172,8 @@ class SubGaussianUCB(LocalPolicy[State]):
             low=self.reward_range[0],
             high=self.reward_range[1],
             window=self.window or 0,
-            exploration=exploration_of(self, self.exploration),
+            exploration=tabulate_exploration(self, self.exploration),
             feedback=self.feedback,
-            all_arms=np.arange(self.n_arms),
         )
 
     def start(self, table: Table | None = None) -> State:

@@ -20,40 +20,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tacit.arms.corruption import Corruption, Feedback, check_privacy
-from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level, level_at
-from tacit.arms.lazy_argmax import largest_index, only, probabilities
+from tacit.arms.corruption import Corruption
+from tacit.arms.klucb_index import (
+    ExplorationFunction,
+    largest_index,
+    level,
+    level_at,
+    probabilities,
+    tabulate_exploration,
+)
 from tacit.arms.local_policy import LocalPolicy
 from tacit.arms.loops import local_kernels
-from tacit.arms.policies.klucb import State, count, drop, first_untried, new_state
+from tacit.arms.policies.klucb import Params, State, count, drop, first_untried, new_state
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
-from tacit.arms.window import forgetting, remembered
-from tacit.core.constraints import Constraint, Count, NonNegative, check, require
+from tacit.arms.window import forget_with, put_in_window
+from tacit.core.constraints import Constraint, Count, NonNegative, require
 from tacit.core.kernels import kernel
 from tacit.privacy import Claim, Guarantee
 from tacit.privacy.mechanisms import Epsilon
 
-
-class Params(NamedTuple):
-    """What the kernels need."""
-
-    window: int
-    """w in rounds."""
-    exploration: Exploration
-    level: float
-    """f(w)."""
-    feedback: Feedback
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
-
-
-forget = forgetting(drop)
+forget = forget_with(drop)
 
 
 @kernel
@@ -61,17 +52,16 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window; pull every arm once, then the one with the largest index."""
     forget(params, state, state.window, t)
     arm = first_untried(state, eligible)
-    if arm >= 0:
-        return only(state.lazy, arm)
-    f = params.level if params.window <= t else level(params.exploration, float(t))  # f(t ^ w)
-    ends = params.feedback.ends
-    return largest_index(ends, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+    if arm < 0:
+        f = params.level if params.window <= t else level(params.exploration, float(t))  # f(t ^ w)
+        arm = largest_index(params.feedback.ends, state, tape, t, eligible, f)
+    return arm
 
 
 @kernel
 def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window."""
-    if remembered(state.window, t, arm, feedback):
+    if put_in_window(state.window, t, arm, feedback):
         count(params, state, t, arm, feedback)
 
 
@@ -81,8 +71,6 @@ class SWKLUCBCF(LocalPolicy[State]):
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward, over the whole
     run. The n rewards of one person cost n epsilon; the window does not cap that.
-
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms`, `epsilon`, `corruption` and `exploration`.
 
     Parameters
     ----------
@@ -119,7 +107,6 @@ class SWKLUCBCF(LocalPolicy[State]):
         select, learn_from_report, probabilities=probabilities
     )
 
-    n_arms: Count
     horizon: Count
     n_segments: Count = 1
     epsilon: Epsilon | None = None
@@ -135,8 +122,7 @@ class SWKLUCBCF(LocalPolicy[State]):
     exploration: ExplorationFunction = "paper"
 
     def __post_init__(self) -> None:
-        check(self)
-        check_privacy(self, self.epsilon, self.corruption)
+        super().__post_init__()
         given = self.window != "variation" or self.variation is not None
         require(self, "variation", "given, for the window", given, self.variation)
         _ = self.params
@@ -174,14 +160,9 @@ class SWKLUCBCF(LocalPolicy[State]):
     @cached_property
     def params(self) -> Params:
         """The numbers the kernels need."""
-        f = exploration_of(self, self.exploration)
-        return Params(
-            window=self.window_rounds,
-            exploration=f,
-            level=float(level_at(f, float(self.window_rounds))),
-            feedback=self.feedback,
-            all_arms=np.arange(self.n_arms),
-        )
+        f = tabulate_exploration(self, self.exploration)
+        w = self.window_rounds
+        return Params(f, self.feedback, window=w, level=float(level_at(f, float(w))))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

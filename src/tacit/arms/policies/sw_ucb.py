@@ -20,8 +20,8 @@ from tacit.arms.local_policy import LocalPolicy
 from tacit.arms.loops import local_kernels
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
-from tacit.arms.window import Window, forgetting, new_window, remembered
-from tacit.core.constraints import Constraint, Count, NonNegative, check
+from tacit.arms.window import Window, forget_with, new_window, put_in_window
+from tacit.core.constraints import Constraint, Count, NonNegative
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
@@ -32,8 +32,6 @@ class Params(NamedTuple):
     window: int
     exploration: float
     feedback: Feedback
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -53,7 +51,7 @@ def _drop(params: Any, state: Any, arm: Any, value: Any) -> None:
     state.sums[arm] -= value
 
 
-_forget = forgetting(_drop)
+_forget = forget_with(_drop)
 
 
 @kernel
@@ -76,7 +74,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
 @kernel
 def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window."""
-    if remembered(state.window, t, arm, feedback):
+    if put_in_window(state.window, t, arm, feedback):
         state.counts[arm] += 1
         state.sums[arm] += feedback
 
@@ -90,8 +88,6 @@ class SWUCB(LocalPolicy[State]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     horizon : int
         Number of rounds T, for the window.
     n_segments : int, default 1
@@ -120,7 +116,6 @@ class SWUCB(LocalPolicy[State]):
     paper: ClassVar[str] = "Garivier and Moulines 2011"
     kernels: ClassVar[Kernels] = local_kernels(select, learn_from_report)
 
-    n_arms: Count
     horizon: Count
     n_segments: Count = 1
     window: Annotated[
@@ -129,9 +124,6 @@ class SWUCB(LocalPolicy[State]):
     ] = "theory"
     exploration: NonNegative = 0.6
     epsilon: Epsilon | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @property
     def window_rounds(self) -> int:
@@ -148,7 +140,6 @@ class SWUCB(LocalPolicy[State]):
             window=self.window_rounds,
             exploration=float(self.exploration),
             feedback=self.feedback,
-            all_arms=np.arange(self.n_arms),
         )
 
     def start(self, table: Table | None = None) -> State:

@@ -21,27 +21,33 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.corruption import Corruption, corrupted
-from tacit.arms.corruption_schedule import CorruptionSchedule
-from tacit.arms.exploration import Exploration, ExplorationFunction, exploration_of, level
-from tacit.arms.lazy_argmax import Lazy, largest_index, line_moved, new_lazy, only, probabilities
+from tacit.arms.corruption import Corruption, CorruptionSchedule
+from tacit.arms.klucb_index import (
+    Exploration,
+    ExplorationFunction,
+    largest_index,
+    level,
+    move_line,
+    probabilities,
+    tabulate_exploration,
+)
 from tacit.arms.local_policy import LocalPolicy
-from tacit.arms.loops import rounds
-from tacit.arms.policies.klucb import count, drop, first_untried
+from tacit.arms.loops import corrupt, kernels_of
+from tacit.arms.policies.klucb import State, count, drop, first_untried, new_state
 from tacit.arms.policy import Kernels
-from tacit.arms.table import Table, piece_of
-from tacit.arms.window import Window, forgetting, new_window, remembered
-from tacit.core.constraints import Count, check, one_of, require
+from tacit.arms.table import Table, segment_at
+from tacit.arms.window import forget_with, put_in_window
+from tacit.core.constraints import Count, one_of, require
 from tacit.core.decider import Estimate, mean_of_bits
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
 
 class Params(NamedTuple):
-    """What the kernels need of S pieces of the schedule."""
+    """What the kernels need of S segments of the schedule."""
 
     starts: NDArray[np.int64]
-    """Shape (S,): the first round of each piece."""
+    """Shape (S,): the first round of each segment."""
     ends: NDArray[np.float64]
     """Shape (S, K, 2): g(0) and g(1) of each arm."""
     lines: NDArray[np.float64]
@@ -53,42 +59,17 @@ class Params(NamedTuple):
     window: int
     """w in rounds, 0 if nothing is forgotten."""
     exploration: Exploration
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
-
-
-class State(NamedTuple):
-    """What is learned."""
-
-    counts: NDArray[np.int64]
-    """Shape (K,): N, feedback of each arm that is remembered."""
-    sums: NDArray[np.float64]
-    """Shape (K,): its sum."""
-    heard: NDArray[np.int64]
-    """Shape (K, S): how much of it comes from each piece."""
-    line: NDArray[np.float64]
-    """Shape (K, 2): the mean of the feedback where the mean reward is 0 and 1."""
-    tried: NDArray[np.bool_]
-    """Shape (K,): whether an arm was ever pulled."""
-    untried: NDArray[np.int64]
-    """Shape (1,): how many never were."""
-    window: Window
-    """What the last w rounds gave."""
-    lazy: Lazy
-    """What is known of the indices."""
-    piece: NDArray[np.int64]
-    """Shape (1,): the piece of the latest round."""
 
 
 @kernel
 def _drop(params: Any, state: Any, arm: Any, value: Any) -> None:
     left = state.window.now[0] - state.window.arms.size
     drop(params, state, arm, value)
-    state.heard[arm, piece_of(params.starts, left)] -= 1
+    state.heard[arm, segment_at(params.starts, left)] -= 1
     _average(params, state, arm)
 
 
-_forget = forgetting(_drop)
+_forget = forget_with(_drop)
 
 
 @kernel
@@ -96,23 +77,23 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window; pull every arm once, then the one with the largest index."""
     if params.window > 0:
         _forget(params, state, state.window, t)
-    if params.current == 1 and state.piece[0] != piece_of(params.starts, t):
+    if params.current == 1 and state.piece[0] != segment_at(params.starts, t):
         _take_current(params, state, t)
     arm = first_untried(state, eligible)
-    if arm >= 0:
-        return only(state.lazy, arm)
-    s = min(t, params.window) if params.window > 0 else t
-    f = level(params.exploration, float(s))
-    return largest_index(state.line, state.counts, state.sums, state.lazy, tape, t, eligible, f)
+    if arm < 0:
+        s = min(t, params.window) if params.window > 0 else t
+        f = level(params.exploration, float(s))
+        arm = largest_index(state.line, state, tape, t, eligible, f)
+    return arm
 
 
 @kernel(inlined=False)
 def _take_current(params: Any, state: Any, t: Any) -> None:
-    state.piece[0] = piece_of(params.starts, t)
+    state.piece[0] = segment_at(params.starts, t)
     for a in range(state.counts.size):
         for end in range(2):
             state.line[a, end] = params.lines[state.piece[0], a, end]
-        line_moved(state.line, state.lazy, a)
+        move_line(state.line, state.counts, state.lazy, a)
 
 
 @kernel
@@ -128,15 +109,15 @@ def _average(params: Any, state: Any, arm: Any) -> None:
         high += share * params.lines[s, arm, 1]
     if low != state.line[arm, 0] or high != state.line[arm, 1]:
         state.line[arm, 0], state.line[arm, 1] = low, high
-        line_moved(state.line, state.lazy, arm)
+        move_line(state.line, state.counts, state.lazy, arm)
 
 
 @kernel
 def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) -> None:
     """Add the feedback to the arm's sum, unless its round has left the window."""
-    s = piece_of(params.starts, t)
+    s = segment_at(params.starts, t)
     value = 1.0 - feedback if params.turned[s, arm] else feedback
-    if params.window == 0 or remembered(state.window, t, arm, value):
+    if params.window == 0 or put_in_window(state.window, t, arm, value):
         count(params, state, t, arm, value)
         state.heard[arm, s] += 1
         _average(params, state, arm)
@@ -145,8 +126,8 @@ def learn_from_report(params: Any, state: Any, t: Any, arm: Any, feedback: Any) 
 @kernel
 def learn(params: Any, state: Any, tape: Any, t: Any, arm: Any, reward: Any) -> None:
     """Corrupt the reward as its round asks and take the feedback in."""
-    ends = params.ends[piece_of(params.starts, t)]
-    learn_from_report(params, state, t, arm, corrupted(ends, tape, t, arm, reward))
+    ends = params.ends[segment_at(params.starts, t)]
+    learn_from_report(params, state, t, arm, corrupt(ends, tape, t, arm, reward))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,8 +136,6 @@ class TimedKLUCBCF(LocalPolicy[State]):
 
     Guarantee: pure local differential privacy for each single reward, with the largest epsilon of
     the schedule; a reward of a round with a smaller one has that smaller one.
-
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms` and `exploration`.
 
     Parameters
     ----------
@@ -186,15 +165,10 @@ class TimedKLUCBCF(LocalPolicy[State]):
     summary: ClassVar[str] = "kl-UCB on locally private feedback, privacy that changes in time"
     paper: ClassVar[str] = "003 Alg. 1, corruption that changes in time"
     protects: ClassVar[str] = "each reward, locally"
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select,
-        learn=learn,
-        run=rounds(select, learn),
-        learn_from_report=learn_from_report,
-        probabilities=probabilities,
+    kernels: ClassVar[Kernels] = kernels_of(
+        select, learn, learn_from_report=learn_from_report, probabilities=probabilities
     )
 
-    n_arms: Count
     epsilon: Epsilon | None = None
     schedule: CorruptionSchedule | None = None
     window: Count | None = None
@@ -202,7 +176,7 @@ class TimedKLUCBCF(LocalPolicy[State]):
     variant: Annotated[str, one_of("corrected", "published")] = "corrected"
 
     def __post_init__(self) -> None:
-        check(self)
+        super().__post_init__()
         if self.epsilon is None and self.schedule is None:
             object.__setattr__(self, "epsilon", 1.0)
         one = self.epsilon is None or self.schedule is None
@@ -220,7 +194,7 @@ class TimedKLUCBCF(LocalPolicy[State]):
     def params(self) -> Params:
         """The numbers the kernels need."""
         schedule = self.schedule_in_force
-        ends = schedule.ends(self.n_arms)
+        ends = schedule.response_probabilities(self.n_arms)
         current = self.variant == "published"
         turned = (ends[:, :, 0] > ends[:, :, 1]) & (not current)
         return Params(
@@ -230,22 +204,15 @@ class TimedKLUCBCF(LocalPolicy[State]):
             turned=turned,
             current=int(current),
             window=self.window or 0,
-            exploration=exploration_of(self, self.exploration),
-            all_arms=np.arange(self.n_arms),
+            exploration=tabulate_exploration(self, self.exploration),
         )
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""
-        K = self.n_arms
-        return State(
-            counts=np.zeros(K, np.int64),
-            sums=np.zeros(K),
-            heard=np.zeros((K, self.params.starts.size), np.int64),
-            line=self.params.lines[0].copy(),
-            tried=np.zeros(K, np.bool_),
-            untried=np.full(1, K),
-            window=new_window(self.params.window),
-            lazy=new_lazy(K),
+        segments, lines = self.params.starts.size, self.params.lines
+        return new_state(self.n_arms, self.params.window)._replace(
+            heard=np.zeros((self.n_arms, segments), np.int64),
+            line=lines[0].copy(),
             piece=np.zeros(1, np.int64),
         )
 
@@ -254,7 +221,7 @@ class TimedKLUCBCF(LocalPolicy[State]):
 
         An interval for all numbers of bits at once fails sooner or later for bits that come and go.
         """
-        if self.window is not None:
+        if self.window is not None or state.heard is None:
             return None
         shares = state.heard / np.maximum(state.counts, 1)[:, None]
         lines = np.einsum("as,sae->ae", shares, self.params.lines)

@@ -26,7 +26,6 @@ from tacit.arms.local_policy import LocalPolicy
 from tacit.arms.loops import local_kernels
 from tacit.arms.policy import Kernels
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, check
 from tacit.core.kernels import kernel
 from tacit.privacy.mechanisms import Epsilon
 
@@ -35,8 +34,6 @@ class Params(NamedTuple):
     """What the kernels need."""
 
     feedback: Feedback
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -98,8 +95,6 @@ class TopTwoCF(LocalPolicy[State], Identifying):
 
     Guarantee: pure local differential privacy with `epsilon` for each single reward.
 
-    See :class:`~tacit.arms.local_policy.LocalPolicy` for `n_arms` and `epsilon`.
-
     Examples
     --------
     >>> import tacit
@@ -118,16 +113,12 @@ class TopTwoCF(LocalPolicy[State], Identifying):
     paper: ClassVar[str] = "after Jourdan et al. 2022"
     kernels: ClassVar[Kernels] = local_kernels(select, learn_from_report)
 
-    n_arms: Count
     epsilon: Epsilon | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @cached_property
     def params(self) -> Params:
         """The numbers the kernels need."""
-        return Params(self.feedback, np.arange(self.n_arms))
+        return Params(self.feedback)
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

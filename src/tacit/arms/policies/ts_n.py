@@ -19,12 +19,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.environments.graph_feedback import check_graph
 from tacit.arms.largest_draw import largest_normal
 from tacit.arms.loops import rounds_on_graph
 from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, Positive, check
+from tacit.core.constraints import Positive
 from tacit.core.generator import inverse_normal
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, uniform
@@ -37,8 +36,6 @@ class Params(NamedTuple):
     """What the kernels need."""
 
     spread: float
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -87,12 +84,8 @@ class TSN(PlainPolicy[State]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     spread : float, default 0.5
         Standard deviation of one reward in the model.
-    graph : Graph, optional
-        The feedback graph when the policy decides on its own; in a simulation the table has it.
 
     Examples
     --------
@@ -121,18 +114,13 @@ class TSN(PlainPolicy[State]):
         largest=largest_normal,
     )
 
-    n_arms: Count
     spread: Positive = 0.5
     graph: Graph | None = None
-
-    def __post_init__(self) -> None:
-        check(self)
-        check_graph(self, self.graph)
 
     @cached_property
     def params(self) -> Params:
         """The numbers the kernels need."""
-        return Params(float(self.spread), np.arange(self.n_arms))
+        return Params(float(self.spread))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.loops import rounds
+from tacit.arms.loops import kernels_of
 from tacit.arms.policy import Kernels, PlainPolicy
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, NonNegative, check
+from tacit.core.constraints import NonNegative
 from tacit.core.kernels import kernel
 
 
@@ -26,8 +26,6 @@ class Params(NamedTuple):
     """What the kernels need."""
 
     exploration: float
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -73,8 +71,6 @@ class UCB1(PlainPolicy[State]):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     exploration : float, default 2
         c in the bonus sqrt(c ln t / n); 2 is the published constant.
 
@@ -94,18 +90,14 @@ class UCB1(PlainPolicy[State]):
     name: ClassVar[str] = "ucb1"
     summary: ClassVar[str] = "upper confidence bound for an environment that does not change"
     paper: ClassVar[str] = "Auer et al. 2002"
-    kernels: ClassVar[Kernels] = Kernels(select=select, learn=learn, run=rounds(select, learn))
+    kernels: ClassVar[Kernels] = kernels_of(select, learn)
 
-    n_arms: Count
     exploration: NonNegative = 2.0
-
-    def __post_init__(self) -> None:
-        check(self)
 
     @cached_property
     def params(self) -> Params:
         """The numbers the kernels need."""
-        return Params(float(self.exploration), np.arange(self.n_arms))
+        return Params(float(self.exploration))
 
     def start(self, table: Table | None = None) -> State:
         """Return a state that has seen nothing."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tacit.arms.environments.graph_feedback import check_graph
 from tacit.arms.loops import rounds_on_graph
 from tacit.arms.policies.ucb1 import UCB1, learn, select
 from tacit.arms.policy import Kernels
@@ -25,12 +24,8 @@ class UCBN(UCB1):
 
     Parameters
     ----------
-    n_arms : int
-        Number of arms K.
     exploration : float, default 2
         c in the bonus sqrt(c ln t / n), n the number of observations.
-    graph : Graph, optional
-        The feedback graph when the policy decides on its own; in a simulation the table has it.
 
     Examples
     --------
@@ -56,7 +51,3 @@ class UCBN(UCB1):
     side_observations: ClassVar[bool] = True
 
     graph: Graph | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_graph(self, self.graph)

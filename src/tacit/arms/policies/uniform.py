@@ -7,26 +7,17 @@ do not depend on them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.loops import rounds
+from tacit.arms.loops import kernels_of
 from tacit.arms.policy import ArmsPolicy, Kernels
 from tacit.arms.table import Table
-from tacit.core.constraints import Count, check
 from tacit.core.kernels import kernel
 from tacit.core.tapes import CHOICE, uniform
 from tacit.privacy import Guarantee, Mechanism, compose
-
-
-class Params(NamedTuple):
-    """What the kernels need."""
-
-    all_arms: NDArray[np.int64]
-    """Shape (K,)."""
 
 
 class State(NamedTuple):
@@ -63,11 +54,6 @@ class Uniform(ArmsPolicy[State]):
 
     Guarantee: epsilon = 0 for everything; rewards are never used.
 
-    Parameters
-    ----------
-    n_arms : int
-        Number of arms K.
-
     Examples
     --------
     >>> from tacit.arms import Uniform
@@ -79,14 +65,7 @@ class Uniform(ArmsPolicy[State]):
     summary: ClassVar[str] = "any arm at random: the baseline"
     paper: ClassVar[str] = ""
     protects: ClassVar[str] = "everything"
-    kernels: ClassVar[Kernels] = Kernels(
-        select=select, learn=learn, run=rounds(select, learn), probabilities=probabilities
-    )
-
-    n_arms: Count
-
-    def __post_init__(self) -> None:
-        check(self)
+    kernels: ClassVar[Kernels] = kernels_of(select, learn, probabilities=probabilities)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
@@ -98,11 +77,6 @@ class Uniform(ArmsPolicy[State]):
         return compose(
             [], unit="user", trust="local", span="run", note="The decisions ignore all rewards"
         )
-
-    @cached_property
-    def params(self) -> Params:
-        """The numbers the kernels need."""
-        return Params(np.arange(self.n_arms))
 
     def start(self, table: Table | None = None) -> State:
         """Return an empty state."""
