@@ -51,7 +51,7 @@ def run_plain(
 ) -> None:
     """Play kl-UCB with every index solved."""
     for t in range(first, last):
-        arm = plain.first_untried(state, table.all_arms)
+        arm = plain.first_untried(state, table.all_arms) if state.untried[0] > 0 else -1
         if arm < 0:
             arm = eager(rule, rule.feedback.ends, state, tape, t, level(rule.exploration, float(t)))
         state.lazy.latest[0] = arm
@@ -67,7 +67,7 @@ def run_windowed(
     """Play SW-KLUCB-CF with every index solved."""
     for t in range(first, last):
         windowed.forget(rule, state, state.window, t)
-        arm = plain.first_untried(state, table.all_arms)
+        arm = plain.first_untried(state, table.all_arms) if state.untried[0] > 0 else -1
         if arm < 0:
             f = rule.level if rule.window <= t else level(rule.exploration, float(t))
             arm = eager(rule, rule.feedback.ends, state, tape, t, f)

@@ -19,7 +19,7 @@ from tacit.arms import (
     TruncatedNormal,
     edit_rewards,
 )
-from tacit.arms.table import four_rewards, regret_of, reward, segment_at
+from tacit.arms.table import four_rewards, reward, segment_at
 from tacit.arms.trace import record
 from tacit.core.generator import philox, to_unit
 from tacit.core.tapes import seeded_tape
@@ -126,15 +126,24 @@ def test_segments():
     assert [segment_at(starts, t) for t in range(15)] == expected
 
 
-def test_means_of_a_switching_and_of_a_drifting_table():
-    table = Switching(means=((0.9, 0.1), (0.2, 0.4)), breakpoints=(3,)).table(0, 0, 6)
-    assert [regret_of(table, t, 0) for t in range(6)] == [0.0] * 3 + [0.4 - 0.2] * 3
-    assert [regret_of(table, t, 1) for t in range(6)] == [0.9 - 0.1] * 3 + [0.0] * 3
-    table = Drifting(n_arms=3, variation=1.5, knots=4).table(0, 0, 40)
+def regret_of(environment, table, t, a):
+    trace = environment.trace(100, np.array([100]))
+    record(table, trace, t, a, 0.0)
+    return trace.totals[0]
+
+
+def test_regret_on_a_switching_and_on_a_drifting_table():
+    environment = Switching(means=((0.9, 0.1), (0.2, 0.4)), breakpoints=(3,))
+    table = environment.table(0, 0, 6)
+    assert [regret_of(environment, table, t, 0) for t in range(6)] == [0.0] * 3 + [0.4 - 0.2] * 3
+    assert [regret_of(environment, table, t, 1) for t in range(6)] == [0.9 - 0.1] * 3 + [0.0] * 3
+    environment = Drifting(n_arms=3, variation=1.5, knots=4)
+    table = environment.table(0, 0, 40)
     means = [mean_of(table, np.arange(40), a) for a in range(3)]
     for a in range(3):
         expected = np.max(means, axis=0) - means[a]
-        assert np.allclose([regret_of(table, t, a) for t in range(40)], expected, atol=1e-14)
+        found = [regret_of(environment, table, t, a) for t in range(40)]
+        assert np.allclose(found, expected, atol=1e-14)
 
 
 def test_a_trace_adds_up_what_it_saw():

@@ -137,24 +137,6 @@ def row_of(indptr: Any, n_arms: Any, graph: Any, a: Any) -> Any:
 
 
 @kernel
-def regret_of(table: Any, t: Any, a: Any) -> Any:
-    """Return how much arm a gives away in round t: of the best mean, or of the champion's record."""
-    if table.kind == RECORDED:
-        return table.recorded[t, table.champion] - table.recorded[t, a]
-    segment = segment_at(table.starts, t)
-    best, mean = table.best[segment], table.means[segment, a]
-    if table.linear == 1 and segment + 1 < table.starts.size:
-        start, end = table.starts[segment], table.starts[segment + 1]
-        share, best = (t - start) / (end - start), 0.0
-        for b in range(table.means.shape[1]):
-            low = table.means[segment, b]
-            level = low + share * (table.means[segment + 1, b] - low)
-            best = max(best, level)
-            mean = level if b == a else mean
-    return best - mean
-
-
-@kernel
 def word_at(key0: Any, key1: Any, t: Any, a: Any, k: Any) -> Any:
     """Return word k of entry (t, a); four consecutive rounds of an arm share a block."""
     t64 = np.uint64(t)
@@ -245,7 +227,7 @@ def reward(table: Any, t: Any, a: Any) -> Any:
             return table.edit_values[e]
     if table.kind == RECORDED:
         return table.recorded[t, a]
-    segment = segment_at(table.starts, t)
+    segment = segment_at(table.starts, t) if table.starts.size > 1 else 0
     mean = table.means[segment, a]
     zero, span = table.cdf_zero[segment, a], table.cdf_span[segment, a]
     if table.linear == 1 and segment + 1 < table.starts.size:

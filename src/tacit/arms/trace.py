@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arms.table import regret_of
+from tacit.arms.table import RECORDED, segment_at
 from tacit.core.kernels import kernel
 
 MEASURES = ("regret", "reward")
@@ -50,8 +50,24 @@ def new_trace(
 
 @kernel
 def record(table: Any, trace: Any, t: Any, a: Any, value: Any) -> None:
-    """Write to the trace that arm a was pulled in round t and paid `value`."""
-    trace.totals[0] += regret_of(table, t, a)
+    """Write to the trace that arm a was pulled in round t and paid `value`.
+
+    Regret is against the best mean of the round, or against the champion's record.
+    """
+    if table.kind == RECORDED:
+        best, mean = table.recorded[t, table.champion], table.recorded[t, a]
+    else:
+        segment = segment_at(table.starts, t) if table.starts.size > 1 else 0
+        best, mean = table.best[segment], table.means[segment, a]
+        if table.linear == 1 and segment + 1 < table.starts.size:
+            start, end = table.starts[segment], table.starts[segment + 1]
+            share, best = (t - start) / (end - start), 0.0
+            for b in range(table.means.shape[1]):
+                low = table.means[segment, b]
+                level = low + share * (table.means[segment + 1, b] - low)
+                best = max(best, level)
+                mean = level if b == a else mean
+    trace.totals[0] += best - mean
     trace.totals[1] += value
     trace.pulls[a] += 1
     if trace.decisions.size > 0:

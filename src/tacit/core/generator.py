@@ -34,8 +34,15 @@ if INTERPRETED:
         product = int(a) * int(b)
         return np.uint64(product >> 64), np.uint64(product & _MASK64)
 
-    def _wrapping_add(a: Any, b: Any) -> Any:
-        return np.uint64((int(a) + int(b)) & _MASK64)
+    def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
+        """Return the four 64-bit words of block (c0, c1, c2, c3) under a two-word key."""
+        keys, c = [int(key0), int(key1)], [int(each) for each in (c0, c1, c2, c3)]
+        for _ in range(10):
+            low, high = int(_M0) * c[0], int(_M1) * c[2]
+            c = [high >> 64 ^ c[1] ^ keys[0], high, low >> 64 ^ c[3] ^ keys[1], low]
+            c = [each & _MASK64 for each in c]
+            keys = [(keys[0] + int(_W0)) & _MASK64, (keys[1] + int(_W1)) & _MASK64]
+        return tuple(map(np.uint64, c))
 
 else:
 
@@ -54,20 +61,14 @@ else:
         return pair(types.uint64, 2)(types.uint64, types.uint64), generate
 
     @kernel
-    def _wrapping_add(a: Any, b: Any) -> Any:
-        return a + b
-
-
-@kernel
-def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
-    """Return the four 64-bit words of block (c0, c1, c2, c3) under a two-word key."""
-    for _ in range(10):
-        high0, low0 = _mulhilo(_M0, c0)
-        high1, low1 = _mulhilo(_M1, c2)
-        c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
-        key0 = _wrapping_add(key0, _W0)
-        key1 = _wrapping_add(key1, _W1)
-    return c0, c1, c2, c3
+    def philox(key0: Any, key1: Any, c0: Any, c1: Any, c2: Any, c3: Any) -> Any:
+        """Return the four 64-bit words of block (c0, c1, c2, c3) under a two-word key."""
+        for _ in range(10):
+            high0, low0 = _mulhilo(_M0, c0)
+            high1, low1 = _mulhilo(_M1, c2)
+            c0, c1, c2, c3 = high1 ^ c1 ^ key0, low1, high0 ^ c3 ^ key1, low0
+            key0, key1 = key0 + _W0, key1 + _W1
+        return c0, c1, c2, c3
 
 
 @kernel

@@ -61,7 +61,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     s = t - params.starts[state.epoch[0]]
     w = params.windows[state.epoch[0]]
     forget(params, state, _latest(state.window, w), s)
-    arm = first_untried(state, eligible)
+    arm = first_untried(state, eligible) if state.untried[0] > 0 else -1
     if arm < 0:
         f = level(params.exploration, float(min(s, w)))
         arm = largest_index(params.feedback.ends, state, tape, t, eligible, f)

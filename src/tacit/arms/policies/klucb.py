@@ -88,19 +88,18 @@ def new_state(n_arms: int, window: int | None = None) -> State:
 @kernel
 def first_untried(state: Any, eligible: Any) -> Any:
     """Choose the first eligible arm that was never pulled; return -1 if there is none."""
-    if state.untried[0] > 0:
-        for i in range(eligible.size):
-            if not state.tried[eligible[i]]:
-                state.tried[eligible[i]] = True
-                state.untried[0] -= 1
-                return record_single_choice(state.lazy, eligible[i])
+    for i in range(eligible.size):
+        if not state.tried[eligible[i]]:
+            state.tried[eligible[i]] = True
+            state.untried[0] -= 1
+            return record_single_choice(state.lazy, eligible[i])
     return -1
 
 
 @kernel
 def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Pull every arm once, then the one whose index max{q: N d(mean, q) <= f(t)} is largest."""
-    arm = first_untried(state, eligible)
+    arm = first_untried(state, eligible) if state.untried[0] > 0 else -1
     if arm < 0:
         f = level(params.exploration, float(t))
         arm = largest_index(params.feedback.ends, state, tape, t, eligible, f)

@@ -62,7 +62,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Pull every arm once, then the one with the largest index of rewards or of bits."""
     if params.window > 0:
         forget(params, state, state.window, t)
-    arm = first_untried(state, eligible)
+    arm = first_untried(state, eligible) if state.untried[0] > 0 else -1
     if arm >= 0:
         return arm
     f = level(params.exploration, float(min(t, params.window) if params.window > 0 else t))

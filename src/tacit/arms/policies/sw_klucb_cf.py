@@ -51,7 +51,7 @@ forget = forget_with(drop)
 def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
     """Forget what left the window; pull every arm once, then the one with the largest index."""
     forget(params, state, state.window, t)
-    arm = first_untried(state, eligible)
+    arm = first_untried(state, eligible) if state.untried[0] > 0 else -1
     if arm < 0:
         f = params.level if params.window <= t else level(params.exploration, float(t))  # f(t ^ w)
         arm = largest_index(params.feedback.ends, state, tape, t, eligible, f)

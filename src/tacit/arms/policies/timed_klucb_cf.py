@@ -79,7 +79,7 @@ def select(params: Any, state: Any, tape: Any, t: Any, eligible: Any) -> Any:
         _forget(params, state, state.window, t)
     if params.current == 1 and state.piece[0] != segment_at(params.starts, t):
         _take_current(params, state, t)
-    arm = first_untried(state, eligible)
+    arm = first_untried(state, eligible) if state.untried[0] > 0 else -1
     if arm < 0:
         s = min(t, params.window) if params.window > 0 else t
         f = level(params.exploration, float(s))
