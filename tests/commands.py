@@ -228,12 +228,10 @@ def get_ready_to_serve():
     """Load the kernels of the experiment that most services of the tests have."""
     import gc
 
-    import msgspec
+    from tacit.service.warm_up import warm_up
+    from tacit.serving.description import read_request
 
-    from tacit.service.messages import ExperimentRequest
-    from tacit.service.warm_up import rehearse
-
-    rehearse(msgspec.convert(_SERVED, ExperimentRequest))
+    warm_up(read_request(_SERVED))
     gc.freeze()
 
 

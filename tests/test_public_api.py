@@ -89,7 +89,7 @@ PUBLIC = {
         RefusedError SQLiteStore Store StoreError
     """,
     "tacit.service": """
-        Host Tokens make_app open_service serve
+        ExperimentManager Tokens make_app open_service serve
     """,
     "tacit.simulation": """
         Band CellResult Comparison Identified Played Result Study StudyResult audit_policy band_of

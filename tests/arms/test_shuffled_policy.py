@@ -131,7 +131,7 @@ def test_a_learner_tells_its_policy_full_blocks_only(tmp_path):
         assert learner.counts["releases"] == 0
         bits_of(learner, 1)
         assert (state.open_counts.tolist(), state.counts.tolist()) == ([0, 0], [4, 0])
-        (told,) = (e for e in learner._experiment._store.events("learner", 0) if e.state)
+        (told,) = (e for e in learner._experiment.store.events("learner", 0) if e.state)
         assert told.body["released"] == [state.ones[0]]
         learner._experiment.verify()
 

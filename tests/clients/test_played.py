@@ -18,7 +18,7 @@ class Shop:
 
     def __init__(self, folder, monkeypatch, **more):
         self.opened = open_service(folder / "store.db")
-        self.hosted = self.opened.host.create(
+        self.hosted = self.opened.manager.create(
             ExperimentRequest(
                 name="news",
                 policy={"name": "klucb-cf", "epsilon": 1.0},
@@ -29,7 +29,7 @@ class Shop:
         )
         self.http = TestClient(self.opened.app, raise_server_exceptions=False)
         self.now, self.deaf, self.asked = 1_900_000_000.0, False, []
-        monkeypatch.setattr("tacit.service.experiments.time.time_ns", lambda: int(self.now * 1e9))
+        monkeypatch.setattr("tacit.serving.experiment.time.time_ns", lambda: int(self.now * 1e9))
         self.folder, self.late = folder, []
         self.token = self.opened.tokens.create("page", ["decide", "report"])
 

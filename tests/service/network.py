@@ -22,11 +22,11 @@ from serving.simulator import CrashError, FaultyMemory, MemoryDisk
 from serving.toy import Account, Toy, ToyDecider
 from tacit.client.flows import Answer, Flows, ServiceError
 from tacit.client.outbox import Outbox
-from tacit.service import experiments
+from tacit.service import ExperimentManager
 from tacit.service.app import make_app
-from tacit.service.experiments import Host
 from tacit.service.messages import ExperimentRequest
 from tacit.service.tokens import Tokens
+from tacit.serving import experiment
 from tacit.serving.description import Description
 
 HOME = "/v1/experiments/x"
@@ -73,7 +73,7 @@ class World:
         self.secret = tokens.create("all", ["admin"])
         self.disk = MemoryDisk()
         self.disk.store = Disk()
-        self.app = make_app(Host(self.disk.store, bytes(32)), tokens, rate=1e12)
+        self.app = make_app(ExperimentManager(self.disk.store, bytes(32)), tokens, rate=1e12)
         self.http = Disorder(self.app, self.secret, 0)
         self.devices = [Device(self, f"p{i}") for i in range(PEOPLE)]
         self.flying: list[tuple[Any, Any, Device]] = []
@@ -92,7 +92,7 @@ class World:
 
     @property
     def hosted(self) -> Any:
-        return self.app.state.host.experiments["x"]
+        return self.app.state.manager.experiments["x"]
 
     @property
     def store(self) -> Any:
@@ -112,14 +112,14 @@ class World:
         }
         if self.budget:
             wanted["budget"] = {"day": DAY / 1e6, "lifetime": EVER / 1e6}
-        self.app.state.host.create(msgspec.convert(wanted, ExperimentRequest))
+        self.app.state.manager.create(msgspec.convert(wanted, ExperimentRequest))
 
     def start(self) -> None:
         """A new process on the same disk; it may die while it starts."""
         while True:
             self.store.crashed = False
             try:
-                self.app.state.host = Host(self.store, bytes(32))
+                self.app.state.manager = ExperimentManager(self.store, bytes(32))
             except CrashError:
                 continue
             if self.store.gap is not None:
@@ -246,7 +246,7 @@ class World:
             mode = self.random.choice(["learn", "learn", "frozen", "off"])
             await self.ask("PATCH", HOME, {"mode": mode})
         else:
-            self.hosted.experiment.prune(self.now)
+            self.hosted.prune()
 
     # Invariants
 
@@ -264,7 +264,7 @@ class World:
         core = self.hosted.core
         assert len(core.open) <= 30
         if self.steps % 200 == 0:
-            self.hosted.experiment.verify()
+            self.hosted.verify()
             kinds = Counter(event.kind for event in self.store.events("x", 0))
             if self.toy.local and not self.epochs and not core.late:
                 assert kinds["learn"] <= core.learned, "learned without a trace"
@@ -273,10 +273,10 @@ class World:
 def play(seed: int, steps: int, folder: Path) -> World:
     """Run one simulation; on failure say which seed and step."""
     world = World(seed, folder)
-    kept = experiments.clock, Description.make_decider, experiments.checked
-    experiments.clock = lambda: world.now
+    kept = experiment.read_clock, Description.make_decider, Description.check_served
+    experiment.read_clock = lambda: world.now
     Description.make_decider = lambda self: ToyDecider(world.toy, world.account)
-    experiments.checked = lambda request: ToyDecider(world.toy, world.account)
+    Description.check_served = lambda self: ToyDecider(world.toy, world.account)
 
     async def run() -> None:
         await world.create()
@@ -290,5 +290,5 @@ def play(seed: int, steps: int, folder: Path) -> World:
             f"seed {seed}, step {world.steps}: {type(error).__name__}: {error}"
         ) from error
     finally:
-        experiments.clock, Description.make_decider, experiments.checked = kept
+        experiment.read_clock, Description.make_decider, Description.check_served = kept
     return world

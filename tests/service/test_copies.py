@@ -35,7 +35,7 @@ def test_a_local_export_is_what_devices_sent(service, tmp_path):
             service.call("POST", f"/v1/experiments/news/decisions/{decision['id']}/shown")
         if turn in (0, 2, 5):
             service.report(decision, 1.0)
-            value = service.opened.host.experiments["news"].core._recent(decision["id"]).value
+            value = service.opened.manager.experiments["news"].core._recent(decision["id"]).value
             sent[decision["id"]] = value
     found = lines(service, "news")
     assert "ann-b" not in "".join(found)
@@ -230,7 +230,7 @@ def test_a_crash_while_a_gap_is_noted_counts_it_once_more_never_less(tmp_path, m
     restore(store)
     again = Service(store)
     again.admin = token
-    core = again.opened.host.experiments["news"].core
+    core = again.opened.manager.experiments["news"].core
     counted = sum(debt for _, _, debt in core.budget.debts)
     assert counted >= 3 * core.cost
     # Of ten, one was spent, and three were lost; they may be counted twice.

@@ -53,7 +53,7 @@ def test_the_page_says_when_too_many_reports_are_missing(service, silent):
     # Finding U1
     service.create(LOCAL)
     signed_in(service)
-    core = service.opened.host.experiments["news"].core
+    core = service.opened.manager.experiments["news"].core
     core.learned, core.silent = 100 - silent, silent
     text = service.http.get("/experiments/news/numbers").text
     assert ("of reports did not come in time" in text) == (silent == 10)
@@ -131,7 +131,7 @@ def test_the_health_of_the_store_is_shown(service, monkeypatch):
     def full() -> None:
         raise StoreError("the disk is full")
 
-    monkeypatch.setattr(service.opened.host.store, "check", full)
+    monkeypatch.setattr(service.opened.manager.store, "check", full)
     service.opened.app.state.readiness = (0.0, "")
     assert "the disk is full" in service.http.get("/experiments/news").text
 

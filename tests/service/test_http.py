@@ -13,10 +13,10 @@ import pytest
 
 from service.conftest import CENTRAL, LOCAL, Service
 from tacit.device import Channel
-from tacit.service import experiments
-from tacit.service.experiments import clock
+from tacit.serving import experiment
 from tacit.serving.core import Core
 from tacit.serving.experiment import Experiment
+from tacit.serving.experiment import read_clock as clock
 from tiers import tiered
 
 
@@ -149,8 +149,8 @@ def test_central_trust_takes_the_reward_and_says_so(service):
 def test_nobody_learns_from_receipts_whether_or_what_a_central_decision_was_answered(
     service, closed, monkeypatch
 ):
-    at = experiments.clock()
-    monkeypatch.setattr(experiments, "clock", lambda: at)
+    at = clock()
+    monkeypatch.setattr(experiment, "read_clock", lambda: at)
     later = {"reward": {"kind": "bounded", "report_after": 60}, "grace": 0}
     service.create(CENTRAL, **later)
     decided = [service.decide("trusted", shown=True) for _ in range(3)]
@@ -205,10 +205,10 @@ def test_what_is_past_its_retention_is_gone_from_the_store(service):
         service.report(service.decide("trusted", shown=True), 1.0, "trusted")
     service.report(service.decide(shown=True), 1.0)
     time.sleep(1.2)  # by then the clock has closed them
-    store = service.opened.host.store
+    store = service.opened.manager.store
     count = "SELECT count(*) FROM events WHERE decision IS NOT NULL"
     before = store.database.connection.execute(count).fetchone()[0]
-    assert asyncio.run(service.opened.host.prune())
+    assert asyncio.run(service.opened.manager.prune())
     assert store.database.connection.execute(count).fetchone()[0] == 2 < before
     numbers = service.call("GET", "/v1/experiments/trusted/statistics").json()
     assert sum(row["decided"] for row in numbers["options"]) == 5
@@ -223,7 +223,9 @@ def test_nobody_waits_for_a_log_to_be_folded_while_nothing_of_it_expired(tmp_pat
     monkeypatch.setattr(Experiment, "verify", lambda self: folded.append(self.name))
     for name in ("news", "trusted"):
         service.decide(name, shown=True)
-    monkeypatch.setattr("tacit.service.experiments.clock", lambda: time.time_ns() // 10**6 + 10_000)
+    monkeypatch.setattr(
+        "tacit.serving.experiment.read_clock", lambda: time.time_ns() // 10**6 + 10_000
+    )
     service.stop()
     assert folded == ["trusted"]
     # Both are kept as they were at the end: the next start has nothing to replay.
@@ -315,8 +317,7 @@ def test_a_name_is_what_it_looks_like(service):
 
 def test_a_clock_that_jumps_refunds_nothing_and_is_said(service, monkeypatch):
     ahead = 0
-    for place in ("experiments", "dashboard"):
-        monkeypatch.setattr(f"tacit.service.{place}.clock", lambda: clock() + ahead)
+    monkeypatch.setattr(experiment, "read_clock", lambda: clock() + ahead)
     service.create(LOCAL, budget={"day": 2.5})
     service.http.post("/login", data={"token": service.admin})
 
@@ -331,7 +332,7 @@ def test_a_clock_that_jumps_refunds_nothing_and_is_said(service, monkeypatch):
     # The day that it believes in has one report left, and the first one none.
     assert reasons(2) == ["learn", "budget"]
     assert "576,000 minutes ahead" in service.http.get("/experiments/news").text
-    service.opened.host.experiments["news"].experiment.verify()
+    service.opened.manager.experiments["news"].verify()
 
 
 def test_what_is_not_there_and_what_is_too_large(service):
@@ -375,14 +376,12 @@ def test_health_metrics_and_description(service):
 
 
 def test_no_traceback_leaves(service, monkeypatch, capsys):
-    from tacit.service.experiments import Hosted
-
     service.create(LOCAL)
 
     def broken(self):
         raise RuntimeError("the secret is plover")
 
-    monkeypatch.setattr(Hosted, "sentence", broken)
+    monkeypatch.setattr(Experiment, "sentence", broken)
     answer = service.call("GET", "/v1/experiments/news")
     assert answer.status_code == 500
     assert "plover" not in answer.text
@@ -397,7 +396,7 @@ def test_one_experiment_that_fails_does_not_keep_others_from_closing(tmp_path, m
     soon = {"kind": "binary", "report_after": 0}
     for name in ("first", "second"):
         service.create(LOCAL, name=name, reward=soon, grace=0)
-    first = service.opened.host.experiments["first"].experiment
+    first = service.opened.manager.experiments["first"]
     tick = Core.tick
 
     def fail(core, now):
@@ -415,7 +414,7 @@ def test_one_experiment_that_fails_does_not_keep_others_from_closing(tmp_path, m
         said += capsys.readouterr().err
     service.decide("second", shown=True)
     end = time.monotonic() + 20
-    while service.opened.host.experiments["second"].core.open:
+    while service.opened.manager.experiments["second"].core.open:
         assert time.monotonic() < end
         time.sleep(0.02)
     monkeypatch.undo()

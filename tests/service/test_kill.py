@@ -88,13 +88,13 @@ def test_a_full_disk_is_said_and_nothing_is_half_written(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     # There is space again: it goes on, with everything that was answered and nothing else.
-    hosted = service.opened.host.experiments["news"]
+    hosted = service.opened.manager.experiments["news"]
     assert hosted.core.decided == len(kept) > 3
-    (spent,) = service.opened.host.store.amounts("news", "lifetime")
+    (spent,) = service.opened.manager.store.amounts("news", "lifetime")
     assert spent == len(kept) * hosted.core.cost
     for decision in kept:
         assert service.report(decision, 1.0).json()["status"] == "learned"
-    hosted.experiment.verify()
+    hosted.verify()
     service.stop()
 
 

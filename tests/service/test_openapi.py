@@ -17,8 +17,8 @@ from schemathesis.checks import CHECKS
 from service.conftest import LOCAL
 from service.test_robust import PEOPLE
 from tacit.service import open_service
+from tacit.service.endpoints import describe_interface
 from tacit.service.messages import ExperimentRequest
-from tacit.service.openapi import described
 
 EXAMPLES = int(os.environ.get("TACIT_SOAK_EXAMPLES", "2000"))
 # What the schema allows may still be impossible here: a policy that does not exist, a closed decision.
@@ -33,13 +33,13 @@ CONFIG = schemathesis.Config.from_dict(
 def opened(tmp_path_factory):
     made = open_service(tmp_path_factory.mktemp("openapi") / "store.db")
     # The disk is not what is tried here.
-    made.host.store.database.connection.execute("PRAGMA synchronous = OFF")
+    made.manager.store.database.connection.execute("PRAGMA synchronous = OFF")
     for wanted in (LOCAL, PEOPLE):
-        made.host.create(msgspec.convert(wanted, ExperimentRequest))
+        made.manager.create(msgspec.convert(wanted, ExperimentRequest))
     # The tool tries wrong tokens far more often than one address may.
     made.app.state.guesses.count = lambda request: None
     yield made
-    made.host.store.close()
+    made.manager.store.close()
 
 
 def alive(app):
@@ -58,7 +58,7 @@ def alive(app):
 
 OPERATIONS = [
     f"{method.upper()} {path}"
-    for path, methods in described()["paths"].items()
+    for path, methods in describe_interface()["paths"].items()
     for method in methods
     if method != "parameters"
 ]

@@ -511,7 +511,7 @@ def test_a_full_disk_is_not_ready(tmp_path):
     service = Service(tmp_path / "s.db")
     service.create(LOCAL)
     service.http.post("/login", data={"token": service.admin})
-    store, state = service.opened.host.store, service.opened.app.state
+    store, state = service.opened.manager.store, service.opened.app.state
     # What is written next must be new pages of the log.
     store.database.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert service.call("GET", "/readyz", token=None).status_code == 200
@@ -538,16 +538,17 @@ def test_the_parts_of_an_export_do_not_tell_who_answered(tmp_path, answers):
     """A central experiment's reports are hidden: an export is cut by the lines that it shows."""
     service = Service(tmp_path / "s.db")
     service.create(CENTRAL, reward={"kind": "binary", "report_after": 3600}, max_open=10_000)
-    hosted = service.opened.host.experiments["trusted"]
+    hosted = service.opened.manager.experiments["trusted"]
     ids = [f"d{i}" for i in range(1100)]
     now = hosted.core.now + 1
-    made = [(Core.decide, (now, id, None), {"shown": True}) for id in ids[:500]]
-    made += [(Core.report, (now, id, 1.0), {}) for id in ids[:answers]]
-    made += [(Core.decide, (now, id, None), {"shown": True}) for id in ids[500:]]
-    hosted.experiment.run_many(made)
+    hosted.clock = lambda: now
+    made = [(Core.decide, (id,)) for id in ids[:500]]
+    made += [(Core.report, (id, 1.0)) for id in ids[:answers]]
+    made += [(Core.decide, (id,)) for id in ids[500:]]
+    hosted.run_many(made)
 
     async def collect():
-        return [part.count(b"\n") async for part in export._lines(hosted)]
+        return [part.count(b"\n") async for part in export._write_lines(hosted)]
 
     assert asyncio.run(collect()) == [1000, 100]
     service.stop()
@@ -557,12 +558,12 @@ def test_the_parts_of_an_export_do_not_tell_who_answered(tmp_path, answers):
 def test_nobody_waits_for_a_compiler(tmp_path, monkeypatch):
     """Compilation is stood in for by something that takes as long as the test wants."""
     service = Service(tmp_path / "s.db")
-    host, over = service.opened.host, threading.Event()
+    manager, over = service.opened.manager, threading.Event()
 
     async def compile_for_long(request):
         await asyncio.to_thread(over.wait)
 
-    monkeypatch.setattr(host.rehearsals, "of", compile_for_long)
+    monkeypatch.setattr(manager.warm_ups, "run", compile_for_long)
     headers = {"authorization": f"Bearer {service.admin}", "prefer": "respond-async, wait=0"}
     begun = service.http.post("/v1/experiments", json=LOCAL, headers=headers)
     assert begun.status_code == 202
@@ -615,11 +616,11 @@ def test_a_clock_that_was_ahead_is_told_and_set_back(tmp_path, monkeypatch):
     service = Service(tmp_path / "s.db")
     service.create(LOCAL)
     assert "detail" not in service.call("GET", "/readyz", token=None).json()
-    from tacit.service import experiments
+    from tacit.serving import experiment
 
-    right = experiments.clock
+    right = experiment.read_clock
     with monkeypatch.context() as wrong:
-        wrong.setattr(experiments, "clock", lambda: right() + year)
+        wrong.setattr(experiment, "read_clock", lambda: right() + year)
         service.decide(shown=True)
     said = service.call("GET", "/readyz", token=None).json()
     assert said["status"] == "ready"

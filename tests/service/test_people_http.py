@@ -7,7 +7,6 @@ import time
 import pytest
 
 from service.conftest import Service
-from tacit.service.experiments import clock
 from tacit.serving import Core
 
 PEOPLE = ["ada-l", "bob-m", "cy-n"]
@@ -50,14 +49,14 @@ def test_people_decide_learn_and_come_back(policy, tmp_path):
     numbers = service.call("GET", "/v1/experiments/shop/statistics").json()
     assert [(row["option"], row["learned"]) for row in numbers["options"]] == [("all options", 10)]
     assert 'option="all options"} 10.0' in service.call("GET", "/metrics").text
-    before = service.opened.host.experiments["shop"].core.snapshot()
+    before = service.opened.manager.experiments["shop"].core.snapshot()
     token = service.admin
     service.stop()
     files = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert not any(name.encode() in files for name in (*PEOPLE, "eve-q"))
     again = Service(tmp_path / "s.db")
     again.admin = token
-    assert again.opened.host.experiments["shop"].core.snapshot() == before
+    assert again.opened.manager.experiments["shop"].core.snapshot() == before
     assert offer(again, "eve-q")["option"] in ITEMS
     again.stop()
 
@@ -70,12 +69,12 @@ def test_whole_visits_are_hidden_by_a_service_that_is_trusted(policy, tmp_path):
     assert made == service.call("GET", "/v1/experiments/shop").json()
     assert "but the server, which is trusted" in made["sentence"]
     assert "contexts and rewards of one round" in made["sentence"]
-    experiment = service.opened.host.experiments["shop"].experiment
+    experiment = service.opened.manager.experiments["shop"]
     core = experiment.core
     while core.learned < 3:  # nobody answers: silence is a visit as any other
         offer(service, PEOPLE[core.learned])
         time.sleep(0.002)
-        experiment.run(Core.tick, clock())
+        experiment.run(Core.tick)
     assert core.releases == 3 * 5
     near = {"add_people": {"eve-q": ["ada-l"]}}
     assert service.call("PATCH", "/v1/experiments/shop", near).status_code == 422

@@ -23,7 +23,7 @@ def disorder(folder, seed, n):
     """Send n bodies to a service of its own; return how many got which status."""
     opened = open_service(folder / "s.db")
     # The disk is not what is tried here.
-    opened.host.store.database.connection.execute("PRAGMA synchronous = OFF")
+    opened.manager.store.database.connection.execute("PRAGMA synchronous = OFF")
     sender = Disorder(opened.app, opened.first_token, seed)
 
     async def run():
@@ -35,8 +35,8 @@ def disorder(folder, seed, n):
                 )
                 assert status == 201, said
             await sender.run(n)
-            for hosted in opened.host.experiments.values():
-                hosted.experiment.verify()
+            for hosted in opened.manager.experiments.values():
+                hosted.verify()
 
     asyncio.run(run())
     return sender.answered

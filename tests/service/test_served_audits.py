@@ -102,7 +102,7 @@ def test_an_export_with_contexts_is_refuted(monkeypatch):
     async def tell(wire, token, method, place, body=None):
         told = await ask(wire, token, method, place, body)
         if place == "/released":
-            events = wire._inner.app.state.host.store.events("x", 0)
+            events = wire._inner.app.state.manager.store.events("x", 0)
             told += json.dumps([event.body.get("query", {}).get("contexts") for event in events])
         return told
 

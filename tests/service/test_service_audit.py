@@ -25,11 +25,11 @@ from service.disorder import Disorder
 from tacit.client import AsyncClient
 from tacit.client.flows import Ask
 from tacit.privacy import audit
-from tacit.service import experiments, open_service
+from tacit.service import ExperimentManager, open_service
 from tacit.service.app import make_app
-from tacit.service.experiments import Host
 from tacit.service.messages import ExperimentRequest
 from tacit.service.tokens import Tokens
+from tacit.serving import experiment
 from tacit.serving.core import Core
 from tacit.serving.storage import MemoryStore
 from tiers import tiered
@@ -66,9 +66,9 @@ class Time:
 def running(tmp_path_factory):
     """A service with an experiment for each epsilon, and the time on both sides."""
     clock, patch = Time(), pytest.MonkeyPatch()
-    patch.setattr(experiments, "clock", lambda: round(1000 * clock()))
+    patch.setattr(experiment, "read_clock", lambda: round(1000 * clock()))
     opened = open_service(tmp_path_factory.mktemp("audit") / "s.db")
-    opened.host.store.database.connection.execute("PRAGMA synchronous = OFF")
+    opened.manager.store.database.connection.execute("PRAGMA synchronous = OFF")
     for epsilon in (1.0, 2.0):
         wanted = {
             "name": f"eps{epsilon:g}",
@@ -76,9 +76,9 @@ def running(tmp_path_factory):
             "options": ["red", "green"],
             "reward": {"kind": "binary", "report_after": 60},
         }
-        opened.host.create(msgspec.convert(wanted, ExperimentRequest))
+        opened.manager.create(msgspec.convert(wanted, ExperimentRequest))
     yield opened, clock
-    opened.host.store.close()
+    opened.manager.store.close()
     patch.undo()
 
 
@@ -181,12 +181,11 @@ class Pages:
 
     def __init__(self, folder, monkeypatch, epsilon):
         self.now = 0
-        monkeypatch.setattr(experiments, "clock", lambda: self.now)
-        monkeypatch.setattr("tacit.service.dashboard.clock", lambda: self.now)
+        monkeypatch.setattr(experiment, "read_clock", lambda: self.now)
         monkeypatch.setattr("tacit.service.dashboard._signed_in", lambda request: True)
         tokens = Tokens(folder / "tokens")
         self.secret = tokens.create("admin", ["admin"])
-        self.app = make_app(Host(MemoryStore(), bytes(32)), tokens, rate=1e12)
+        self.app = make_app(ExperimentManager(MemoryStore(), bytes(32)), tokens, rate=1e12)
         self.client = Disorder(self.app, self.secret, 0)
         self.wanted = {
             "name": "x",
@@ -205,8 +204,8 @@ class Pages:
 
     async def history(self, rewards):
         """Decide and report; return every number that can be seen on the way and at the end."""
-        host = self.app.state.host = Host(MemoryStore(), bytes(32))
-        hosted = host.create(msgspec.convert(self.wanted, ExperimentRequest))
+        manager = self.app.state.manager = ExperimentManager(MemoryStore(), bytes(32))
+        hosted = manager.create(msgspec.convert(self.wanted, ExperimentRequest))
         self.now, seen = 1_700_000_000_000, []
         for turn, reward in enumerate(rewards):
             asked = {"id": f"d{turn}", "shown": True}
@@ -216,7 +215,7 @@ class Pages:
                 report = {"v": 1, "id": f"d{turn}", "value": reward}
                 await self.ask("POST", "/v1/experiments/x/reports", report)
             self.now += 1000
-            await hosted.tick()
+            await hosted.ask(Core.tick)
         # An estimate that is not yet there is a number too, so that rows have the same length.
         for place in ("", "/statistics", "/released"):
             text = await self.ask("GET", f"/v1/experiments/x{place}")

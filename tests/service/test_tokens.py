@@ -108,5 +108,5 @@ def test_a_token_that_is_revoked_while_a_body_comes_in_is_refused(tmp_path, monk
     }
     asyncio.run(app(scope, receive, send))
     assert status[0] == 401
-    assert service.opened.host.experiments["news"].core.decided == 0
+    assert service.opened.manager.experiments["news"].core.decided == 0
     service.stop()

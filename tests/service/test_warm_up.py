@@ -41,15 +41,14 @@ KINDS = [
 PLAYED = """
 import json, sys
 from pathlib import Path
-import msgspec
 from tacit.core import kernels
-from tacit.service.messages import ExperimentRequest
-from tacit.service.warm_up import rehearse
+from tacit.service.warm_up import warm_up
+from tacit.serving.description import read_request
 from service.conftest import Service
 
 kinds, folder = json.loads(sys.argv[1]), Path(sys.argv[2])
 for kind in kinds:
-    rehearse(msgspec.convert(kind, ExperimentRequest))
+    warm_up(read_request(kind))
 asked, compile = [], kernels._Kernel.compile
 
 def noted(self, sig):
@@ -73,7 +72,7 @@ for kind in kinds:
         answer = service.call("PATCH", path, more)
         assert answer.status_code == 200, answer.text
         more = {"edges": [["ann", "eve"]]} if people else {"retire_options": ["red"]}
-    service.opened.host.experiments[name].experiment.verify()
+    service.opened.manager.experiments[name].verify()
     service.stop()
 print(asked)
 """
@@ -123,7 +122,7 @@ def test_a_model_of_many_people_is_built_once_and_beside_the_loop(tmp_path, monk
     asked = {"person": people[-1], "contexts": {"x": [1, 0], "y": [0, 1]}}
     decision = service.decide("people", shown=True, **asked)
     assert service.report(decision, 1.0, "people").json()["status"] == "learned"
-    service.opened.host.experiments["people"].experiment.verify()
+    service.opened.manager.experiments["people"].verify()
     again = service.call("POST", "/v1/experiments", {**KINDS[-1], "people": people})
     assert again.status_code == 409
     service.stop()

@@ -11,7 +11,6 @@ from typing import Any
 
 from serving.toy import Account, Toy, ToyDecider
 from serving.watched import PEOPLE, watched
-from tacit.core.tapes import secure_tape
 from tacit.serving import (
     Allowance,
     Core,
@@ -21,9 +20,17 @@ from tacit.serving import (
     RefusedError,
     StoreError,
 )
+from tacit.serving.description import Description
 
 CHOICES = bytes(range(32))
 ALLOWED = 8_000_000
+
+
+class Made(Description):
+    """An experiment whose decider is made here."""
+
+    def make_decider(self) -> Any:
+        return self.given["make"]()
 
 
 class CrashError(Exception):
@@ -149,15 +156,18 @@ class Simulator:
         self.make()
 
     def make(self) -> None:
-        self.x = Experiment(
-            self.decider,
-            lambda: secure_tape(choices=CHOICES, log=64),
-            self.terms,
+        described = Made(
+            name="x",
+            policy=Toy(local=self.local),
+            spec={},
+            config=self.terms,
             options=() if self.together else ["a", "b", "c"],
             people=[f"p{i}" for i in range(PEOPLE)] if self.together else (),
-            store=self.store,
-            name="x",
+            choices=CHOICES,
+            given={"make": self.decider},
         )
+        self.x = Experiment(described, self.store, key=bytes(32))
+        self.x.clock = lambda: self.now
 
     def decider(self) -> Any:
         if self.together:
@@ -207,7 +217,7 @@ class Simulator:
 
     def run(self, ids: Any, command: Any, *arguments: Any, **keywords: Any) -> Any:
         try:
-            return self.x.run(command, self.now, *arguments, **keywords)
+            return self.x.run(command, *arguments, **keywords)
         except (StoreError, CrashError):
             self.unsure |= set(ids)
             raise
@@ -247,7 +257,7 @@ class Simulator:
         id = self.random.choice(list(self.decided)[-40:])
         known = self.decided[id]
         digest = known["request"]["digest"]
-        again = self.x.run(lambda core, now: core.earlier(id, digest), self.now)
+        again = self.x.run(lambda core, now: core.find_repeat(id, digest))
         if again is None:
             assert known["told"] is None, f"{id} was acknowledged and is lost"
             return
@@ -257,7 +267,7 @@ class Simulator:
         # It counts from when it was shown.
         assert (again.report_at or 0) >= (known["report_at"] or 0)
         try:
-            self.x.run(lambda core, now: core.earlier(id, "other"), self.now)
+            self.x.run(lambda core, now: core.find_repeat(id, "other"))
         except RefusedError as error:
             expect(error.reason == "conflict", error)
         else:
@@ -332,7 +342,7 @@ class Simulator:
                 self.decided[id]["report"] = value
             sent.append((id, value))
         try:
-            answers = self.x.run_many([(Core.report, (self.now, *each), {}) for each in sent])
+            answers = self.x.run_many([(Core.report, each) for each in sent])
         except (StoreError, CrashError):
             self.unsure |= set(ids)
             raise
@@ -355,7 +365,7 @@ class Simulator:
         self.make()
         if lost is None:
             return
-        self.x.run(Core.begin_epoch, self.now, *lost)
+        self.x.run(Core.begin_epoch, *lost)
         # The callers of the lost history know of decisions that this one does not.
         self.decided = {
             id: known
@@ -382,7 +392,7 @@ class Simulator:
             self.run([], Core.change, mode=self.random.choice(("learn", "learn", "frozen", "off")))
 
     def clean(self) -> None:
-        self.x.prune(self.now)
+        self.x.prune()
         gone = [
             id for id in self.decided if id not in self.x.core.open and not self.store.find("x", id)
         ]
@@ -419,7 +429,7 @@ class Simulator:
             self.x.verify()
             for id, known in self.decided.items():
                 if known["told"] is not None:
-                    found = core.earlier(id, known["request"]["digest"])
+                    found = core.find_repeat(id, known["request"]["digest"])
                     assert found is not None, f"{id} was acknowledged and is lost"
                     if known["receipt"] is not None and not found.reason:
                         assert found.value == known["receipt"], f"the report of {id} is lost"

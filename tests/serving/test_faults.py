@@ -15,7 +15,7 @@ from serving.simulator import Faulty, MemoryDisk, play
 from serving.toy import ToyDecider
 from serving.watched import WatchedDecider
 from tacit.core.tapes import secure_tape
-from tacit.serving import Core, Experiment
+from tacit.serving import Core, Experiment, experiment
 
 SOAK = int(os.environ.get("TACIT_SOAK_STEPS", "1000000"))
 
@@ -81,7 +81,7 @@ def test_noise_that_is_repeated_after_a_failure_is_noticed(together, monkeypatch
         tape.key[4:] = np.arange(4)
         return tape
 
-    monkeypatch.setattr(simulator, "secure_tape", same_noise)
+    monkeypatch.setattr(experiment, "secure_tape", same_noise)
     assert "noise used for two sums" in first_failure(local=False, together=together)
 
 

@@ -206,7 +206,7 @@ def taken_over(place, patience=5.0):
 
 def test_what_a_child_says_to_a_database_is_not_its_parents_word(database):
     with database.learner(POLICY) as learner:
-        store = learner._experiment._store
+        store = learner._experiment.store
         session = database.run("SELECT pid FROM pg_locks WHERE locktype = 'advisory'")
         assert child(store.database.connection.close) == "None"  # with a farewell
         made = learner.decide()

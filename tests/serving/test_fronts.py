@@ -17,7 +17,7 @@ from tacit.contextual import GOBLin, LinUCB
 from tacit.graphs import Graph
 from tacit.service.messages import ExperimentRequest
 from tacit.serving import RefusedError, StoreError
-from tacit.serving.description import _REQUEST, _REWARD
+from tacit.serving.description import REQUEST
 
 NFC, NFD = "Jos\u00e9", "Jose\u0301"
 FROZEN = Path(__file__).parents[1] / "frozen" / "v0_2_0"
@@ -52,13 +52,13 @@ def test_one_name_is_one_person_however_its_accents_are_encoded(tmp_path):
 def test_pseudonyms_are_those_of_a_service_and_differ_between_experiments(tmp_path):
     # Finding P15
     with tacit.Learner(POLICY, store=tmp_path / "x.db", name="one", **HOW) as learner:
-        mine = learner._pseudonym("ada")
-        key = learner._pseudonyms.key
+        mine = learner._experiment.pseudonyms.of("ada")
+        key = learner._experiment.pseudonyms.key
     other = tacit.Learner(POLICY, name="two", key=key)
-    assert other._pseudonym("ada") != mine
+    assert other._experiment.pseudonyms.of("ada") != mine
     service = Service(tmp_path / "x.db")
     try:
-        assert service.opened.host.experiments["one"].pseudonym("ada") == mine
+        assert service.opened.manager.experiments["one"].pseudonyms.of("ada") == mine
     finally:
         service.stop()
 
@@ -72,8 +72,8 @@ def test_what_0_2_spent_adds_up_with_what_is_spent_now(frozen):
                 "SELECT person, amount FROM spending WHERE period = 'ever'"
             ).fetchall()
         ada, *ada_old = (
-            learner._pseudonym("ada"),
-            *learner._pseudonyms.aliases[learner._pseudonym("ada")],
+            learner._experiment.pseudonyms.of("ada"),
+            *learner._experiment.pseudonyms.aliases[learner._experiment.pseudonyms.of("ada")],
         )
         spent = sum(amount for person, amount in rows if person in ada_old)
         assert spent > 0
@@ -85,15 +85,18 @@ def test_what_0_2_spent_adds_up_with_what_is_spent_now(frozen):
         with pytest.raises(RefusedError):
             learner.decide(person="eve", id="d-0")
         core = learner._core
-        learner._run(type(core).change, allowances={"lifetime": spent / 1e6 + 1.0})
+        learner._experiment.run(type(core).change, allowances={"lifetime": spent / 1e6 + 1.0})
         assert ask(learner, "ada", 2) == ["", "budget"]
         jose = sum(
             amount
             for person, amount in rows
-            if person in learner._pseudonyms.aliases.get(learner._pseudonym(NFD), ())
+            if person
+            in learner._experiment.pseudonyms.aliases.get(
+                learner._experiment.pseudonyms.of(NFD), ()
+            )
         )
         assert jose > 0
-        learner._run(type(core).change, allowances={"lifetime": jose / 1e6 + 1.0})
+        learner._experiment.run(type(core).change, allowances={"lifetime": jose / 1e6 + 1.0})
         assert ask(learner, NFD) + ask(learner, NFC) == ["", "budget"]
         learner._experiment.verify()
 
@@ -172,10 +175,10 @@ def test_people_that_a_learner_joined_are_served(tmp_path):
         joined = learner._core.decider.joined
     service = Service(file)
     try:
-        hosted = service.opened.host.experiments["shop"]
+        hosted = service.opened.manager.experiments["shop"]
         assert hosted.core.decider.joined == joined
         assert service.decide("shop", person="bob", contexts=contexts)["option"] in contexts
-        hosted.experiment.verify()
+        hosted.verify()
     finally:
         service.stop()
     with pytest.raises(ValueError, match="joined as in the store"):
@@ -199,7 +202,7 @@ def test_what_cannot_be_served_is_skipped_with_a_reason(tmp_path, capfd):
         assert learner.policy == policy
     service = Service(file)
     try:
-        assert service.opened.host.names() in ([], ["own"])
+        assert service.opened.manager.names() in ([], ["own"])
         assert service.call("GET", "/v1/experiments/whenever").status_code == 404
     finally:
         service.stop()
@@ -210,6 +213,4 @@ def test_what_cannot_be_served_is_skipped_with_a_reason(tmp_path, capfd):
 
 def test_a_request_that_says_nothing_means_the_same_with_and_without_a_service():
     asked = msgspec.to_builtins(ExperimentRequest("x", {"name": "ucb1"}))
-    assert asked.pop("reward") == _REWARD
-    said = {"name": "x", "policy": {"name": "ucb1"}}
-    assert asked == said | {word: value for word, value in _REQUEST.items() if word != "reward"}
+    assert asked == {"name": "x", "policy": {"name": "ucb1"}, **REQUEST}

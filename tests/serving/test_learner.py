@@ -48,7 +48,7 @@ class Clock:
 
     def __init__(self, learner, now=1_800_000_000.0):
         self.now = now
-        learner._clock = lambda: round(self.now * 1000)
+        learner._experiment.clock = lambda: round(self.now * 1000)
 
 
 # Identity
@@ -148,9 +148,9 @@ def test_many_at_once():
         (lambda learner: learner.learn(None), "expected one or a list"),
         (lambda learner: learner.learn("x" * 10**6), "expected one or a list"),
         (lambda learner: learner.learn([{"v": 1, "id": "a" * 10**6}]), "v = 1, id and value"),
-        (lambda learner: learner.add_option("x" * 10**6), "option of 1 to 128"),
-        (lambda learner: learner.add_option(5), "option of 1 to 128"),
-        (lambda learner: learner.add_option(""), "option of 1 to 128"),
+        (lambda learner: learner.add_option("x" * 10**6), "option of 1 to 200"),
+        (lambda learner: learner.add_option(5), "option of 1 to 200"),
+        (lambda learner: learner.add_option(""), "option of 1 to 200"),
         (lambda _: tacit.Learner(LOCAL, default=math.nan), r"default in \[0, 1\]"),
         (lambda _: tacit.Learner(LOCAL, default=2.0), r"default in \[0, 1\]"),
     ],
@@ -320,7 +320,7 @@ def test_what_is_due_when_a_copy_is_restored_is_not_released_again():
         assert learner.learn(told(decision, 0.9)).status == "held"
         clock.now += 11.0
         if restored:
-            learner._run(Core.begin_epoch, 0, 0)
+            learner._experiment.run(Core.begin_epoch, 0, 0)
         learner.decide(person="0", contexts=[[0.5]])
         assert bool(learner.counts["releases"]) == releases
 
@@ -424,7 +424,7 @@ def test_the_time_of_a_report_counts_from_when_its_decision_was_shown(kept, tmp_
     if kept:
         learner.close()
         learner = tacit.Learner(LOCAL, report_after=10.0, grace=5.0, **given)
-        learner._clock = lambda: round(clock.now * 1000)
+        learner._experiment.clock = lambda: round(clock.now * 1000)
     clock.now += 14.0
     assert learner.learn({"v": 1, "id": late, "value": 1}).status == "learned"
     assert learner.learn({"v": 1, "id": named, "value": 1}).status == "late"
@@ -441,7 +441,7 @@ def test_a_log_in_which_it_counted_from_the_decision_is_replayed_as_it_was(tmp_p
     id = learner.decide(shown=False).id
     clock.now += 9.0
     core = learner._core
-    learner._run(lambda core, _: core._carry_out(Show(), core.open[id]))  # as 0.2.0
+    learner._experiment.run(lambda core, _: core._carry_out(Show(), core.open[id]))  # as 0.2.0
     report_at = core.open[id].report_at
     learner.close()
     learner = tacit.Learner(LOCAL, report_after=10.0, store=tmp_path / "x.db")

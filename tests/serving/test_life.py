@@ -82,7 +82,7 @@ def test_a_life_that_was_lived_is_looked_up_as_it_ended(tmp_path, later):
     with tacit.Learner(
         policy, store=tmp_path / "x.db", report_after=60.0 if later else None
     ) as learner:
-        learner._clock = lambda: next(clock)
+        learner._experiment.clock = lambda: next(clock)
         value = 1.0 if later else 1
         for shown, what in itertools.product((True, False), ("", "cancel", "show", "learn")):
             id = learner.decide(shown=shown).id
@@ -90,8 +90,10 @@ def test_a_life_that_was_lived_is_looked_up_as_it_ended(tmp_path, later):
                 learner.learn({"v": 1, "id": id, "value": value})
             elif what in ("cancel", "show"):
                 getattr(learner, what)(id)
-        learner._experiment.run(Core.tick, next(clock) + 600_000)
-        core, store = learner._core, learner._experiment._store
+        now = next(clock) + 600_000
+        learner._experiment.clock = lambda: now
+        learner._experiment.run(Core.tick)
+        core, store = learner._core, learner._experiment.store
         ids = [event.id for event in store.events("learner", 0) if event.kind == "decide"]
         assert len(ids) == 8
         for id in ids:

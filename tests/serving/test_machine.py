@@ -63,7 +63,7 @@ class Callers(RuleBasedStateMachine):
 
     def start(self):
         self.learner = tacit.Learner(self.policy, **self.given)
-        self.learner._clock = lambda: round(self.now * 1000)
+        self.learner._experiment.clock = lambda: round(self.now * 1000)
 
     def teardown(self):
         if hasattr(self, "learner"):
@@ -160,14 +160,14 @@ class Callers(RuleBasedStateMachine):
     @rule()
     def restart(self):
         before = self.learner._core.snapshot()
-        self.learner._experiment._store.close()
+        self.learner._experiment.store.close()
         self.start()
         assert self.learner._core.snapshot() == before
 
     @rule()
     def clean(self):
         self.learner.prune()
-        store = self.learner._experiment._store
+        store = self.learner._experiment.store
         for id in list(self.told):
             if id not in self.learner._core.open and not store.find("learner", id):
                 self.told.pop(id)

@@ -265,7 +265,7 @@ def test_no_noise_is_used_for_two_sums_when_commits_fail(how, tmp_path, monkeypa
     """Lost or durable, a commit that failed is followed by another key, and by the log's sums."""
     policy = summing(how)
     with tacit.Learner(policy, people=NAMES, store=tmp_path / "x.db", weights=WEIGHTS) as learner:
-        store, keys, fates = learner._experiment._store, set(), itertools.cycle("..b...a.")
+        store, keys, fates = learner._experiment.store, set(), itertools.cycle("..b...a.")
         append = store.append
 
         def faulty(*what):
@@ -380,7 +380,7 @@ def test_silence_is_one_record_with_the_value_under_noisy_sums(tmp_path):
         policy, people=NAMES, store=tmp_path / "x.db", weights=WEIGHTS, report_after=5.0
     ) as learner:
         now = [1_800_000_000_000]
-        learner._clock = lambda: now[0]
+        learner._experiment.clock = lambda: now[0]
         made = [learner.decide(person=NAMES[t % 4], contexts=np.eye(3)) for t in range(8)]
         assert learner.learn(made[0].device.report(1.0)).status == "held"
         now[0] += 66_000

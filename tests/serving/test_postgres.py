@@ -15,10 +15,10 @@ from tacit.serving.storage.postgres import PostgresStore
 def test_a_silent_owner_is_ended_and_wakes_up_powerless(database):
     with database.learner(POLICY) as sleeper:
         some(sleeper, 3)
-        sleeper._experiment._store.announce("nowhere")
+        sleeper._experiment.store.announce("nowhere")
         with pytest.raises(NotOwnedError), database.learner(POLICY):
             pass
-        sleeper._experiment._store._heartbeat.stop()
+        sleeper._experiment.store._heartbeat.stop()
         database.run("UPDATE servers SET seen = seen - interval '1 hour'")
         with database.learner(POLICY) as heir:
             some(heir, 2)
@@ -136,9 +136,9 @@ def test_a_role_that_may_only_read_and_write_rows_is_enough(database):
     database.run(f"GRANT {rights} ON ALL TABLES IN SCHEMA {schema} TO {role}")
     database.address = database.address.replace("postgres@", f"{role}@", 1)
     with database.learner(POLICY) as learner:
-        store = learner._experiment._store
+        store = learner._experiment.store
         store.announce("nowhere")
-        store.require_key(learner._pseudonyms.key)
+        store.require_key(learner._experiment.pseudonyms.key)
         with pytest.raises(StoreError, match="key of pseudonyms"):
             store.require_key(bytes(31) + b"1")
         store.check()

@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.arms import DPIMED, DPSE, GAP, KLUCBCF
 from tacit.graphs import Graph
-from tacit.serving import Allowance, Core, RefusedError
+from tacit.serving import Core, Experiment, RefusedError
 from tacit.serving.core.budget import WINDOWS, amount_of
 
 LOCAL = KLUCBCF(n_arms=2, epsilon=1.0)
@@ -31,7 +31,7 @@ def spent(learner, person="ada"):
     """Return what was spent on somebody, by kind of window."""
     found = dict.fromkeys(WINDOWS, 0)
     for who, window, amount in learner._core.budget.charges():
-        if who == learner._pseudonym(person):
+        if who == learner._experiment.pseudonyms.of(person):
             found[window.partition(" ")[0]] += amount
     return found
 
@@ -93,15 +93,15 @@ def test_a_cap_that_comes_later_counts_what_was_spent_before(place):
     with place.learner(LOCAL) as learner:
         assert [ask(learner) for _ in range(3)] == ["", "", ""]
         assert spent(learner) == everywhere(3.0)
-        learner._run(Core.change, allowances={"lifetime": 4.0})
+        learner._experiment.run(Core.change, allowances={"lifetime": 4.0})
         assert [ask(learner), ask(learner)] == ["", "budget"]
-        learner._run(Core.change, allowances={"year": 5.0})
+        learner._experiment.run(Core.change, allowances={"year": 5.0})
         assert [ask(learner), ask(learner)] == ["", "budget"]
         assert spent(learner) == everywhere(5.0)
         # Without a person nothing can be charged, and with a cap nobody is asked.
-        learner._run(Core.change, allowances={})
+        learner._experiment.run(Core.change, allowances={})
         later = learner.decide(shown=False)
-        learner._run(Core.change, allowances={"lifetime": 10.0})
+        learner._experiment.run(Core.change, allowances={"lifetime": 10.0})
         learner.show(later)
         assert later.reason == "budget"
 
@@ -110,7 +110,7 @@ def test_a_store_of_version_0_2_says_since_when_all_windows_are_counted(place):
     # Finding P4
     with place.learner(LOCAL) as learner:
         ask(learner)
-        learner._run(Core.change, allowances={"lifetime": 4.0})
+        learner._experiment.run(Core.change, allowances={"lifetime": 4.0})
         assert "budgets of that time" not in learner.guarantee().sentence()
     place.run("UPDATE experiments SET counted = at")
     with place.learner(LOCAL) as learner:
@@ -183,7 +183,7 @@ def test_a_clock_that_was_ahead_is_set_back(place, monkeypatch):
     # Finding S5
     real = time.time_ns() // 1_000_000
     at = [real]
-    monkeypatch.setattr(tacit.Learner, "_clock", lambda self: at[0])
+    monkeypatch.setattr(Experiment, "clock", lambda self: at[0])
     with place.learner(LOCAL, budget={"day": 2.0}, report_after=60.0) as learner:
         assert ask(learner) == ""
         at[0] = real + YEAR
@@ -222,7 +222,7 @@ def test_windows_that_were_forgotten_are_not_opened_again(monkeypatch):
     # Finding S5
     monkeypatch.setattr("tacit.serving.core.budget._CROWDED", 8)
     at = [1_700_000_000_000]
-    monkeypatch.setattr(tacit.Learner, "_clock", lambda self: at[0])
+    monkeypatch.setattr(Experiment, "clock", lambda self: at[0])
     learner = tacit.Learner(LOCAL, budget={"day": 1.0})
     assert ask(learner) == ""
     at[0] += YEAR

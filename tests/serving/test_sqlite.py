@@ -52,7 +52,7 @@ def test_what_is_deleted_leaves_no_bytes(tmp_path):
 def test_a_full_disk_answers_nothing_and_goes_on_afterwards(tmp_path):
     with tacit.Learner(POLICY, store=tmp_path / "x.db") as learner:
         some(learner, 3)
-        store = learner._experiment._store
+        store = learner._experiment.store
         pages = store.database.connection.execute("PRAGMA page_count").fetchone()[0]
         store.database.connection.execute(f"PRAGMA max_page_count = {pages}")
         with pytest.raises(StoreError, match="full"):

@@ -170,7 +170,7 @@ def test_names_and_noise_are_not_in_the_store(place):
     with place.learner(LOCAL, budget={"day": 9.0}) as learner:
         learner.learn(learner.decide(person="ada@example.org").device.report(1.0))
         noise = learner._core.tape.key[4:].tobytes()
-        pseudonym = learner._pseudonym("ada@example.org")
+        pseudonym = learner._experiment.pseudonyms.of("ada@example.org")
         data = place.bytes()
     assert pseudonym.encode() in data
     assert b"ada@example.org" not in data
@@ -329,7 +329,7 @@ def test_a_failed_commit_fails_everybody_in_it_and_nobody_else(place, monkeypatc
 def test_an_owner_whose_term_is_over_commits_nothing(place):
     with place.learner(POLICY) as learner:
         some(learner, 3)
-        store = learner._experiment._store
+        store = learner._experiment.store
         # As if another process had taken it meanwhile.
         place.run("UPDATE experiments SET term = term + 1")
         events = place.run("SELECT count(*) FROM events")

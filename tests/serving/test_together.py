@@ -133,8 +133,8 @@ def test_silence_counts_as_any_visit():
     released = []
     for answers in (0, 1, 3):
         learner = tacit.Learner(policy_of(), people=NAMES, report_after=60.0, default=0.5)
-        now = learner._clock()
-        learner._clock = lambda at=now: at
+        now = learner._experiment.clock()
+        learner._experiment.clock = lambda at=now: at
         made = [learner.decide(person=name, contexts=[[1.0, 0.0]]) for name in NAMES]
         for decision in made[:answers]:
             assert learner.learn(decision.device.report(-1.0)).status == "held"

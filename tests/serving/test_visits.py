@@ -191,7 +191,7 @@ def test_people_come_and_nobody_is_joined():
 def test_silence_is_one_record_with_the_visit():
     learner = tacit.Learner(policy_of(), people=NAMES, report_after=0.0, grace=0.0, default=0.5)
     learner.decide(person="ada-l", contexts=[[1.0, 0.0]])
-    learner._core.tick(learner._clock() + 10)
+    learner._core.tick(learner._experiment.clock() + 10)
     assert learner.counts["silent"] == learner.counts["learned"] == 1
     assert learner.counts["releases"] == 5
     assert "arrives" not in learner.guarantee().sentence()

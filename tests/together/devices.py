@@ -15,6 +15,7 @@ from typing import Any
 
 import httpx2
 
+from tacit.serving import Core
 from together.fronts import Answer, HttpFront, RefusedCommandError, Reply, World
 from together.model import ViolationError
 from together.options import LOCAL
@@ -129,7 +130,7 @@ class DeviceFront(HttpFront):
         if left:
             raise ViolationError("devices", f"the reports of {left} were due and were not sent")
         self.world.now = until
-        self.loop.run_until_complete(self.opened.host.experiments["x"].tick())
+        self.loop.run_until_complete(self.opened.manager.experiments["x"].ask(Core.tick))
 
     def noticed(self, path: str, body: Any, *, written: bool) -> None:
         """Look at a request as the network does, and at what was written since the report was due."""

@@ -27,9 +27,9 @@ from tacit.core.tapes import NOISE, Tape, secure_tape
 from tacit.device import Reporter
 from tacit.graphs import Graph
 from tacit.privacy import Guarantee
-from tacit.service import experiments, open_service
+from tacit.service import open_service
 from tacit.service.backups import back_up, restore
-from tacit.serving import learner as learning
+from tacit.serving import Core, experiment
 from together.options import CONTEXTS, Case
 
 NAMES = ["red", "green", "blue", "pink", "grey"]
@@ -68,10 +68,9 @@ class World:
 
     def __enter__(self) -> World:
         set_to = self._patch.setattr
-        set_to(experiments, "clock", lambda: self.now)
-        for module in (learning, experiments):
-            set_to(module, "secure_tape", self.tape)
-        for kind in (Decider, BatchDecider):
+        set_to(experiment, "read_clock", lambda: self.now)
+        set_to(experiment, "secure_tape", self.tape)
+        for kind in (Decider, VisitsDecider):
             set_to(kind, "released", self._witness(kind.released))
         return self
 
@@ -200,15 +199,6 @@ class Front:
         return self._sent[id]
 
 
-class Timed(tacit.Learner):
-    """A learner whose clock is the world's."""
-
-    world: World
-
-    def _clock(self) -> int:
-        return self.world.now
-
-
 class LearnerFront(Front):
     """`tacit.Learner`, in memory or with a store."""
 
@@ -216,7 +206,6 @@ class LearnerFront(Front):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._kind: type[Timed] = type("TimedHere", (Timed,), {"world": world})
         stored = world.case["front"] == "store"
         more = ("restart", "crash", "backup", "restore") if stored else ("save", "load")
         self.verbs = frozenset((*self._common, *more))
@@ -234,7 +223,7 @@ class LearnerFront(Front):
     def _open(self, **more: Any) -> Any:
         case = self.world.case
         options = {} if case["policy"] in CONTEXTS else {"options": NAMES}
-        return self._kind(
+        return tacit.Learner(
             policy_of(self.world.case),
             **options,
             **self._given(),
@@ -332,7 +321,7 @@ class LearnerFront(Front):
     def load(self, name: str) -> None:
         file = self.world.folder / name
         with _refusals():
-            self.learner = self._kind.load(
+            self.learner = tacit.Learner.load(
                 file, policy_of(self.world.case), again=True, **self._given()
             )
 
@@ -488,7 +477,7 @@ class HttpFront(Front):
 
     def wait(self, seconds: float) -> None:
         self.world.now += round(1000 * seconds)
-        self.loop.run_until_complete(self.opened.host.experiments["x"].tick())
+        self.loop.run_until_complete(self.opened.manager.experiments["x"].ask(Core.tick))
 
     def facts(self) -> Any:
         return [
@@ -535,7 +524,7 @@ class HttpFront(Front):
         for task in asyncio.all_tasks(self.loop):
             task.cancel()
         self.loop.run_until_complete(asyncio.sleep(0))
-        self.opened.host.store.close()
+        self.opened.manager.store.close()
 
     def backup(self) -> None:
         if self._beside is None:

@@ -7,11 +7,9 @@ import pytest
 from tacit.arms import DPIMED
 from tacit.arms.decider import ArmsDecider
 from tacit.client import Outbox
-from tacit.service import app, responses
-from tacit.service.experiments import Hosted
-from tacit.service.messages import Change
 from tacit.serving.core import Core, budget
 from tacit.serving.core import core as machine
+from tacit.serving.experiment import Experiment
 from together.life import live
 from together.model import ViolationError
 from together.options import sample
@@ -57,7 +55,7 @@ def keep_the_open_block(patch):
 
 
 def export_contexts(patch):
-    patch.setattr(Hosted, "hides_contexts", False)
+    patch.setattr(Experiment, "hides_contexts", False)
 
 
 def change_a_budget_unchecked(patch):
@@ -65,13 +63,14 @@ def change_a_budget_unchecked(patch):
 
 
 def change_in_parts(patch):
-    async def apply(hosted, wanted):
-        for name in ("budget", "add_options", "retire_options", "mode", "add_people", "edges"):
-            part = Change(**{name: getattr(wanted, name)})
-            if part != Change():
-                await hosted.ask(responses._change, hosted, part)
+    whole = Experiment.change
 
-    patch.setattr(app, "apply", apply)
+    def change(self, core, now, **wanted):
+        for name in ("budget", "add_options", "retire_options", "mode", "add_people", "edges"):
+            if name in wanted:
+                whole(self, core, now, **{name: wanted[name]})
+
+    patch.setattr(Experiment, "change", change)
 
 
 ARMS = {"policy": "dp-imed", "modes": "stay", "mode": "learn", "noise": "readable"}

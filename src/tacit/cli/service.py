@@ -29,7 +29,11 @@ app.add_typer(service, name="service")
 Store = Annotated[str, typer.Option(help="What everything is kept in: a file, or postgresql://...")]
 Beside = Annotated[
     Path | None,
-    typer.Option(help="With PostgreSQL: what the mark's and the key's file names begin with."),
+    typer.Option(
+        "--state-prefix",
+        "--beside",
+        help="With PostgreSQL: what the mark's and the key's file names begin with.",
+    ),
 ]
 Url = Annotated[str, typer.Option(envvar="TACIT_URL", help="Where the service is; also TACIT_URL.")]
 Secret = Annotated[
@@ -51,8 +55,13 @@ def serve(
     host: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes a free one.")] = 8000,
     beside: Beside = None,
-    internal: Annotated[
-        str, typer.Option(help="With PostgreSQL: where other processes reach this one.")
+    peer_address: Annotated[
+        str,
+        typer.Option(
+            "--peer-address",
+            "--internal",
+            help="With PostgreSQL: where other processes reach this one.",
+        ),
     ] = "127.0.0.1:0",
     root_path: Annotated[
         str, typer.Option(help="What a proxy puts before every path, such as /tacit.")
@@ -93,7 +102,7 @@ def serve(
             raise ValueError(f"serve: expected metrics at HOST:PORT, got {metrics!r}")
         told = bind(name.strip("[]"), int(number))
     try:
-        opened = open_service(store, beside=beside, internal=internal, root_path=root_path)
+        opened = open_service(store, beside=beside, peer_address=peer_address, root_path=root_path)
     except StoreError as error:
         raise ValueError(_said(error)) from None
 
@@ -103,11 +112,9 @@ def serve(
         if told is not None:
             where = told[0].getsockname()
             print(f"metrics  http://{where[0]}:{where[1]}/metrics")
-        count = len(opened.host.experiments)
-        print(
-            f"serving  {address}  {count} experiment{'' if count == 1 else 's'} in {opened.host.store.place}",
-            flush=True,
-        )
+        count = len(opened.manager.experiments)
+        found = f"{count} experiment{'' if count == 1 else 's'} in {opened.manager.store.place}"
+        print(f"serving  {address}  {found}", flush=True)
 
     run(
         opened,

@@ -16,7 +16,6 @@ from pathlib import Path
 from tacit.core.constraints import require
 from tacit.core.files import write_atomically
 from tacit.core.sqlite import connect_to_read, lock_file
-from tacit.service.experiments import clock
 from tacit.serving.core import Core
 from tacit.serving.storage import is_database
 
@@ -75,17 +74,17 @@ def restore(
         gone = _put_in_place(Path(file), Path(store))
     opened = open_service(store, restored=True, beside=beside)
     try:
-        kept = opened.host.store
+        kept = opened.manager.store
         left = [name for name in kept.names() if kept.find_loss(name) is not None]
         require("restore", "experiments", "of stopped processes only", not left, left)
         said = {
-            name: hosted.sentence()
-            for name, hosted in opened.host.experiments.items()
-            if hosted.core.budget.debts
+            name: each.sentence()
+            for name, each in opened.manager.experiments.items()
+            if each.core.budget.debts
         }
         return said | dict.fromkeys(gone, _GONE)
     finally:
-        opened.host.store.close()
+        opened.manager.store.close()
 
 
 def _put_in_place(file: Path, store: Path) -> list[str]:
@@ -134,11 +133,10 @@ def reset_clocks(
     opened = open_service(store, beside=beside)
     try:
         reset = dict[str, float]()
-        for name, hosted in opened.host.experiments.items():
-            now = clock()
-            if lead := hosted.core.clock_lead(now):
-                hosted.experiment.run(Core.reset_clock, now)
+        for name, each in opened.manager.experiments.items():
+            if lead := each.core.clock_lead(each.clock()):
+                each.run(Core.reset_clock)
                 reset[name] = lead / 1000
         return reset
     finally:
-        opened.host.store.close()
+        opened.manager.store.close()

@@ -8,12 +8,13 @@ import re
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.service.experiments import Host, Hosted
-from tacit.service.http import RequestError, allowed, host_of, json_answer
-from tacit.service.logs import place_of, write_log
-from tacit.service.messages import Creation, ExperimentRequest
-from tacit.service.responses import describe
+from tacit.service.experiments import ExperimentManager
+from tacit.service.http import RequestError, json_answer
+from tacit.service.logs import describe_fault, write_log
+from tacit.service.messages import Creation, Described, ExperimentRequest
+from tacit.service.responses import describe_experiment
 from tacit.serving.core import RefusedError
+from tacit.serving.experiment import Experiment
 
 _LONGEST = 45.0
 """Seconds until an answer, ready or not: proxies wait a minute."""
@@ -26,10 +27,12 @@ class Creations:
     """Those of one process that are under way, and the last that failed."""
 
     def __init__(self) -> None:
-        self._making: dict[str, asyncio.Task[Hosted]] = {}
+        self._making: dict[str, asyncio.Task[Experiment]] = {}
         self._failed: dict[str, str] = {}
 
-    def begin(self, host: Host, wanted: ExperimentRequest) -> asyncio.Task[Hosted]:
+    def begin(
+        self, manager: ExperimentManager, wanted: ExperimentRequest
+    ) -> asyncio.Task[Experiment]:
         """Begin to make an experiment."""
         name = wanted.name
         if name in self._making:
@@ -37,20 +40,20 @@ class Creations:
                 "conflict", f"{name}: expected a new name, got one that is being made"
             )
         self._failed.pop(name, None)
-        task = self._making[name] = asyncio.create_task(host.create_while_serving(wanted))
+        task = self._making[name] = asyncio.create_task(manager.create_while_serving(wanted))
         task.add_done_callback(lambda done: self._end(name, done))
         return task
 
-    def _end(self, name: str, task: asyncio.Task[Hosted]) -> None:
+    def _end(self, name: str, task: asyncio.Task[Experiment]) -> None:
         del self._making[name]
         error = None if task.cancelled() else task.exception()
         if error is None:
             return
-        if isinstance(error, ValueError | RefusedError):
+        if isinstance(error, ValueError):
             why = str(error)
         else:
             why = "a fault of the service; it was logged"
-            write_log("fault", path="creation", detail=place_of(error))
+            write_log("fault", path="creation", detail=describe_fault(error))
         self._failed[name] = why
         if len(self._failed) > _REMEMBERED:
             del self._failed[next(iter(self._failed))]
@@ -68,20 +71,20 @@ class Creations:
             task.cancel()
 
 
-async def make(request: Request, wanted: ExperimentRequest) -> Response:
+async def create(request: Request, wanted: ExperimentRequest) -> Described | Response:
     """Make an experiment: 201 with what it protects, or 202 if it takes longer than one should wait."""
-    creations: Creations = request.app.state.creations
-    task = creations.begin(host_of(request), wanted)
-    done, _ = await asyncio.wait([task], timeout=_patience(request))
+    state = request.app.state
+    task: asyncio.Task[Experiment] = state.creations.begin(state.manager, wanted)
+    done, _ = await asyncio.wait([task], timeout=_read_patience(request))
     if done:
-        return json_answer(describe(task.result()), 201)
+        return describe_experiment(task.result())
     answer = json_answer(Creation(wanted.name, "compiling"), 202)
-    place = f"{request.app.state.prefix}/v1/experiments/{wanted.name}/creation"
+    place = f"{state.prefix}/v1/experiments/{wanted.name}/creation"
     answer.headers.update({"location": place, "retry-after": "1"})
     return answer
 
 
-def _patience(request: Request) -> float:
+def _read_patience(request: Request) -> float:
     """Return for how many seconds a client wants to wait: ``Prefer: respond-async, wait=5`` (RFC 7240)."""
     wanted = request.headers.get("prefer", "")
     given = _WAIT.search(wanted)
@@ -90,15 +93,14 @@ def _patience(request: Request) -> float:
     return _SOON if "respond-async" in wanted else _LONGEST
 
 
-async def tell(request: Request) -> Response:
+async def show(request: Request) -> Creation:
     """Say whether an experiment is ready, still compiled, or cannot be made and why."""
-    allowed(request, "admin")
-    name = request.path_params["name"]
-    if name in host_of(request).experiments:
-        return json_answer(Creation(name, "ready"))
-    found: Creation | None = request.app.state.creations.find(name)
+    name, state = request.path_params["name"], request.app.state
+    if name in state.manager.experiments:
+        return Creation(name, "ready")
+    found: Creation | None = state.creations.find(name)
     if found is None:
         raise RequestError(
             404, f"{name}: expected one that is being made by this process", "unknown"
         )
-    return json_answer(found)
+    return found

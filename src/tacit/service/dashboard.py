@@ -23,19 +23,18 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 import tacit
-from tacit.service.experiments import Hosted, clock
 from tacit.service.http import (
     RequestError,
-    body_of,
     clock_lead,
-    host_of,
-    hosted_of,
-    store_problem,
+    find_experiment,
+    find_store_problem,
+    read_body,
 )
 from tacit.service.messages import Change
-from tacit.service.responses import apply, statistics_of
+from tacit.service.responses import make_statistics
 from tacit.service.tokens import Tokens
-from tacit.serving.core import Core
+from tacit.serving.core import MODES, Core
+from tacit.serving.experiment import Experiment
 
 _PAGES = Path(__file__).parent / "pages"
 _COOKIE = "tacit_session"
@@ -89,12 +88,12 @@ async def home(request: Request) -> Response:
     """List the experiments, or ask for a token."""
     if not _signed_in(request):
         return _page(request, "login.html", problem="")
-    host = host_of(request)
+    manager = request.app.state.manager
     rows = [
-        {"name": name, "mode": hosted.core.mode, **_summary(hosted)}
-        for name, hosted in host.experiments.items()
+        {"name": name, "mode": experiment.core.mode, **_summary(experiment)}
+        for name, experiment in manager.experiments.items()
     ]
-    others = [name for name in host.names() if name not in host.experiments]
+    others = [name for name in manager.names() if name not in manager.experiments]
     return _page(request, "home.html", rows=rows, others=others)
 
 
@@ -142,25 +141,25 @@ async def experiment(request: Request) -> Response:
     """Show one experiment."""
     if not _signed_in(request):
         return _go(request)
-    return _shown(request, hosted_of(request))
+    return _shown(request, find_experiment(request))
 
 
-def _shown(request: Request, hosted: Hosted, problem: str = "") -> Response:
-    core = hosted.core
+def _shown(request: Request, experiment: Experiment, problem: str = "") -> Response:
+    core = experiment.core
     return _page(
         request,
         "experiment.html",
-        name=hosted.name,
-        place=quote(hosted.name),
-        policy=hosted.policy.name,
-        explore=hosted.request.explore,
+        name=experiment.name,
+        place=quote(experiment.name),
+        policy=experiment.policy.name,
+        explore=experiment.description.explore,
         mode=core.mode,
-        modes=("learn", "frozen", "shadow", "off"),
-        sentence=hosted.sentence(),
+        modes=MODES,
+        sentence=experiment.sentence(),
         trust=core.decider.trust,
         active=[name for i, name in enumerate(core.options) if i not in core.retired],
         problem=problem,
-        **_numbers(request, hosted),
+        **_numbers(request, experiment),
     )
 
 
@@ -168,12 +167,12 @@ async def numbers(request: Request) -> Response:
     """Return the part of the page that changes, made at most once a second for all who look."""
     if not _signed_in(request):
         return Response(status_code=401)
-    hosted, now = hosted_of(request), time.monotonic()
-    made: dict[str, tuple[float, Hosted, Response]] = request.app.state.pages
-    until, of, page = made.get(hosted.name, (0.0, None, None))
-    if page is None or of is not hosted or until < now:
-        page = _page(request, "numbers.html", **_numbers(request, hosted))
-        made[hosted.name] = (now + _FRESH, hosted, page)
+    experiment, now = find_experiment(request), time.monotonic()
+    made: dict[str, tuple[float, Experiment, Response]] = request.app.state.pages
+    until, of, page = made.get(experiment.name, (0.0, None, None))
+    if page is None or of is not experiment or until < now:
+        page = _page(request, "numbers.html", **_numbers(request, experiment))
+        made[experiment.name] = (now + _FRESH, experiment, page)
     return page
 
 
@@ -199,14 +198,15 @@ async def set_options(request: Request) -> Response:
 async def _change(request: Request, wanted: Any) -> Response:
     if not _signed_in(request):
         return _go(request)
-    hosted = hosted_of(request)
+    experiment = find_experiment(request)
     form = await _form(request)
     try:
-        await apply(hosted, msgspec.convert(wanted(form), Change))
+        change = msgspec.to_builtins(msgspec.convert(wanted(form), Change))
+        await experiment.ask(experiment.change, **change)
     except (ValueError, RequestError) as error:
         # In the answer itself: what an address says, anybody could have written.
-        return _shown(request, hosted, str(error)[:300])
-    return _go(request, f"/experiments/{quote(hosted.name)}")
+        return _shown(request, experiment, str(error)[:300])
+    return _go(request, f"/experiments/{quote(experiment.name)}")
 
 
 @cache
@@ -239,14 +239,14 @@ async def _form(request: Request) -> dict[str, str]:
             f"expected a form of this site, {host!r}, got one of {origin!r}; a proxy must pass on the host "
             "that it is asked for",
         )
-    body = await body_of(request, "application/x-www-form-urlencoded")
+    body = await read_body(request, "application/x-www-form-urlencoded")
     fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
     return {name: values[0] for name, values in fields.items()}
 
 
 def _seal(request: Request, text: str) -> str:
     """Return what shows that a process of this service made a session: all of them share the key."""
-    key = host_of(request).secret
+    key = request.app.state.manager.secret
     return hashlib.blake2b(text.encode(), key=key, person=b"session", digest_size=32).hexdigest()
 
 
@@ -261,11 +261,11 @@ def _signed_in(request: Request) -> bool:
     return int(until) > time.time() and tokens.session_of(digest, session) is not None
 
 
-def _summary(hosted: Hosted) -> dict[str, Any]:
-    core = hosted.core
-    guarantee = hosted.guarantee()
+def _summary(experiment: Experiment) -> dict[str, Any]:
+    core = experiment.core
+    guarantee = experiment.core.guarantee()
     return {
-        "policy": hosted.policy.name,
+        "policy": experiment.policy.name,
         "trust": core.decider.trust,
         "decisions": core.decided,
         "learned": core.learned,
@@ -282,8 +282,8 @@ def _leader(core: Core) -> str:
     return core.options[first[1]] if first[0] > second[0] else ""
 
 
-def _numbers(request: Request, hosted: Hosted) -> dict[str, Any]:
-    core, found = hosted.core, statistics_of(hosted)
+def _numbers(request: Request, experiment: Experiment) -> dict[str, Any]:
+    core, found = experiment.core, make_statistics(experiment)
     total = sum(row.decided for row in found.options) or 1
     rows = [
         {
@@ -304,27 +304,27 @@ def _numbers(request: Request, hosted: Hosted) -> dict[str, Any]:
         "rows": rows,
         "named": bool(core.options),
         "local": core.decider.trust == "local",
-        "private": hosted.guarantee().private,
+        "private": experiment.core.guarantee().private,
         "rounds": found.rounds,
         "open": found.open,
         "late": found.late,
         "missing": found.missing_share,
         "lies": found.shift_by_lies,
-        "budgets": _budgets(hosted),
-        "events": None if core.hides_silence else hosted.experiment.seq,
-        "store_problem": store_problem(request),
-        "ahead": clock_lead(hosted),
+        "budgets": _budgets(experiment),
+        "events": None if core.hides_silence else experiment.seq,
+        "store_problem": find_store_problem(request),
+        "ahead": clock_lead(experiment),
         "horizon": core.decider.horizon,
         "past_horizon": core.past_horizon,
     }
 
 
-def _budgets(hosted: Hosted) -> list[dict[str, Any]]:
+def _budgets(experiment: Experiment) -> list[dict[str, Any]]:
     """Return for each window how many people used which share of what they may spend."""
-    shown = []
-    for allowance in hosted.core.budget.allowances:
-        window, _ = allowance.of(clock())
-        amounts = hosted.store.amounts(hosted.name, window)
+    shown, store = [], experiment.store
+    for allowance in experiment.core.budget.allowances:
+        window, _ = allowance.of(experiment.clock())
+        amounts = [] if store is None else store.amounts(experiment.name, window)
         limit = max(1, allowance.amount)
         bins = [0] * 5
         for amount in amounts:

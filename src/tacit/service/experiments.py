@@ -1,8 +1,4 @@
-"""Experiments at work in one process: made from a description, kept in a store, asked in batches.
-
-Commands that arrive together share one commit. Nothing is answered before it is durable; a commit that
-fails answers nobody in its batch with success, and the core is built anew from the log.
-"""
+"""Experiments at work in one process: made from a description, kept in a store, closed by the clock."""
 
 from __future__ import annotations
 
@@ -11,28 +7,19 @@ import contextlib
 import math
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from tacit.core.decider import Decider
 from tacit.core.policy import require_secure
-from tacit.core.tapes import secure_tape
-from tacit.privacy import Guarantee
-from tacit.service.description import (
-    checked,
-    declare_reward,
-    description_of,
-    named_by,
-    request_of,
-)
-from tacit.service.logs import place_of, write_log
+from tacit.service.logs import describe_fault, write_log
 from tacit.service.messages import ExperimentRequest
-from tacit.service.warm_up import Rehearsals
-from tacit.serving.core import Core, OpenDecision, RefusedError
-from tacit.serving.description import Description, read_description
-from tacit.serving.experiment import Experiment, Ticket
+from tacit.service.warm_up import WarmUps
+from tacit.serving.core import Core, RefusedError
+from tacit.serving.description import Description, declare_reward, read_description, read_request
+from tacit.serving.experiment import Experiment
 from tacit.serving.storage import NotOwnedError, Store, StoreError
 from tacit.serving.storage.pseudonyms import Pseudonyms
 
@@ -42,122 +29,7 @@ _LAST_PRUNE = 2.0
 """Seconds: how often what expired is looked for, and how long at the end."""
 
 
-def clock() -> int:
-    """Return milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
-class Hosted:
-    """One experiment.
-
-    Parameters
-    ----------
-    request : ExperimentRequest
-        What it was made from.
-    description : Description
-        The same.
-    store : Store
-    secret : bytes
-        The key of pseudonyms, which lies outside the store.
-    decider : Decider, optional
-        What was made of the same description and has seen nothing; made here unless given.
-    """
-
-    def __init__(
-        self,
-        request: ExperimentRequest,
-        description: Description,
-        store: Store,
-        secret: bytes,
-        decider: Decider | None = None,
-    ) -> None:
-        self.request, self.name, self.store = request, request.name, store
-        self.policy = description.policy
-        require_secure(self.policy)
-        self._description, self._first = description, decider
-        self.pseudonyms = Pseudonyms(self.name, secret, old=description.old_names)
-        self.experiment = Experiment(
-            self._decider,
-            lambda: secure_tape(choices=description.choices),
-            description.config,
-            options=description.options,
-            people=description.people,
-            aliases=self.pseudonyms.aliases,
-            store=store,
-            name=request.name,
-        )
-        lost = store.find_loss(request.name)
-        if lost is not None:
-            self.experiment.run(Core.begin_epoch, clock(), *lost)
-        self._asked: list[tuple[Ticket, asyncio.Future[Any]]] = []
-
-    def _decider(self) -> Decider:
-        first, self._first = self._first, None
-        return self._description.make_decider() if first is None else first
-
-    @property
-    def core(self) -> Core:
-        """The core as it is now, to read."""
-        return self.experiment.core
-
-    def pseudonym(self, person: str | None) -> str | None:
-        """Return what the store calls a person."""
-        return None if person is None else self.pseudonyms.of(person)
-
-    async def ask(self, command: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
-        """Carry out a command with whatever else is waiting; return its answer once durable."""
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[Any] = loop.create_future()
-        self._asked.append((self.experiment.submit(_at(command), *arguments, **keywords), answer))
-        if len(self._asked) == 1:
-            # The next turn of the loop: all requests that are readable now are in by then.
-            loop.call_soon(self._answer)
-        return await answer
-
-    def _answer(self) -> None:
-        asked, self._asked = self._asked, []
-        self.experiment.serve(*(ticket for ticket, _ in asked))
-        for ticket, answer in asked:
-            if answer.done():
-                continue
-            try:
-                outcome = ticket.outcome()
-            except Exception as error:
-                outcome = error
-            if isinstance(outcome, Exception):
-                answer.set_exception(outcome)
-            else:
-                answer.set_result(outcome)
-
-    async def tick(self) -> None:
-        """Close what is due."""
-        await self.ask(Core.tick)
-
-    def sentence(self) -> str:
-        """Return what is protected here, and what is not, in words."""
-        text = self.guarantee().sentence()
-        core = self.core
-        if core.decider.trust == "local":
-            text += (
-                " Clients of this project report at a fixed time whatever the reward is; where leaving "
-                "is itself the outcome, silence tells."
-            )
-        else:
-            seen = "contexts and rewards" if self.hides_contexts else "rewards"
-            text += f" The service sees {seen} and keeps them until their decisions are forgotten."
-        return text
-
-    def guarantee(self) -> Guarantee:
-        """Return what is protected in this experiment as it runs."""
-        return self.core.guarantee()
-
-    @property
-    def hides_contexts(self) -> bool:
-        """Whether contexts are protected like rewards: the unit is a whole visit."""
-        return self.core.decider.guarantee(1).unit == "visit"
-
-
-class Host:
+class ExperimentManager:
     """All experiments of a store.
 
     Parameters
@@ -169,8 +41,8 @@ class Host:
 
     def __init__(self, store: Store, secret: bytes) -> None:
         self.store, self.secret = store, secret
-        self.experiments: dict[str, Hosted] = {}
-        self.rehearsals = Rehearsals()
+        self.experiments: dict[str, Experiment] = {}
+        self.warm_ups = WarmUps()
         self._building = asyncio.Lock()
         for name in store.names():
             self.take(name)
@@ -182,63 +54,60 @@ class Host:
 
     def take(self, name: str) -> bool:
         """Own an experiment that is in the store; return False if another process does."""
-        found = self.described(name)
-        if found is None:
+        description = self.read(name)
+        if description is None:
             return False
         try:
-            self.experiments[name] = Hosted(*found, self.store, self.secret)
+            self.experiments[name] = Experiment(description, self.store, key=self.secret)
         except NotOwnedError:
             return False
         return True
 
-    def described(self, name: str) -> tuple[ExperimentRequest, Description] | None:
-        """Return what an experiment in the store was made from, by a service or by a learner."""
+    def read(self, name: str) -> Description | None:
+        """Return what an experiment in the store was made from; None if it cannot be served."""
         kept = self.store.load(name)
         if kept is None:
             return None
-        if "request" in kept.description:
-            request = msgspec.convert(kept.description["request"], ExperimentRequest)
-            return request, read_description(name, kept)
         try:
             description = read_description(name, kept)
-            return request_of(description), description
+            description.require_served()
         except ValueError as error:
             # Not everything that a learner can do goes over HTTP.
             write_log("skipped", experiment=name, detail=str(error))
             return None
+        require_secure(description.policy)
+        return description
 
-    async def create_while_serving(self, request: ExperimentRequest) -> Hosted:
+    async def create_while_serving(self, request: ExperimentRequest) -> Experiment:
         """Make a new experiment, in a thread as far as it takes long: a model of many people does."""
-        self._require_new(request.name)
-        request = declare_reward(request)
-        await self.rehearsals.of(request)
+        self.require_new(request.name)
+        wanted = _read(request)
+        await self.warm_ups.run(wanted)
         async with self._building:
-            decider = await asyncio.to_thread(checked, request)
+            decider = await asyncio.to_thread(wanted.check_served)
             return self.create(request, decider)
 
-    def create(self, request: ExperimentRequest, decider: Decider | None = None) -> Hosted:
+    def create(self, request: ExperimentRequest, decider: Decider | None = None) -> Experiment:
         """Make a new experiment, or say what is wrong with its description.
 
         Parameters
         ----------
         request : ExperimentRequest
         decider : Decider, optional
-            What `checked` made of it; it is checked now unless given.
+            What `check_served` made of it; it is checked now unless given.
         """
-        self._require_new(request.name)
-        request = declare_reward(request)
+        self.require_new(request.name)
+        wanted = _read(request, secrets.token_bytes(32))
         if decider is None:
-            decider = checked(request)
-        request = named_by(request, Pseudonyms(request.name, self.secret))
-        choices = secrets.token_bytes(32)
-        described = {"request": msgspec.to_builtins(request), "choices": choices.hex()}
-        self.store.create(request.name, described)
-        made = description_of(request, choices)
-        hosted = Hosted(request, made, self.store, self.secret, decider)
-        self.experiments[request.name] = hosted
-        return hosted
+            decider = wanted.check_served()
+        wanted = wanted.hide_people(Pseudonyms(wanted.name, self.secret))
+        self.store.create(wanted.name, wanted.write())
+        made = Experiment(wanted, self.store, key=self.secret, decider=decider)
+        self.experiments[wanted.name] = made
+        return made
 
-    def _require_new(self, name: str) -> None:
+    def require_new(self, name: str) -> None:
+        """Refuse the name of an experiment that is there."""
         if name in self.experiments:
             raise RefusedError("conflict", f"{name}: expected a new name, got one in use")
 
@@ -252,65 +121,70 @@ class Host:
             self._ticking.cancel()
         # What was answered is durable already; a store that went away cannot keep this from ending.
         with contextlib.suppress(StoreError):
-            for hosted in self.experiments.values():
-                await hosted.tick()
+            for each in self.experiments.values():
+                await each.ask(Core.tick)
             await self.prune(_LAST_PRUNE)
-            for hosted in self.experiments.values():
-                with _going_on():
-                    hosted.experiment.close()
+            for each in self.experiments.values():
+                with _log_failures():
+                    each.close()
         self.store.close()
 
     async def prune(self, seconds: float = math.inf) -> bool:
         """Delete what is past its retention; return whether the time was enough."""
         until = time.monotonic() + seconds
-        left = await self._pruned(await self._covered(until), until)
+        left = await self._prune_some(await self._cover(until), until)
         return not left and time.monotonic() < until
 
-    async def _covered(self, until: float) -> list[Hosted]:
+    async def _cover(self, until: float) -> list[Experiment]:
         """Return the experiments of which something expired, each with a snapshot that covers it."""
         covered = []
-        for hosted in list(self.experiments.values()):
+        for each in list(self.experiments.values()):
             if time.monotonic() >= until:
                 break
-            with _going_on():
-                if self.store.has_expired(hosted.name, clock()):
-                    hosted.experiment.checkpoint()
-                    covered.append(hosted)
+            with _log_failures():
+                if self.store.has_expired(each.name, each.clock()):
+                    each.checkpoint()
+                    covered.append(each)
             await asyncio.sleep(0)
         return covered
 
-    async def _pruned(self, waiting: list[Hosted], until: float) -> list[Hosted]:
+    async def _prune_some(self, waiting: list[Experiment], until: float) -> list[Experiment]:
         """Delete what expired, a bit at a time; return what is left to do when the time is over."""
         left = list(waiting)
         while left and time.monotonic() < until:
-            if not left[0].experiment.prune_some(clock()):
+            if not left[0].prune_some():
                 left.pop(0)
             # Others decide in between.
             await asyncio.sleep(0)
         return left
 
     async def _tick(self) -> None:
-        covered, expired = time.monotonic(), list[Hosted]()
+        covered, expired = time.monotonic(), list[Experiment]()
         while True:
             await asyncio.sleep(_TICK)
-            with _going_on():
-                self.look_after()
-            for hosted in list(self.experiments.values()):
+            with _log_failures():
+                self.take_over_orphans()
+            for each in list(self.experiments.values()):
                 # One that fails must not keep the others from closing what is due.
-                with _going_on():
-                    if hosted.core.due(clock()):
-                        await hosted.tick()
-            with _going_on():
+                with _log_failures():
+                    if each.core.is_due(each.clock()):
+                        await each.ask(Core.tick)
+            with _log_failures():
                 if time.monotonic() - covered >= _PRUNE:
-                    covered, expired = time.monotonic(), await self._covered(math.inf)
-                expired = await self._pruned(expired, time.monotonic() + _TICK / 4)
+                    covered, expired = time.monotonic(), await self._cover(math.inf)
+                expired = await self._prune_some(expired, time.monotonic() + _TICK / 4)
 
-    def look_after(self) -> None:
-        """Do what is to be done every second beside closing what is due."""
+    def take_over_orphans(self) -> None:
+        """Take over what no process owns, where several share a store."""
+
+
+def _read(request: ExperimentRequest, choices: bytes = b"") -> Description:
+    wanted: dict[str, Any] = msgspec.to_builtins(request)
+    return read_request(declare_reward(wanted), choices)
 
 
 @contextlib.contextmanager
-def _going_on() -> Iterator[None]:
+def _log_failures() -> Iterator[None]:
     """Let a failure be one line in the log: the next turn tries again."""
     try:
         yield
@@ -318,23 +192,4 @@ def _going_on() -> Iterator[None]:
         # A store that went away may come back; whoever asks for something is told.
         pass
     except Exception as error:
-        write_log("fault", path="clock", detail=place_of(error))
-
-
-def _at(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a command that takes the time when it is carried out."""
-    return lambda core, *arguments, **keywords: command(core, clock(), *arguments, **keywords)
-
-
-def decide_once(
-    core: Core,
-    now: int,
-    id: str | None,
-    query: Mapping[str, Any] | None,
-    person: str | None,
-    shown: bool,
-) -> OpenDecision:
-    """Decide, or return the decision that was made for the same request under this identity."""
-    if id is None:
-        return core.decide(now, secrets.token_hex(16), query, person=person, shown=shown)
-    return core.decide_once(now, id, query, person, shown)
+        write_log("fault", path="clock", detail=describe_fault(error))

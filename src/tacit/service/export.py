@@ -19,10 +19,10 @@ from starlette.responses import Response, StreamingResponse
 
 from tacit.core.files import write_atomically
 from tacit.core.text import escape_formula
-from tacit.service.experiments import Hosted
-from tacit.service.http import allowed, hosted_of
+from tacit.service.http import find_experiment
 from tacit.serving.core import Event
 from tacit.serving.core.events import Change, read_record
+from tacit.serving.experiment import Experiment
 
 COLUMNS = ("id", "at", "option", "probability", "shown", "reason", "person", "contexts", "report")
 _NAMES = ("id", "option")
@@ -32,18 +32,19 @@ _CHUNK = 1000
 _encode = msgspec.json.Encoder().encode
 
 
-async def released(request: Request) -> Response:
-    """Return what was released so far, a line of JSON for each thing."""
-    allowed(request, "admin")
-    return StreamingResponse(_lines(hosted_of(request)), media_type="application/x-ndjson")
+async def send_released(request: Request) -> Response:
+    """Send what was released so far, a line of JSON for each thing."""
+    lines = _write_lines(find_experiment(request))
+    return StreamingResponse(lines, media_type="application/x-ndjson")
 
 
-async def _lines(hosted: Hosted) -> AsyncIterator[bytes]:
-    seq, last = 0, hosted.experiment.seq
+async def _write_lines(experiment: Experiment) -> AsyncIterator[bytes]:
+    seq, last, store = 0, experiment.seq, experiment.store
+    assert store is not None
     lines: list[bytes] = []
     while seq < last:
         until = min(seq + _CHUNK, last)
-        found = rows(hosted, hosted.store.events(hosted.name, seq, until))
+        found = rows(experiment, store.events(experiment.name, seq, until))
         lines.extend(_encode(row) + b"\n" for row in found)
         # By lines that are shown: by events, where a part ends would tell how many are not.
         while len(lines) >= _CHUNK:
@@ -56,10 +57,10 @@ async def _lines(hosted: Hosted) -> AsyncIterator[bytes]:
         yield b"".join(lines)
 
 
-def rows(hosted: Hosted, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
+def rows(experiment: Experiment, events: Iterable[Event]) -> Iterator[dict[str, Any]]:
     """Return what events of the log show to anybody."""
-    options = hosted.core.options
-    local, hidden = hosted.core.decider.trust == "local", hosted.hides_contexts
+    options = experiment.core.options
+    local, hidden = experiment.core.decider.trust == "local", experiment.hides_contexts
     for event in events:
         at, body = event.at / 1000, event.body
         if event.kind == "decide":

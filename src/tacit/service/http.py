@@ -10,10 +10,11 @@ import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
 
-from tacit.service.experiments import Host, Hosted, clock
+from tacit.service.experiments import ExperimentManager
 from tacit.service.logs import write_log
 from tacit.service.messages import Problem
 from tacit.service.tokens import Token, Tokens
+from tacit.serving.experiment import Experiment
 from tacit.serving.storage import StoreError
 
 MAX_BODY = 1 << 20
@@ -49,31 +50,26 @@ class RequestError(Exception):
         self.status, self.detail, self.reason, self.headers = status, detail, reason, headers
 
 
-def hosted_of(request: Request) -> Hosted:
+def find_experiment(request: Request) -> Experiment:
     """Return the experiment that a path names."""
     name = request.path_params["name"]
-    hosted = host_of(request).experiments.get(name)
-    if hosted is None:
+    manager: ExperimentManager = request.app.state.manager
+    found = manager.experiments.get(name)
+    if found is None:
         raise RequestError(404, f"expected an experiment of this service, got {name!r}", "unknown")
-    return hosted
+    return found
 
 
-def host_of(request: Request) -> Host:
-    """Return what runs the experiments."""
-    host: Host = request.app.state.host
-    return host
-
-
-def token_of(request: Request) -> Token | None:
+def find_token(request: Request) -> Token | None:
     """Return the token that a request carries, if it is known."""
     kind, _, secret = request.headers.get("authorization", "").partition(" ")
     tokens: Tokens = request.app.state.tokens
     return tokens.find(secret.strip()) if kind.lower() == "bearer" and secret else None
 
 
-def allowed(request: Request, scope: str) -> Token:
-    """Return the token of a request that allows `scope`, or refuse."""
-    token = token_of(request)
+def require_token(request: Request, scope: str) -> None:
+    """Refuse a request whose token does not allow `scope`, or is used too often."""
+    token = find_token(request)
     if token is None:
         raise _unknown(request)
     if not token.may(scope):
@@ -83,8 +79,13 @@ def allowed(request: Request, scope: str) -> Token:
     origin = request.headers.get("origin")
     if token.origins and origin not in token.origins:
         raise RequestError(403, f"expected a page of {list(token.origins)}, got {origin!r}")
-    _within_rate(request, token)
-    return token
+    state, now = request.app.state, time.monotonic()
+    rate: float = state.rate
+    left, at = state.buckets.get(token.digest, (rate, now))
+    left = min(rate, left + (now - at) * rate) - 1.0
+    state.buckets[token.digest] = (max(left, 0.0), now)
+    if left < 0:
+        raise RequestError(429, "too many requests for this token", "rate", **{"retry-after": "1"})
 
 
 def _unknown(request: Request) -> RequestError:
@@ -119,18 +120,18 @@ class Guesses:
             raise RequestError(429, "too many wrong tokens", "rate", **{"retry-after": "1"})
 
 
-def clock_lead(hosted: Hosted) -> float:
+def clock_lead(experiment: Experiment) -> float:
     """Return how many seconds an experiment's decisions are dated ahead of this machine's clock."""
-    return max(0, hosted.core.now - clock()) / 1000
+    return experiment.core.clock_lead(experiment.clock()) / 1000
 
 
-def store_problem(request: Request) -> str:
+def find_store_problem(request: Request) -> str:
     """Return why the store cannot be written, as of a second ago at most; empty if it can."""
     state, now = request.app.state, time.monotonic()
     known_until, why = state.readiness
     if now >= known_until:
         try:
-            host_of(request).store.check()
+            state.manager.store.check()
             why = ""
         except StoreError as error:
             why = str(error)
@@ -138,17 +139,7 @@ def store_problem(request: Request) -> str:
     return str(why)
 
 
-def _within_rate(request: Request, token: Token) -> None:
-    state = request.app.state
-    now, rate = time.monotonic(), state.rate
-    left, at = state.buckets.get(token.digest, (rate, now))
-    left = min(rate, left + (now - at) * rate) - 1.0
-    state.buckets[token.digest] = (max(left, 0.0), now)
-    if left < 0:
-        raise RequestError(429, "too many requests for this token", "rate", **{"retry-after": "1"})
-
-
-async def body_of(request: Request, kind: str = "application/json") -> bytes:
+async def read_body(request: Request, kind: str = "application/json") -> bytes:
     """Return what was sent; what is of another kind or too large is refused before it is read."""
     called = request.headers.get("content-type", kind).partition(";")[0].strip().lower()
     if called != kind:
@@ -156,16 +147,23 @@ async def body_of(request: Request, kind: str = "application/json") -> bytes:
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > MAX_BODY:
         raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes, got {declared}")
-    parts, size, begun = [], 0, time.monotonic()
+    begun = time.monotonic()
+    body = await read_stream(request)
+    slow = time.monotonic() - begun > _SLOW
+    if slow and "authorization" in request.headers and find_token(request) is None:
+        # It was revoked while the body came in.
+        raise _unknown(request)
+    return body
+
+
+async def read_stream(request: Request) -> bytes:
+    """Return what was sent, of whatever kind, unless it is too large."""
+    parts, size = [], 0
     async for part in request.stream():
         size += len(part)
         if size > MAX_BODY:
             raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes")
         parts.append(part)
-    slow = time.monotonic() - begun > _SLOW
-    if slow and "authorization" in request.headers and token_of(request) is None:
-        # It was revoked while the body came in.
-        raise _unknown(request)
     return b"".join(parts)
 
 

@@ -17,7 +17,7 @@ def write_log(event: str, **facts: Any) -> None:
     print(json.dumps(line), file=sys.stderr, flush=True)
 
 
-def place_of(error: BaseException) -> str:
+def describe_fault(error: BaseException) -> str:
     """Return the type of an error and where it was raised: never its words, which may name a person."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
@@ -27,7 +27,7 @@ def place_of(error: BaseException) -> str:
 class _Lines(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        detail = record.getMessage() if error is None else place_of(error)
+        detail = record.getMessage() if error is None else describe_fault(error)
         write_log("server", detail=detail.partition("\n")[0])
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
-_END = r"$(?!\n)"
-"""In Python ``$`` alone lets a line end pass."""
-Name = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9][A-Za-z0-9._-]{{0,63}}{_END}")]
-Text = Annotated[str, Meta(min_length=1, max_length=200)]
-Identity = Annotated[str, Meta(pattern=rf"^[A-Za-z0-9_-]{{1,64}}{_END}")]
+from tacit.serving.description import LONGEST, NAME
+
+Name = Annotated[str, Meta(pattern=NAME)]
+Text = Annotated[str, Meta(min_length=1, max_length=LONGEST)]
+Identity = Annotated[str, Meta(pattern=r"^[A-Za-z0-9_-]{1,64}$(?!\n)")]
 Mode = Literal["learn", "frozen", "shadow", "off"]
 Amount = Annotated[float, Meta(gt=0, le=1e6)]
 Options = Annotated[list[Text], Meta(min_length=1, max_length=10_000)]
@@ -28,7 +28,7 @@ class Reward(Struct, forbid_unknown_fields=True, frozen=True):
     default: Annotated[float, Meta(ge=0, le=1)] = 0.0
     """Stands for a missing reward."""
     report_after: Annotated[float, Meta(ge=0, le=31_536_000)] = 60.0
-    """Seconds after a decision."""
+    """Seconds after a decision is shown."""
 
 
 class ExperimentRequest(Struct, forbid_unknown_fields=True):
@@ -154,6 +154,12 @@ class Described(Struct):
     """Grows with every change of the mode, the options, the people or the budgets."""
 
 
+class Experiments(Struct):
+    """The public facts of all experiments."""
+
+    experiments: list[Described]
+
+
 class Statistic(Struct):
     """One option in released numbers."""
 
@@ -190,6 +196,44 @@ class Creation(Struct, omit_defaults=True):
     name: str
     status: Literal["compiling", "ready", "failed"]
     detail: str = ""
+
+
+class Health(Struct, omit_defaults=True):
+    """Whether the process, and its store, can be used."""
+
+    status: Literal["up", "ready"]
+    experiments: int | UnsetType = UNSET
+    detail: str = ""
+
+
+class FlagContext(Struct):
+    """What OpenFeature's protocol sends: who asks, under ``targetingKey``, and what else is known."""
+
+    context: dict[str, Any] = field(default_factory=dict)
+
+
+class Flag(Struct):
+    """An experiment as a flag of OpenFeature: the decision, and what a device needs in `metadata`."""
+
+    key: str
+    value: str
+    variant: str
+    reason: str
+    metadata: dict[str, str | float | None]
+
+
+class FlagProblem(Struct, rename="camel"):
+    """Why there is no decision for a flag, as OpenFeature's protocol says it."""
+
+    key: str
+    error_code: str
+    error_details: str
+
+
+class Flags(Struct):
+    """All flags, each decided or not."""
+
+    flags: list[dict[str, Any]]
 
 
 class Problem(Struct, omit_defaults=True):

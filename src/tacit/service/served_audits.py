@@ -37,9 +37,9 @@ from tacit.core.policy import AnyPolicy
 from tacit.core.registry import build, policy_named
 from tacit.graphs import Graph
 from tacit.privacy.auditing import AuditResult, audit, derive_seed
-from tacit.service import Host, Tokens, experiments, make_app
+from tacit.service import ExperimentManager, Tokens, make_app
 from tacit.service.messages import ExperimentRequest
-from tacit.serving import Learner
+from tacit.serving import Core, Learner, experiment
 from tacit.serving.storage import MemoryStore
 
 FACTORS: dict[str, tuple[Any, ...]] = {
@@ -298,11 +298,11 @@ class Game:
         self._ends = contextlib.ExitStack()
         folder = "/dev/shm" if Path("/dev/shm").is_dir() else None
         self._folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory(dir=folder)))
-        self._ends.enter_context(patch.object(experiments, "clock", self.milliseconds))
+        self._ends.enter_context(patch.object(experiment, "read_clock", self.milliseconds))
         self._runner = self._ends.enter_context(asyncio.Runner())
         tokens = Tokens(self._folder / "tokens")
         self._token = tokens.create("audit", ["admin"])
-        self._app = make_app(Host(MemoryStore(), bytes(32)), tokens, rate=1e12)
+        self._app = make_app(ExperimentManager(MemoryStore(), bytes(32)), tokens, rate=1e12)
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -409,7 +409,6 @@ class Game:
             key=bytes(32),
             **given,
         )
-        learner._clock = self.milliseconds  # type: ignore[method-assign]
         seen: list[float] = []
         for turn, visit in enumerate(visits):
             learner.set_mode(served.mode_of(turn))
@@ -441,7 +440,7 @@ class Game:
         return seen
 
     async def _play_http(self, served: Served, visits: Sequence[Visit]) -> list[float]:
-        host = self._app.state.host = Host(MemoryStore(), bytes(32))
+        manager = self._app.state.manager = ExperimentManager(MemoryStore(), bytes(32))
         described = {
             "name": "x",
             "policy": self.spec,
@@ -454,7 +453,7 @@ class Game:
             described |= {"people": self.people, **edges}
         else:
             described |= {"options": self.options, "baseline": self.options[self.hub]}
-        hosted = host.create(msgspec.convert(described, ExperimentRequest))
+        served_by = manager.create(msgspec.convert(described, ExperimentRequest))
         file = self._folder / "outbox.db" if served.front == "file" else None
         outbox = Outbox(file)
         wire = _Wire(httpx2.ASGITransport(self._app), self.seconds, file)
@@ -465,7 +464,7 @@ class Game:
         seen: list[float] = []
         for turn, visit in enumerate(visits):
             mode = served.mode_of(turn)
-            if mode != hosted.core.mode:
+            if mode != served_by.core.mode:
                 await wire.ask(self._token, "PATCH", "", {"mode": mode})
             decision = await client.decide(
                 person=self.people[turn % 2] if self.people else None,
@@ -484,7 +483,7 @@ class Game:
                 report = {"v": 1, "id": decision.id, "value": value}
                 await wire.ask(self._token, "POST", "/reports", report)
             self.now += AFTER
-            await hosted.tick()
+            await served_by.ask(Core.tick)
         for place in ("/released", "/statistics"):
             told = await wire.ask(self._token, "GET", place)
             self.released |= '"kind":"release' in told or '"kind":"report' in told

@@ -22,7 +22,7 @@ from tacit.core.files import write_atomically
 from tacit.core.kernels import ensure_cache_folder
 from tacit.service.app import make_app
 from tacit.service.connections import Door, Patience, bind, make_room, protocol
-from tacit.service.experiments import Host
+from tacit.service.experiments import ExperimentManager
 from tacit.service.logs import gather_logs, write_log
 from tacit.service.tokens import SharedTokens, Tokens
 from tacit.serving.storage import Store, is_database, open_store
@@ -39,7 +39,7 @@ class Opened:
     """A service that is ready to listen."""
 
     app: Starlette
-    host: Host
+    manager: ExperimentManager
     tokens: Tokens
 
     @cached_property
@@ -52,7 +52,7 @@ class Opened:
         secret = self.first_token
         if secret is None:
             return None
-        place = Path(f"{self.host.store.beside}.first-token")
+        place = Path(f"{self.manager.store.beside}.first-token")
         write_atomically(place, lambda file: file.write_text(f"{secret}\n"), mode=0o600)
         return place.absolute()
 
@@ -62,7 +62,7 @@ def open_service(
     *,
     restored: bool = False,
     beside: str | os.PathLike[str] | None = None,
-    internal: str = "127.0.0.1:0",
+    peer_address: str = "127.0.0.1:0",
     root_path: str = "",
 ) -> Opened:
     """Open a store with all its experiments, or make one.
@@ -76,7 +76,7 @@ def open_service(
         Accept an old copy: what was lost counts as spent.
     beside : path, optional
         For a database: what the names of mark and key, outside of it, begin with.
-    internal : str
+    peer_address : str
         For a database: ``HOST:PORT`` at which the other processes reach this one.
     root_path : str
         What a proxy puts before every path, such as ``/tacit``.
@@ -92,17 +92,17 @@ def open_service(
         assert kept.beside is not None
         _keep_kernels(kept.beside)
         secret, tokens = key_of(kept, given_key()), tokens_of(store)
-        host = _clustered(kept, secret, internal) if many else Host(kept, secret)
+        manager = _share(kept, secret, peer_address) if many else ExperimentManager(kept, secret)
     except BaseException:
         kept.close()
         raise
     prefix = root_path.rstrip("/")
-    app = make_app(host, tokens, prefix=prefix)
+    app = make_app(manager, tokens, prefix=prefix)
     if many:
-        _join(app, host)
+        _join(app, manager)
     if prefix:
         app.add_middleware(_Prefixed, prefix=prefix)
-    return Opened(app, host, tokens)
+    return Opened(app, manager, tokens)
 
 
 def _keep_kernels(beside: Path) -> None:
@@ -125,22 +125,23 @@ class _Prefixed:
         await self._app(scope, receive, send)
 
 
-def _clustered(store: Store, secret: bytes, internal: str) -> Host:
-    from tacit.service.forwarding import ClusterHost
+def _share(store: Store, secret: bytes, address: str) -> ExperimentManager:
+    from tacit.service.ownership import SharedManager
     from tacit.serving.storage.postgres import PostgresStore
 
     # What it says when a connection is lost, the service says in its own words.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     assert isinstance(store, PostgresStore)
-    return ClusterHost(store, secret, internal=internal)
+    return SharedManager(store, secret, address=address)
 
 
-def _join(app: Starlette, host: Host) -> None:
-    from tacit.service.forwarding import ClusterHost, Forwarding
+def _join(app: Starlette, manager: ExperimentManager) -> None:
+    from tacit.service.forwarding import Forwarding
+    from tacit.service.ownership import SharedManager
 
-    assert isinstance(host, ClusterHost)
-    app.add_middleware(Forwarding, host=host)
-    host.app = app
+    assert isinstance(manager, SharedManager)
+    app.add_middleware(Forwarding, manager=manager)
+    manager.peers.app = app
 
 
 def tokens_of(store: str | os.PathLike[str]) -> Tokens:

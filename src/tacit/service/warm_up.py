@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
+import json
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from tacit.core.kernels import cached_only
-from tacit.core.tapes import secure_tape
 from tacit.device import Reporter
-from tacit.service.description import checked, description_of
-from tacit.service.messages import ExperimentRequest
 from tacit.serving.core import Core
+from tacit.serving.description import Description, read_request
 from tacit.serving.experiment import Experiment
 from tacit.serving.storage import MemoryStore
 
@@ -30,70 +27,64 @@ _NICER = 5
 _DAY = 86_400_000
 
 
-class Rehearsals:
+class WarmUps:
     """Those of one process; at most one at a time compiles."""
 
     def __init__(self) -> None:
         self._compiling = asyncio.Lock()
 
-    async def of(self, request: ExperimentRequest) -> None:
+    async def run(self, wanted: Description) -> None:
         """Return once all that an experiment calls is loaded, or what is wrong with it is known."""
-        if await asyncio.to_thread(_loaded, request):
+        if await asyncio.to_thread(_load, wanted):
             return
         async with self._compiling:
-            if not await asyncio.to_thread(_loaded, request):
-                await _compiled_elsewhere(request)
-                await asyncio.to_thread(_tried, request)
+            if not await asyncio.to_thread(_load, wanted):
+                await _compile_elsewhere(wanted)
+                await asyncio.to_thread(_try_to_warm_up, wanted)
 
 
-def rehearse(request: ExperimentRequest) -> None:
+def warm_up(wanted: Description) -> None:
     """Play an experiment in memory: decide, learn, close, replay, grow; or raise ``ValueError``."""
-    checked(request)
-    request = msgspec.structs.replace(request, mode="learn", budget=None)
-    wanted, store, name = description_of(request), MemoryStore(), request.name
-    store.create(name, {})
-    people, options = request.people or [], request.options or []
-    played = Experiment(
-        wanted.make_decider,
-        lambda: secure_tape(choices=bytes(32), log=4096),
-        wanted.config,
-        options=options,
-        people=people,
-        store=store,
-        name=name,
-    )
+    wanted.check_served()
+    config = dataclasses.replace(wanted.config, mode="learn", allowances=())
+    wanted = dataclasses.replace(wanted, config=config, choices=bytes(32))
+    store, people = MemoryStore(), wanted.people
+    store.create(wanted.name, {})
+    played = Experiment(wanted, store, key=bytes(32))
+    now = 0
+    played.clock = lambda: now  # type: ignore[method-assign]
     query = None
-    if not options:
+    if not wanted.options:
         dimension = getattr(wanted.policy, "dimension", 1)
         contexts = [[float(i == j) for i in range(dimension)] for j in range(2)]
         query = {"contexts": contexts, "names": ["one", "other"]}
         if people:
             query["person"] = people[0]
-    now = 0
     for id in ("answered", "silent"):
-        decision = played.run(Core.decide, now, id, query)
+        decision = played.run(Core.decide, id, query)
         asked = played.core.instructions(decision)
         if id == "answered" and asked is not None:
             value = Reporter(asked, id=id, max_epsilon=None).report(0.0)["value"]
-            played.run(Core.report, now, id, value)
+            played.run(Core.report, id, value)
         now += decision.close_at or _DAY
-        played.run(Core.tick, now)
+        played.run(Core.tick)
     core = played.core
     core.decider.estimates(core.tallies)
-    core.decider.guarantee(max(core.rounds, core.decider.horizon or 1))
-    changes: list[Callable[[], Any]] = [
-        lambda: played.run(Core.change, now, options=["rehearsed"]),
-        lambda: played.run(Core.change, now, retire=[0]),
-        lambda: played.run(Core.change, now, people=[("joined", people[:1])]),
-        lambda: played.run(Core.change, now, people=[("alone", [])]),
-        lambda: played.run(Core.change, now, joined=core.decider.joined),
-        lambda: played.run(Core.begin_epoch, now, 1, now),
-        lambda: played.run(Core.decide, now, "later", query),
+    core.guarantee()
+    changes: list[dict[str, Any]] = [
+        {"options": ["warm-up"]},
+        {"retire": [0]},
+        {"people": [("joined", people[:1])]},
+        {"people": [("alone", [])]},
+        {"joined": core.decider.joined},
     ]
     for change in changes:
         # What a policy refuses, it will refuse when it is asked for.
         with contextlib.suppress(ValueError):
-            change()
+            played.run(Core.change, **change)
+    with contextlib.suppress(ValueError):
+        played.run(Core.begin_epoch, 1, now)
+        played.run(Core.decide, "later", query)
     played.verify()
     decider = played.core.decider
     if decider.releases:
@@ -101,34 +92,35 @@ def rehearse(request: ExperimentRequest) -> None:
         decider.unpack_release(decider.pack_release(decision.record), decision.record)
 
 
-def _tried(request: ExperimentRequest) -> None:
+def _try_to_warm_up(wanted: Description) -> None:
     # Who creates the experiment is told what is wrong with it.
     with contextlib.suppress(Exception):
         try:
-            rehearse(_small(request))
+            warm_up(_shrink(wanted))
         except ValueError:
-            rehearse(request)
+            warm_up(wanted)
 
 
-def _small(request: ExperimentRequest) -> ExperimentRequest:
+def _shrink(wanted: Description) -> Description:
     """Return the same with two people, which calls the same kernels sooner."""
-    people = request.people or []
-    n, two = len(people), people[:2]
-    if n <= 2 or request.policy.get("n_users", n) != n:
-        return request
-    edges = None if request.edges is None else [(two[0], two[1])]
-    sizes = {"n_users": 2} if "n_users" in request.policy else {}
-    policy = {**request.policy, **sizes}
-    return msgspec.structs.replace(request, people=two, edges=edges, policy=policy)
+    request = wanted.request()
+    people, policy = request["people"] or [], request["policy"]
+    if len(people) <= 2 or "class" in policy or "joined" in request:
+        return wanted
+    two = people[:2]
+    edges = None if request["edges"] is None else [two]
+    if "n_users" in policy:
+        policy = {**policy, "n_users": 2}
+    return read_request({**request, "people": two, "edges": edges, "policy": policy})
 
 
-def _loaded(request: ExperimentRequest) -> bool:
+def _load(wanted: Description) -> bool:
     with cached_only() as lacking:
-        _tried(request)
+        _try_to_warm_up(wanted)
     return not lacking
 
 
-async def _compiled_elsewhere(request: ExperimentRequest) -> None:
+async def _compile_elsewhere(wanted: Description) -> None:
     """Let another process compile; what it does not manage is compiled here."""
     nowhere = asyncio.subprocess.DEVNULL
     # A session of its own: Ctrl-C is for the server, which ends this when it ends.
@@ -142,7 +134,7 @@ async def _compiled_elsewhere(request: ExperimentRequest) -> None:
     try:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_LONGEST):
-                await helper.communicate(msgspec.json.encode(request))
+                await helper.communicate(json.dumps(wanted.request()).encode())
     finally:
         if helper.returncode is None:
             helper.kill()
@@ -150,4 +142,4 @@ async def _compiled_elsewhere(request: ExperimentRequest) -> None:
 
 if __name__ == "__main__":
     os.nice(_NICER)
-    _tried(msgspec.json.decode(sys.stdin.buffer.read(), type=ExperimentRequest))
+    _try_to_warm_up(read_request(json.loads(sys.stdin.buffer.read())))

@@ -1,6 +1,7 @@
 """A policy at work: decide for real people, learn from what their devices report.
 
-Rounds, noise, identities, silence and restarts are the learner's business. Its kernels are the simulator's.
+A learner is names and defaults over an :class:`~tacit.serving.Experiment`, which keeps rounds, noise,
+identities, silence and restarts. Its kernels are the simulator's.
 """
 
 from __future__ import annotations
@@ -9,53 +10,55 @@ import dataclasses
 import json
 import os
 import secrets
-import time
 import warnings
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tacit.core.constraints import require
-from tacit.core.decider import decider_for, require_exact
+from tacit.core.decider import decider_for
 from tacit.core.files import write_atomically
 from tacit.core.json_codec import plain
 from tacit.core.policy import AnyPolicy, Policy
-from tacit.core.tapes import secure_tape, seeded_tape
 from tacit.device import Reporter
 from tacit.graphs import Graph
 from tacit.privacy import Guarantee
-from tacit.serving.core import (
-    Core,
-    ExperimentConfig,
-    OpenDecision,
-    Receipt,
-    RefusedError,
-    require_mode,
+from tacit.serving.core import Core, OpenDecision, Receipt, RefusedError
+from tacit.serving.description import (
+    Description,
+    by_value,
+    find_differences,
+    find_option,
+    read_config,
+    read_description,
+    read_request,
+    read_seconds,
+    same_by_value,
 )
-from tacit.serving.core.budget import read_allowances, require_budget
-from tacit.serving.description import Description, by_value, read_description
 from tacit.serving.experiment import Experiment
 from tacit.serving.storage import NotOwnedError, SQLiteReader, Store, StoreError, open_store
 from tacit.serving.storage.pseudonyms import Pseudonyms, key_of
 
 _SAVED = 3
 """Of a saved file; the first did not keep what people spent, the second had the pseudonyms of 0.2."""
-_IDS = 256
 _LONGEST = 128
+_DECIDE: dict[str, Any] = {
+    **dict.fromkeys(("id", "person", "eligible", "contexts")),
+    "shown": True,
+    "report_at": None,
+}
+"""The words of `Learner.decide`, in the order of an experiment's."""
 
 
 class Decision:
     """What was decided for somebody, and the device's half of what follows."""
 
-    __slots__ = ("_device", "_learner", "_names", "_open")
+    __slots__ = ("_contexts", "_device", "_learner", "_open")
 
-    def __init__(
-        self, learner: Learner, decision: OpenDecision, names: Sequence[Any] | None
-    ) -> None:
-        self._learner, self._open, self._names = learner, decision, names
+    def __init__(self, learner: Learner, decision: OpenDecision, contexts: Any) -> None:
+        self._learner, self._open, self._contexts = learner, decision, contexts
         self._device: Reporter | None = None
 
     @property
@@ -66,8 +69,11 @@ class Decision:
     @property
     def option(self) -> Any:
         """The name of what was chosen, or its number where options have no names."""
-        names = self._names
-        return self._open.option if names is None else names[self._open.option]
+        contexts, option = self._contexts, self._open.option
+        if contexts is None:
+            names = self._learner._core.options
+            return names[option] if names else option
+        return list(contexts)[option] if isinstance(contexts, Mapping) else option
 
     @property
     def probability(self) -> float:
@@ -196,62 +202,47 @@ class Learner:
                 "Learner: expected a policy of a setting that can serve, such as UCB1(n_arms=2), got "
                 f"{policy!r}"
             )
-        require(
-            "Learner",
-            "seed",
-            "not given with a store, whose noise must be secret",
-            seed is None or store is None,
-            seed,
-        )
-        self.policy, self.seed = policy, seed
-        self._owned: Store | None = None
+        secret = seed is None or store is None
+        rule = "not given with a store, whose noise must be secret"
+        require("Learner", "seed", rule, secret, seed)
         known_windows = budget is None or isinstance(budget, Mapping)
         rule = "a mapping of windows to epsilons, such as {'day': 1.0, 'lifetime': 20.0}"
         require("Learner", "budget", rule, known_windows, budget)
-        if isinstance(people, Graph):
-            given, people = {"graph": people, **given}, labels_of(people)
         number = isinstance(explore, int | float)
         require("Learner", "explore", "a number in [0, 1)", number, explore)
         require("Learner", "key", "of 32 bytes", key is None or len(key) == 32, "another")
+        if isinstance(people, Graph):
+            given, people = {"graph": people, **given}, labels_of(people)
         decider = decider_for(policy, explore=float(explore), **given)
-        if seed is None:
-            require_exact(decider, "; with a seed this makes trial runs")
-        names = _names("options", decider.n_options, options)
-        known = _names("people", decider.n_people, people)
-        config = ExperimentConfig(
-            report_after=_milliseconds("report_after", report_after),
-            grace=_milliseconds("grace", grace) or 0,
-            retention=_milliseconds("retention", retention) or 0,
-            default=default,
-            max_open=max_open,
-            allowances=read_allowances(budget or {}),
-            mode=mode,
-            baseline=0 if baseline is None else _place(names, baseline),
-        )
-        low, high = decider.reward_range
-        fits = default is None or low <= default <= high
-        require("Learner", "default", f"in [{low:g}, {high:g}]", fits, default)
-        require_budget("Learner", decider, config.allowances)
-        require_mode(decider, mode)
-        wanted = Description(
-            name=name,
-            policy=policy,
-            config=config,
-            choices=secrets.token_bytes(32),
-            explore=float(explore),
-            options=names or (),
-            join=lambda: given,
-        )
+        request = {
+            "name": name,
+            "policy": by_value(policy),
+            "options": _names(options, decider.n_options),
+            "reward": {"default": default, "report_after": report_after},
+            "budget": budget,
+            "mode": mode,
+            "explore": float(explore),
+            "baseline": baseline,
+            "grace": grace,
+            "retention": retention,
+            "max_open": max_open,
+            "people": _names(people, decider.n_people),
+        }
+        wanted = read_request(request, secrets.token_bytes(32), policy)
+        wanted = dataclasses.replace(wanted, given=given)
+        wanted.check(seeded=seed is not None)
+        self._owned: Store | None = None
         if store is None:
             pseudonyms = Pseudonyms(name, key or secrets.token_bytes(32))
-            self._begin(_with_people(wanted, pseudonyms, known), None, pseudonyms)
+            wanted = wanted.hide_people(pseudonyms)
+            self._begin(Experiment(wanted, key=pseudonyms.key, seed=seed), seed)
             return
         why = decider.not_stored
         require("Learner", "store", f"not given, because {why}", not why, store)
         kept = store if isinstance(store, Store) else open_store(store, restored=restored)
         self._owned = None if kept is store else kept
         try:
-            self._begin(*_agreed(kept, wanted, known, key))
+            self._begin(_find_or_create(kept, wanted, key))
         except BaseException:
             if self._owned is not None:
                 self._owned.close()
@@ -287,19 +278,13 @@ class Learner:
             kept = open_store(store, restored=restored)
         except NotOwnedError:
             kept = SQLiteReader(store)
+        learner = cls.__new__(cls)
+        learner._owned = kept
         try:
             for turns_left in (2, 1, 0):
-                known = kept.load(name)
-                if known is None:
-                    have = ", ".join(kept.names()) or "none"
-                    where = f"an experiment of {kept.place}, which has {have}"
-                    raise ValueError(f"Learner: expected {where}, got {name!r}")
-                described = read_description(name, known, policy)
-                learner = cls.__new__(cls)
-                learner.policy, learner.seed, learner._owned = described.policy, None, kept
-                pseudonyms = Pseudonyms(name, key_of(kept, key), old=described.old_names)
                 try:
-                    learner._begin(described, kept, pseudonyms)
+                    secret = key_of(kept, key)
+                    learner._begin(Experiment.open(kept, name, key=secret, policy=policy))
                 except NotOwnedError:
                     kept.read_only = True
                 except StoreError:
@@ -313,29 +298,11 @@ class Learner:
             kept.close()
             raise
 
-    def _begin(self, described: Description, kept: Store | None, pseudonyms: Pseudonyms) -> None:
-        tape = partial(secure_tape, choices=described.choices)
-        if self.seed is not None:
-            tape = partial(seeded_tape, self.seed)
-        self._pseudonyms = pseudonyms
-        self._experiment = Experiment(
-            described.make_decider,
-            tape,
-            described.config,
-            options=described.options,
-            people=described.people,
-            aliases=pseudonyms.aliases,
-            store=kept,
-            name=described.name,
-        )
+    def _begin(self, experiment: Experiment, seed: int | None = None) -> None:
+        self._experiment, self.policy, self.seed = experiment, experiment.policy, seed
         self.trust = self._core.decider.trust
         self.loads = 0
-        self._ids: list[str] = []
-        self._warned = False
-        self._horizon = self._core.decider.horizon
-        lost = None if kept is None else kept.find_loss(described.name)
-        if lost is not None:
-            self._run(Core.begin_epoch, *lost)
+        self._horizon, self._warned = self._core.decider.horizon, False
 
     def decide(
         self,
@@ -365,54 +332,35 @@ class Learner:
         report_at : float, optional
             When the device reports, in seconds since 1970, instead of `report_after` from now.
         """
-        names: Sequence[Any] | None = self._core.options or None
-        query, pseudonym = None, None
-        if eligible is not None or person is not None or contexts is not None:
-            query, pseudonym, names = self._query(eligible, person, contexts, names)
-        at = _milliseconds("report_at", report_at)
-        if id is None:
-            id = self._new_id()
-            decision = self._run(
-                Core.decide, id, query, person=pseudonym, shown=shown, report_at=at
-            )
-        else:
-            decision = self._run(Core.decide_once, _short(id), query, pseudonym, shown, at)
-        if self._horizon is not None and not self._warned:
-            self._speak_up()
-        return Decision(self, decision, names)
+        at = None if report_at is None else read_seconds("report_at", report_at)
+        checked = None if id is None else _require_id(id)
+        decision = self._experiment.run(
+            self._experiment.decide, checked, person, eligible, contexts, shown, at
+        )
+        self._warn_past_horizon()
+        return Decision(self, decision, contexts)
 
     def decide_many(self, requests: Iterable[Mapping[str, Any]]) -> list[Decision]:
         """Decide for several at once, durably with one commit; each request is as for `decide`."""
-        prepared: list[Sequence[Any] | None] = []
-        commands: list[Any] = []
+        commands, offered = [], []
         for request in requests:
             rule = "a mapping with the words of decide"
             require("Learner", "request", rule, isinstance(request, Mapping), request)
-            given = dict(request)
-            words = ("eligible", "person", "contexts")
-            eligible, person, contexts = (given.pop(word, None) for word in words)
-            at, shown = given.pop("report_at", None), given.pop("shown", True)
-            id = given.pop("id", None)
-            require("Learner", "request", "with the words of decide", not given, request)
-            names: Sequence[Any] | None = self._core.options or None
-            query, pseudonym, names = self._query(eligible, person, contexts, names)
-            at = _milliseconds("report_at", at)
-            now = self._clock()
-            if id is None:
-                arguments: tuple[Any, ...] = (now, self._new_id(), query)
-                keywords = {"person": pseudonym, "shown": shown, "report_at": at}
-                commands.append((Core.decide, arguments, keywords))
-            else:
-                arguments = (now, _short(id), query, pseudonym, shown, at)
-                commands.append((Core.decide_once, arguments, {}))
-            prepared.append(names)
+            given = {**_DECIDE, **request}
+            known = len(given) == len(_DECIDE)
+            require("Learner", "request", "with the words of decide", known, request)
+            id, person, eligible, contexts, shown, at = given.values()
+            id, at = None if id is None else _require_id(id), read_seconds("report_at", at)
+            command = self._experiment.decide
+            commands.append((command, (id, person, eligible, contexts, shown, at)))
+            offered.append(contexts)
         answers = self._experiment.run_many(commands)
-        self._speak_up()
+        self._warn_past_horizon()
         decisions = []
-        for answer, names in zip(answers, prepared, strict=True):
+        for answer, contexts in zip(answers, offered, strict=True):
             if isinstance(answer, RefusedError):
                 raise answer
-            decisions.append(Decision(self, answer, names))
+            decisions.append(Decision(self, answer, contexts))
         return decisions
 
     def learn(self, report: Any) -> Any:
@@ -429,23 +377,19 @@ class Learner:
         Receipt or list of Receipt
             A report that is refused raises ``RefusedError``; among several it gets a receipt that says so.
         """
-        if type(report) is not dict and not isinstance(report, Mapping):
-            if not isinstance(report, Iterable) or isinstance(report, str | bytes):
-                raise ValueError(
-                    "report: expected one or a list of what decision.device.report(reward) returns, "
-                    f"got {repr(report)[:1000]}"
-                )
-            return self.learn_many(report)
-        id, value = self._read(report)
-        return self._run(Core.report, id, value)
+        if type(report) is dict or isinstance(report, Mapping):
+            return self._experiment.run(Core.report, *self._read(report))
+        if not isinstance(report, Iterable) or isinstance(report, str | bytes):
+            raise ValueError(
+                "report: expected one or a list of what decision.device.report(reward) returns, "
+                f"got {repr(report)[:1000]}"
+            )
+        return self.learn_many(report)
 
     def learn_many(self, reports: Iterable[Mapping[str, Any]]) -> list[Receipt]:
         """Learn from several reports, durably with one commit."""
-        now = self._clock()
         read = [self._read(report) for report in reports]
-        answers = self._experiment.run_many(
-            [(Core.report, (now, id, value), {}) for id, value in read]
-        )
+        answers = self._experiment.run_many((Core.report, each) for each in read)
         return [
             Receipt(id, "refused", f"{answer.reason}: {answer}")
             if isinstance(answer, RefusedError)
@@ -455,38 +399,31 @@ class Learner:
 
     def show(self, decision: Decision | str) -> None:
         """Say that a decision made with ``shown=False`` is now seen by its person."""
-        self._run(Core.show, _id(decision))
+        self._experiment.run(Core.show, _id(decision))
 
     def cancel(self, decision: Decision | str) -> None:
         """Give a decision up: no report is awaited; what was charged stays charged."""
-        self._run(Core.cancel, _id(decision))
+        self._experiment.run(Core.cancel, _id(decision))
 
     def tick(self) -> int:
         """Close decisions that are due; every other call does so too. Return how many."""
-        return int(self._run(Core.tick))
+        return self._experiment.run(Core.tick)
 
     def set_mode(self, mode: str) -> None:
         """Switch between ``learn``, ``frozen``, ``shadow`` and ``off``."""
-        self._run(Core.change, mode=mode)
+        self._change(mode=mode)
 
     def add_option(self, name: str) -> None:
         """Add an option; the others keep what was learned about them."""
-        self._require_options()
-        self._run(Core.change, options=[_named("option", name)])
+        self._change(add_options=[name])
 
     def retire(self, option: Any) -> None:
         """Never choose an option again; reports that are under way still count."""
-        self._require_options()
-        self._run(Core.change, retire=[_place(self._core.options, option)])
+        self._change(retire_options=[option])
 
     def add_person(self, person: str, near: Sequence[str] = ()) -> None:
         """Add somebody whom the policy shall know, joined to people it knows already."""
-        others = [each for each in near if self._member(each) is None]
-        require("Learner", "near", "people who were added", not others, others)
-        if self._member(person) is not None:
-            raise RefusedError("conflict", f"person {person!r}: expected a new one, got one in use")
-        new = self._pseudonym(person), [self._member(each) for each in near]
-        self._run(Core.change, people=[new])
+        self._change(add_people={str(person): [str(each) for each in near]})
 
     def set_edges(self, *, graph: Any = None, weights: Any = None) -> None:
         """Join the people anew; what each one reported is kept.
@@ -497,18 +434,21 @@ class Learner:
         given = {"graph": graph, "weights": weights}
         policy, joins = self._core.decider.policy, self._core.decider.joined is not None
         require(policy, "set_edges", "not called: it joins no people", joins, given)
-        self._run(Core.change, joined=decider_for(policy, **given).joined)
+        self._change(joined=decider_for(policy, **given).joined)
+
+    def _change(self, **wanted: Any) -> None:
+        self._experiment.run(self._experiment.change, **wanted)
 
     def reset_clock(self) -> None:
         """Set the learner's clock back to the machine's, which was ahead for a while and is right now.
 
         What was spent meanwhile stays spent, and decisions that were made meanwhile are closed.
         """
-        self._run(Core.reset_clock)
+        self._experiment.run(Core.reset_clock)
 
     def prune(self) -> int:
         """Delete from the store what is past its retention; return how many events."""
-        return self._experiment.prune(self._clock())
+        return self._experiment.prune()
 
     @property
     def options(self) -> list[str]:
@@ -550,13 +490,11 @@ class Learner:
         if not self.loads:
             return stated
         often = "" if self.loads == 1 else f", which was loaded {self.loads} times"
-        still = (
-            *(stated.not_protected or ()),
-            f"what other learners spend on a person after this state was saved{often}",
-        )
+        spent = f"what other learners spend on a person after this state was saved{often}"
         note = stated.note
         if self._core.decider.releases:
             note += " Rewards that no release had told of when it was saved were discarded."
+        still = (*(stated.not_protected or ()), spent)
         return dataclasses.replace(stated, not_protected=still, note=note.strip())
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -569,23 +507,24 @@ class Learner:
         experiment = self._experiment
         experiment.check_process()
         with experiment.lock:
-            about, state, decisions = experiment.core.snapshot()
+            core, pseudonyms = experiment.core, experiment.pseudonyms
+            about, state, decisions = core.snapshot()
             head = {
                 "format": _SAVED,
                 "policy": by_value(self.policy),
-                "secret": self._pseudonyms.key.hex(),
+                "secret": pseudonyms.key.hex(),
                 "name": experiment.name,
-                "old_names": self._pseudonyms.old,
+                "old_names": pseudonyms.old,
                 "trust": self.trust,
-                "options": experiment.options or None,
-                "private": self._core.decider.releases,
+                "options": list(experiment.description.options) or None,
+                "private": core.decider.releases,
                 "seed": self.seed,
-                "terms": plain(experiment.core.config),
-                "choices": experiment.core.tape.key[:4].tolist(),
+                "terms": plain(core.config),
+                "choices": core.tape.key[:4].tolist(),
                 "loads": 0,
                 "about": about,
                 "decisions": decisions,
-                "charges": list(experiment.core.budget.charges()),
+                "charges": list(core.budget.charges()),
             }
         _write(Path(path), head, state)
 
@@ -612,8 +551,8 @@ class Learner:
         """
         file = Path(path)
         head, state = _read_save(file)
-        rule = f"{head['policy']} as in {file.name}"
-        require("Learner", "policy", rule, by_value(policy) == head["policy"], by_value(policy))
+        saved, now = same_by_value(head["policy"]), by_value(policy)
+        require("Learner", "policy", f"{saved} as in {file.name}", saved == now, now)
         rule = "not given: what was saved goes on without one"
         require("Learner", "store", rule, "store" not in given, given.get("store"))
         once = head["private"] or bool(head["charges"] or head["terms"]["allowances"])
@@ -624,22 +563,22 @@ class Learner:
                     "budget, with again=True if that is meant"
                 )
             _write(file, {**head, "loads": head["loads"] + 1}, state)
-        terms = dict(head["terms"])
+        config = read_config(head["terms"])
         learner = cls(
             policy,
             options=head["options"],
             seed=head["seed"],
-            report_after=_seconds(terms["report_after"]),
-            grace=terms["grace"] / 1000,
-            retention=terms["retention"] / 1000,
-            default=terms["default"],
-            max_open=terms["max_open"],
-            budget={each["window"]: each["epsilon"] for each in terms["allowances"]},
-            baseline=terms["baseline"],
+            report_after=None if config.report_after is None else config.report_after / 1000,
+            grace=config.grace / 1000,
+            retention=config.retention / 1000,
+            default=config.default,
+            max_open=config.max_open,
+            budget={each.window: each.epsilon for each in config.allowances},
+            baseline=config.baseline if head["options"] else None,
             key=None if head["secret"] is None else bytes.fromhex(head["secret"]),
             **{"name": head.get("name", "learner"), **given},
         )
-        learner._pseudonyms.old = head.get("old_names", head["format"] < _SAVED)
+        learner._experiment.pseudonyms.old = head.get("old_names", head["format"] < _SAVED)
         core = learner._core
         core.tape.key[:4] = head["choices"]
         core.restore(head["about"], state, head["decisions"])
@@ -680,64 +619,6 @@ class Learner:
     def _core(self) -> Core:
         return self._experiment.core
 
-    def _run(self, command: Any, *arguments: Any, **keywords: Any) -> Any:
-        return self._experiment.run(command, self._clock(), *arguments, **keywords)
-
-    def _require_options(self) -> None:
-        own = self._core.decider.n_options is not None
-        rule = "given as contexts of each decision, where they come and go"
-        require(self.policy, "options", rule, own, "a change of them")
-
-    def _clock(self) -> int:
-        return time.time_ns() // 1_000_000
-
-    def _new_id(self) -> str:
-        # Taking from a list cannot give two threads the same.
-        try:
-            return self._ids.pop()
-        except IndexError:
-            block = os.urandom(16 * _IDS).hex()
-            fresh = [block[at : at + 32] for at in range(0, len(block), 32)]
-            id = fresh.pop()
-            self._ids.extend(fresh)
-            return id
-
-    def _query(
-        self, eligible: Any, person: Any, contexts: Any, names: Sequence[Any] | None
-    ) -> tuple[dict[str, Any] | None, str | None, Sequence[Any] | None]:
-        query: dict[str, Any] = {}
-        pseudonym = None
-        if contexts is not None:
-            if isinstance(contexts, Mapping):
-                names, contexts = list(contexts), list(contexts.values())
-                query["names"] = [str(name) for name in names]
-            else:
-                names = None
-            query["contexts"] = plain(contexts)
-        if eligible is not None:
-            several = not isinstance(eligible, str | bytes) and isinstance(eligible, Iterable)
-            require("Learner", "eligible", "a list of options", several, eligible)
-            query["eligible"] = [_place(names, option) for option in eligible]
-            require("Learner", "eligible", "at least one option", bool(query["eligible"]), [])
-        knows = self._core.decider.n_people is not None
-        if person is not None:
-            pseudonym = self._pseudonym(person)
-        if knows and person is not None:
-            query["person"] = self._member(person)
-        if knows and query.get("person") is None:
-            raise RefusedError(
-                "person",
-                f"Learner: expected a person who was added (add_person does it), got {person!r}",
-            )
-        return query or None, pseudonym, names
-
-    def _pseudonym(self, person: Any) -> str:
-        return self._pseudonyms.of(person)
-
-    def _member(self, person: Any) -> str | None:
-        """Return what the policy knows a person as, if it does."""
-        return self._pseudonyms.find(person, self._core.people)
-
     def _read(self, report: Any) -> tuple[str, Any]:
         try:
             id, value = report["id"], report["value"]
@@ -750,17 +631,17 @@ class Learner:
                 f"them, got {repr(report)[:1000]}"
             )
         if len(id) > _LONGEST:
-            _short(id)
+            _require_id(id)
         if type(value) is dict:
-            names = self._core.options or None
-            placed = {_place(names, name): reward for name, reward in value.items()}
+            names = self._core.options
+            placed = {find_option(names, name): reward for name, reward in value.items()}
             if len(placed) < len(value):
                 raise ValueError(f"report: expected each option once, got {repr(value)[:1000]}")
             value = placed
         return id, value
 
-    def _speak_up(self) -> None:
-        if not self._warned and self._core.past_horizon:
+    def _warn_past_horizon(self) -> None:
+        if self._horizon is not None and not self._warned and self._core.past_horizon:
             self._warned = True
             warnings.warn(
                 f"Learner: {type(self.policy).__name__} is made for {self._horizon:,} rounds; it goes on, "
@@ -770,99 +651,47 @@ class Learner:
             )
 
 
-def _with_people(
-    wanted: Description, pseudonyms: Pseudonyms, known: Sequence[str] | None
-) -> Description:
-    people = [pseudonyms.at_start(person) for person in known or ()]
-    require("Learner", "people", "all different", len(set(people)) == len(people), known)
-    return dataclasses.replace(wanted, people=people)
+def _find_or_create(store: Store, wanted: Description, key: bytes | None) -> Experiment:
+    """Return an experiment of a store, made if there is none; one of the same name must be the same."""
+    secret = key_of(store, key) if store.beside is not None else key or secrets.token_bytes(32)
+    found = store.load(wanted.name)
+    was = None if found is None else read_description(wanted.name, found, wanted.policy)
+    wanted = wanted.hide_people(
+        Pseudonyms(wanted.name, secret, old=was is not None and was.old_names)
+    )
+    if was is None:
+        store.create(wanted.name, wanted.write())
+        return Experiment(wanted, store, key=secret)
+    for word, before, now in find_differences(was, wanted):
+        require("Learner", word, f"as in the store, {before!r}", False, now)
+    wanted = dataclasses.replace(wanted, choices=was.choices, old_names=was.old_names)
+    return Experiment(wanted, store, key=secret)
 
 
-def _agreed(
-    kept: Store, wanted: Description, known: Sequence[str] | None, key: bytes | None
-) -> tuple[Description, Store, Pseudonyms]:
-    """Hold what a store has against what is wanted, and take its keys; or make a new experiment."""
-    secret = key_of(kept, key) if kept.beside is not None else key or secrets.token_bytes(32)
-    found = kept.load(wanted.name)
-    stored = {} if found is None else found.description
-    pseudonyms = Pseudonyms(wanted.name, secret, old=stored.get("format") == 1)
-    wanted = _with_people(wanted, pseudonyms, known)
-    words = wanted.write()
-    if found is None:
-        kept.create(wanted.name, words)
-        return wanted, kept, pseudonyms
-    if "request" in stored:
-        stored = read_description(wanted.name, found).write()
-    for word in (word for word in words if word in stored and word not in ("format", "choices")):
-        was, now = _apart(stored[word], words[word])
-        require("Learner", word, f"as in the store, {was!r}", was == now, now)
-    choices = bytes.fromhex(stored["choices"])
-    return dataclasses.replace(wanted, choices=choices), kept, pseudonyms
-
-
-def _apart(was: Any, now: Any) -> tuple[Any, Any]:
-    """Return two values, or of two mappings what differs."""
-    if not (isinstance(was, dict) and isinstance(now, dict)):
-        return was, now
-    names = [name for name in {**was, **now} if was.get(name) != now.get(name)]
-    return {name: was.get(name) for name in names}, {name: now.get(name) for name in names}
-
-
-def _names(what: str, n: int | None, given: Sequence[str] | None) -> list[str] | None:
+def _names(given: Sequence[Any] | None, n: int | None) -> list[str] | None:
     if given is None:
         return None if n is None else [str(i) for i in range(n)]
-    names: list[Any] = [given] if isinstance(given, str) else list(given)
-    if what == "people":
-        names = [str(name) if type(name) is int else name for name in names]
-    rule = "not given with this policy" if n is None else f"{n} different names"
-    distinct = len(set(names)) == len(names) == n and all(type(name) is str for name in names)
-    require("Learner", what, rule, distinct, names)
-    return [_named(what, name) for name in names] if what == "options" else names
-
-
-def _place(names: Sequence[Any] | None, option: Any) -> int:
-    if names is None:
-        return int(option)
-    if option in names:
-        return names.index(option)
-    if type(option) is int and 0 <= option < len(names):
-        return option
-    raise ValueError(f"Learner: expected an option of {list(names)}, got {option!r}")
+    names = [given] if isinstance(given, str) else list(given)
+    return [str(name) if type(name) is int else name for name in names]
 
 
 def _id(decision: Decision | str) -> str:
-    return decision.id if isinstance(decision, Decision) else _short(decision)
+    return decision.id if isinstance(decision, Decision) else _require_id(decision)
 
 
-def _short(id: Any) -> str:
+def _require_id(id: Any) -> str:
     """Return an identity of the caller's that a log can keep and a sentence can name."""
-    return _named("id", id)
-
-
-def _named(what: str, name: Any) -> str:
-    text = type(name) is str and 1 <= len(name) <= _LONGEST
-    text = text and not any("\ud800" <= letter <= "\udfff" for letter in name)
-    shown = name if type(name) is not str else ascii(name)[:_LONGEST]
-    require("Learner", what, f"of 1 to {_LONGEST} characters, a string", text, shown)
-    return str(name)
+    text = type(id) is str and 1 <= len(id) <= _LONGEST
+    text = text and not any("\ud800" <= letter <= "\udfff" for letter in id)
+    shown = ascii(id)[:_LONGEST] if type(id) is str else id
+    require("Learner", "id", f"of 1 to {_LONGEST} characters, a string", text, shown)
+    return str(id)
 
 
 def labels_of(graph: Graph) -> list[str]:
     """Return the names of a graph's nodes, or their numbers."""
     names = range(graph.n_nodes) if graph.labels is None else graph.labels.tolist()
     return [str(name) for name in names]
-
-
-def _milliseconds(name: str, seconds: float | None) -> int | None:
-    if seconds is None:
-        return None
-    number = isinstance(seconds, int | float) and 0 <= seconds < 1e11
-    require("Learner", name, ">= 0 seconds, a number", number, seconds)
-    return round(seconds * 1000)
-
-
-def _seconds(milliseconds: int | None) -> float | None:
-    return None if milliseconds is None else milliseconds / 1000
 
 
 def _write(path: Path, head: Mapping[str, Any], state: bytes) -> None:

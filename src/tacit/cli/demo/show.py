@@ -21,9 +21,9 @@ from starlette.routing import Mount, Route
 from tacit.cli.demo.browsers import Browsers, chromium
 from tacit.cli.demo.crowd import HEADLINES, Crowd, Visit
 from tacit.service import open_service
-from tacit.service.experiments import Hosted
 from tacit.service.messages import ExperimentRequest, Reward
-from tacit.service.responses import statistics_of
+from tacit.service.responses import make_statistics
+from tacit.serving import Experiment
 
 _PAGES = Path(__file__).parent / "pages"
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -66,7 +66,7 @@ async def _show(
     tell: Callable[[str], None],
 ) -> None:
     opened = open_service(folder / "demo.db")
-    hosted = opened.host.create(
+    experiment = opened.manager.create(
         ExperimentRequest(
             name=_NAME,
             policy={"name": "klucb-cf", "epsilon": epsilon},
@@ -82,7 +82,7 @@ async def _show(
     crowd_token = opened.tokens.create("crowd", ["decide", "report"])
     crowd = Crowd(url, crowd_token, _NAME, visitors, rate, max_epsilon=epsilon)
     word = secrets.token_hex(8)
-    app = _app(opened.app, hosted, crowd, page_token, word)
+    app = _app(opened.app, experiment, crowd, page_token, word)
     server = _Server(
         uvicorn.Config(app, port=port, log_level="error", access_log=False, lifespan="on")
     )
@@ -103,7 +103,7 @@ async def _show(
                 while not coming.done() and not server.should_exit:
                     either = asyncio.FIRST_COMPLETED
                     await asyncio.wait([coming, serving], timeout=2.0, return_when=either)
-                    tell(_line(hosted, crowd))
+                    tell(_line(experiment, crowd))
             finally:
                 coming.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
@@ -111,7 +111,7 @@ async def _show(
     finally:
         server.should_exit = True
         await serving
-    tell(_end(hosted, crowd))
+    tell(_end(experiment, crowd))
 
 
 class _Server(uvicorn.Server):
@@ -123,7 +123,9 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _app(service: Starlette, hosted: Hosted, crowd: Crowd, page_token: str, word: str) -> Starlette:
+def _app(
+    service: Starlette, experiment: Experiment, crowd: Crowd, page_token: str, word: str
+) -> Starlette:
     async def file(request: Request) -> Response:
         path = _PAGES / request.path_params.get("file", "watch")
         path = path if path.suffix else path.with_suffix(".html")
@@ -132,7 +134,7 @@ def _app(service: Starlette, hosted: Hosted, crowd: Crowd, page_token: str, word
         return Response(path.read_bytes(), media_type=_KINDS[path.suffix])
 
     async def data(request: Request) -> Response:
-        return JSONResponse(_panel(hosted, crowd, page_token))
+        return JSONResponse(_panel(experiment, crowd, page_token))
 
     visits: dict[str, Visit] = {}
 
@@ -164,8 +166,8 @@ def _app(service: Starlette, hosted: Hosted, crowd: Crowd, page_token: str, word
     )
 
 
-def _panel(hosted: Hosted, crowd: Crowd, page_token: str) -> dict[str, Any]:
-    found = statistics_of(hosted)
+def _panel(experiment: Experiment, crowd: Crowd, page_token: str) -> dict[str, Any]:
+    found = make_statistics(experiment)
     total = sum(row.decided for row in found.options) or 1
     return {
         "token": page_token,
@@ -175,7 +177,7 @@ def _panel(hosted: Hosted, crowd: Crowd, page_token: str) -> dict[str, Any]:
         "late": _lateness(crowd),
         "spent": crowd.spent,
         "epsilon": crowd.max_epsilon,
-        "sentence": hosted.sentence(),
+        "sentence": experiment.sentence(),
         "options": [
             {
                 "option": row.option,
@@ -194,8 +196,8 @@ def _panel(hosted: Hosted, crowd: Crowd, page_token: str) -> dict[str, Any]:
     }
 
 
-def _line(hosted: Hosted, crowd: Crowd) -> str:
-    found = statistics_of(hosted)
+def _line(experiment: Experiment, crowd: Crowd) -> str:
+    found = make_statistics(experiment)
     total = sum(row.decided for row in found.options) or 1
     best = max(HEADLINES, key=HEADLINES.__getitem__)
     share = next(row.decided for row in found.options if row.option == best) / total
@@ -213,14 +215,14 @@ def _lateness(crowd: Crowd) -> str:
     )
 
 
-def _end(hosted: Hosted, crowd: Crowd) -> str:
+def _end(experiment: Experiment, crowd: Crowd) -> str:
     lines = [
         f"{crowd.came:,} visitors, {crowd.in_browsers:,} of them in a real browser, clicked "
         f"{crowd.clicks:,} times. The service saw none of the clicks: each "
         f"device sent one private bit (epsilon {crowd.max_epsilon:g}).",
         "What it learned, beside the truth that only this demonstration knows:",
     ]
-    for row in statistics_of(hosted).options:
+    for row in make_statistics(experiment).options:
         worth = "-" if row.estimate is None else f"{row.estimate:.2f}"
         lines.append(f"  {worth:>5}  {HEADLINES[row.option]:.2f}  {row.decided:6,}  {row.option}")
     return "\n".join([*lines, _lateness(crowd)]).rstrip()

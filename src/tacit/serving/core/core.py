@@ -38,6 +38,8 @@ DECIDED, SHOWN, LEARNED, SILENT, TOTAL = range(5)
 """Places in a tally."""
 _DAY = 86_400_000
 _SPARE = 1_000
+_LONG = 10**9
+"""Rounds that no experiment plays."""
 _ROOM = 4096
 """Released values that one call may log at least; more where there are more options."""
 
@@ -150,6 +152,7 @@ class Core:
         self._staged_at = 0
         self._costs: dict[int, int] = {}
         self._everything: Any = None
+        self._stated: tuple[tuple[int, int | None], Guarantee | None] = ((0, None), None)
         self._later = decider.trust == "central" and config.report_after is not None
         self._local = decider.trust == "local"
         self._one_tally = decider.n_options is None
@@ -163,13 +166,12 @@ class Core:
         now: int,
         id: str,
         query: Mapping[str, Any] | None = None,
-        *,
         person: str | None = None,
         shown: bool = True,
         report_at: int | None = None,
         digest: str | None = None,
     ) -> OpenDecision:
-        """Decide under a new identity; see `earlier` for one that may have been used."""
+        """Decide under a new identity; see `decide_once` for one that may have been used."""
         now = self._advance(now)
         if id in self.open or id in self._closed or id in self._before:
             raise RefusedError("conflict", f"decision {id}: expected a new id, got one in use")
@@ -198,28 +200,28 @@ class Core:
             self._stage(events.Decide(self._row(decision), query), decision, outcome, charges)
         return decision
 
-    def earlier(self, id: str, *digests: str | None) -> OpenDecision | None:
-        """Return the decision that was made under this identity for such a request, if any."""
-        decision = self.open.get(id) or self._recent(id)
-        if decision is not None and decision.digest not in digests:
-            raise RefusedError("conflict", f"decision {id}: expected the request it was made for")
-        return decision
-
     def decide_once(
         self,
         now: int,
         id: str,
-        query: Mapping[str, Any] | None,
-        person: str | None,
-        shown: bool,
+        query: Mapping[str, Any] | None = None,
+        person: str | None = None,
+        shown: bool = True,
         report_at: int | None = None,
     ) -> OpenDecision:
         """Decide, or return the decision that was made for the same request under this identity."""
         names = (person, *self.budget.aliases.get(person or "", ()))
         digests = [_digest(query, name, shown, report_at) for name in names]
-        return self.earlier(id, *digests) or self.decide(
-            now, id, query, person=person, shown=shown, report_at=report_at, digest=digests[0]
+        return self.find_repeat(id, *digests) or self.decide(
+            now, id, query, person, shown, report_at, digests[0]
         )
+
+    def find_repeat(self, id: str, *digests: str | None) -> OpenDecision | None:
+        """Return the decision that was made under this identity for such a request, if any."""
+        decision = self.open.get(id) or self._recent(id)
+        if decision is not None and decision.digest not in digests:
+            raise RefusedError("conflict", f"decision {id}: expected the request it was made for")
+        return decision
 
     def show(self, now: int, id: str) -> OpenDecision:
         """Note that a decision was shown: from here on its person pays and its report is awaited."""
@@ -380,21 +382,32 @@ class Core:
         return max(map(self._cost, range(self.decider.n_options or 1)))
 
     def guarantee(self, horizon: int | None = None) -> Guarantee:
-        """Return what is protected in this experiment as it runs.
+        """Return what is protected in this experiment as it runs; composed anew when it changes.
 
         Parameters
         ----------
         horizon : int, optional
             In rounds; the policy's own, or as many as were played, unless given.
         """
-        stated = self.decider.guarantee(horizon or max(1, self.rounds, self.decider.horizon or 0))
+        if horizon is not None:
+            return self._compose(horizon)
+        rounds = max(1, self.rounds, self.decider.horizon or 0)
+        (changes, composed_for), stated = self._stated
+        if stated is None or changes != self.changes or composed_for not in (rounds, None):
+            stated = self._compose(rounds)
+            same_for_ever = stated == self._compose(max(rounds, _LONG))
+            self._stated = (self.changes, None if same_for_ever else rounds), stated
+        return stated
+
+    def _compose(self, horizon: int) -> Guarantee:
+        stated = self.decider.guarantee(horizon)
         still = list(stated.not_protected or ())
         if self.decider.trust == "central" and self.config.report_after is None:
             still.append("when a reward arrives, which decisions may show (set report_after)")
         still += self.budget.describe_gaps()
         return dataclasses.replace(stated, not_protected=tuple(still))
 
-    def due(self, now: int) -> bool:
+    def is_due(self, now: int) -> bool:
         """Return whether a decision is to be closed at this time."""
         return bool(self._due) and self._due[0][0] <= now
 
@@ -857,6 +870,7 @@ class Core:
         """Work out anew what follows from the options."""
         self._costs.clear()
         self._everything = None
+        self._stated = ((0, None), None)
         n = self.decider.n_options
         if n is not None:
             self._everything = self._asked(None)
