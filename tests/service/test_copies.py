@@ -35,7 +35,11 @@ def test_a_local_export_is_what_devices_sent(service, tmp_path):
             service.call("POST", f"/v1/experiments/news/decisions/{decision['id']}/shown")
         if turn in (0, 2, 5):
             service.report(decision, 1.0)
-            value = service.opened.manager.experiments["news"].core._recent(decision["id"]).value
+            value = (
+                service.opened.manager.experiments["news"]
+                .core.decisions.find_closed(decision["id"])
+                .value
+            )
             sent[decision["id"]] = value
     found = lines(service, "news")
     assert "ann-b" not in "".join(found)

@@ -181,13 +181,13 @@ def test_too_many_open_decisions_are_refused_not_forgotten():
 
 def test_memory_does_not_grow_with_closed_decisions():
     learner = tacit.Learner(UCB1(n_arms=2))
-    learner._core._remember = 100
+    learner._core.decisions.remember = 100
     for _ in range(1000):
         learner.learn(told(learner.decide(), 1.0))
     core = learner._core
-    assert len(core._closed) + len(core._before) <= 200
+    assert len(core.decisions.closed) + len(core.decisions.closed_before) <= 200
     assert not core.open
-    assert not core._due
+    assert not core.decisions.due
 
 
 def test_no_call_takes_a_tape_or_a_round():
@@ -441,7 +441,7 @@ def test_a_log_in_which_it_counted_from_the_decision_is_replayed_as_it_was(tmp_p
     id = learner.decide(shown=False).id
     clock.now += 9.0
     core = learner._core
-    learner._experiment.run(lambda core, _: core._carry_out(Show(), core.open[id]))  # as 0.2.0
+    learner._experiment.run(lambda core, _: core._apply(Show(), core.open[id]))  # as 0.2.0
     report_at = core.open[id].report_at
     learner.close()
     learner = tacit.Learner(LOCAL, report_after=10.0, store=tmp_path / "x.db")
@@ -496,7 +496,7 @@ def test_spending_of_windows_that_are_over_is_forgotten(monkeypatch):
         for person in "ab":
             learner.decide(person=person)
         clock.now += 86_400.0
-    assert len(learner._core.budget._pending) <= 20
+    assert len(learner._core.budget.pending) <= 20
     assert learner.decide(person="a").reason == "budget"
 
 

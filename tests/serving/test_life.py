@@ -97,6 +97,7 @@ def test_a_life_that_was_lived_is_looked_up_as_it_ended(tmp_path, later):
         ids = [event.id for event in store.events("learner", 0) if event.kind == "decide"]
         assert len(ids) == 8
         for id in ids:
-            lived, found = core.open.get(id) or core._closed[id], core._found(id)
+            lived = core.open.get(id) or core.decisions.closed.pop(id)
+            found = core.decisions.find_closed(id)
             assert lived.is_open if found is None else found.row() == lived.row()
         learner._experiment.verify()

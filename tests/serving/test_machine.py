@@ -171,8 +171,8 @@ class Callers(RuleBasedStateMachine):
         for id in list(self.told):
             if id not in self.learner._core.open and not store.find("learner", id):
                 self.told.pop(id)
-                self.learner._core._closed.pop(id, None)
-                self.learner._core._before.pop(id, None)
+                self.learner._core.decisions.closed.pop(id, None)
+                self.learner._core.decisions.closed_before.pop(id, None)
 
     @invariant()
     def bounded(self):

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any
 
 from tacit.core.constraints import Positive, check, one_of, require
@@ -48,7 +48,7 @@ class Allowance:
         check(self)
         _ = self.amount
 
-    @property
+    @cached_property
     def amount(self) -> int:
         """What may be spent, rounded down."""
         return Amount.allowed(self.epsilon).epsilon_units // _MICRO
@@ -83,7 +83,8 @@ class Budget:
         """Since when every window is charged; before, only those of the budgets then in force were."""
         self.forgotten = 0
         """Windows that were over at this time are no longer known, where nothing else keeps them."""
-        self._pending: dict[tuple[str, str], int] = {}
+        self.pending: dict[tuple[str, str], int] = {}
+        """By person and window: what was taken, and the journal does not know yet."""
         self._crowded = _CROWDED
 
     def charge(self, person: str | None, cost: int, now: int) -> Charges | None:
@@ -95,25 +96,20 @@ class Budget:
             return ()
         charges = tuple((person, window_of(period, now)[0], cost) for period in WINDOWS)
         self.take(charges)
-        if self._journal is None and len(self._pending) > self._crowded:
+        if self._journal is None and len(self.pending) > self._crowded:
             self._forget_windows(now)
         return charges
 
     def take(self, charges: Iterable[tuple[str, str, int]]) -> None:
         """Count what was spent."""
         for person, window, amount in charges:
-            key = (person, _LIFETIME if window == "ever" else window)
-            self._pending[key] = self._pending.get(key, 0) + amount
-
-    def committed(self) -> None:
-        """Note that the journal knows all that was taken."""
-        self._pending.clear()
+            self.pending[person, window] = self.pending.get((person, window), 0) + amount
 
     def charges(self) -> Iterator[tuple[str, str, int]]:
         """Return all that was spent: person, window, amount; an amount may come in parts."""
         if self._journal is not None:
             yield from self._journal.charges()
-        for (person, window), amount in self._pending.items():
+        for (person, window), amount in self.pending.items():
             yield person, window, amount
 
     def reset_clock(self, now: int) -> Charges:
@@ -151,18 +147,18 @@ class Budget:
         return gaps
 
     def _spent(self, person: str, allowance: Allowance, now: int) -> int:
-        window, begins = allowance.of(now)
+        window, begins = window_of(allowance.window, now)
         spent = 0
         for name in (person, *self.aliases.get(person, ())):
-            spent += self._pending.get((name, window), 0)
+            spent += self.pending.get((name, window), 0)
             if self._journal is not None:
                 spent += self._journal.spent(name, window)
         return spent + sum(debt for _, until, debt in self.debts if until >= begins)
 
     def _forget_windows(self, now: int) -> None:
         current = dict(window_of(period, now) for period in WINDOWS)
-        self._pending = {key: spent for key, spent in self._pending.items() if key[1] in current}
-        self._crowded = max(_CROWDED, 2 * len(self._pending))
+        self.pending = {key: spent for key, spent in self.pending.items() if key[1] in current}
+        self._crowded = max(_CROWDED, 2 * len(self.pending))
         self.forgotten = max(current.values())
 
 

@@ -1,10 +1,10 @@
 """One experiment as a function of its log: no clock, no files, no randomness of its own.
 
-Every command carries the time. It is checked, becomes a record, and `_apply` carries the record out; it is
-then appended to `staged`. Whoever owns the core makes that durable, and only then answers. A commit that
-failed, or whose fate is unknown, ends the core: another is built from the log. `replay` gives the records
-of committed events to the same `_apply`. It recomputes every choice, as a check, and takes over released
-values with the state that they led to, so that nothing that was released is ever drawn again.
+Every command carries the time. It is checked and becomes a record. `_apply` carries the record out and appends
+it to `staged`. Whoever owns the core makes that durable, and only then answers. A commit that failed, or
+whose fate is unknown, ends the core: another is built from the log. `replay` gives the records of committed
+events to the same `_apply`. It recomputes every choice, as a check, and takes over released values with the
+state that they led to, so that nothing that was released is ever drawn again.
 
 Choices are drawn under a key that is logged. Noise is drawn under a key that lives in memory, is fresh
 whenever a core is made, and is written nowhere: a thief of the files cannot subtract it, and a copy of
@@ -15,83 +15,31 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from tacit.core.constraints import Count, Whole, check, one_of, require
+from tacit.core.constraints import require
 from tacit.core.decider import Decider
 from tacit.core.tapes import Tape
 from tacit.privacy import Guarantee
 from tacit.serving.core import events
-from tacit.serving.core.budget import Allowance, Budget, cost_of, read_allowances, require_budget
-from tacit.serving.core.decisions import OpenDecision, Receipt, read_value, write_value
-from tacit.serving.core.events import BrokenError, Charges, Event, Journal, Record, RefusedError
+from tacit.serving.core.budget import Budget, cost_of, read_allowances, require_budget
+from tacit.serving.core.config import ExperimentConfig
+from tacit.serving.core.decisions import LIFE, Decisions, OpenDecision, Receipt
+from tacit.serving.core.events import Charges, Event, Journal, Record, RefusedError
+from tacit.serving.core.rounds import DECIDED, NOTHING, SHOWN, SILENT, Outcome, Rounds
 
-MODES = ("learn", "frozen", "shadow", "off")
-DECIDED, SHOWN, LEARNED, SILENT, TOTAL = range(5)
-"""Places in a tally."""
-_DAY = 86_400_000
-_SPARE = 1_000
 _LONG = 10**9
 """Rounds that no experiment plays."""
-_ROOM = 4096
-"""Released values that one call may log at least; more where there are more options."""
+_COUNTERS = (
+    *("mode", "now", "rounds", "epoch", "decided", "shown_count", "learned", "silent", "late"),
+    *("lapsed", "releases", "changes"),
+)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExperimentConfig:
-    """What is fixed for an experiment beside its policy; times in milliseconds.
-
-    Parameters
-    ----------
-    report_after : int, optional
-        How long after a decision is shown its report is due. None: whenever it comes.
-    grace : int
-        How long after that a report still counts.
-    retention : int
-        How long a decision is remembered after it was closed.
-    default : float, optional
-        The reward that stands for a missing one; the lowest unless given.
-    max_open : int
-        More open decisions than this are refused.
-    allowances : tuple of Allowance
-        What may be spent on one person.
-    mode : {"learn", "frozen", "shadow", "off"}
-        At the start.
-    baseline : int
-        The option that is served in the modes ``shadow`` and ``off``.
-    """
-
-    report_after: Whole | None = None
-    grace: Whole = 60_000
-    retention: Whole = 30 * _DAY
-    default: float | None = None
-    max_open: Count = 100_000
-    allowances: tuple[Allowance, ...] = ()
-    mode: Annotated[str, one_of(*MODES)] = "learn"
-    baseline: Whole = 0
-
-    def __post_init__(self) -> None:
-        check(self)
-
-
-class Outcome(NamedTuple):
-    """What a policy released in a round, and its arrays afterwards if that is logged."""
-
-    released: Sequence[float] = ()
-    state: bytes | None = None
-
-
-_NOTHING = Outcome()
-
-
-class Core:
+class Core(Rounds):
     """An experiment in memory.
 
     Parameters
@@ -125,39 +73,20 @@ class Core:
         aliases: Mapping[str, Sequence[str]] = MappingProxyType({}),
         remember: int = 10_000,
     ) -> None:
-        self.decider, self.config, self.tape, self.journal = decider, config, tape, journal
-        reads: Any = tape.reads
-        self._reads = memoryview(reads)
+        super().__init__(decider, config, tape, options, people, journal is not None)
         self.staged: list[Event] = []
-        self.options = list(options)
-        self.people = {person: place for place, person in enumerate(people)}
         self.budget = Budget(config.allowances, journal, aliases)
-        self.retired: set[int] = set()
-        self.mode = config.mode
-        self.now = self.rounds = self.epoch = 0
-        self.open: dict[str, OpenDecision] = {}
-        self.decided = self.shown_count = self.learned = self.silent = self.late = self.lapsed = 0
-        self.releases = 0
+        self.now = self.epoch = self.decided = self.shown_count = self.silent = self.lapsed = 0
         self.changes = 0
         """How often something was changed that is not a decision: mode, options, people, budgets."""
-        self.tallies: list[list[float]] = []
-        """For each option (for all together where they come with each decision): how many decisions,
-        shown, learned, silent; and the sum of reported numbers where these are private."""
-        self._logs = journal is not None
-        # Two generations: to forget the oldest of one dict takes ever longer.
-        self._closed: dict[str, OpenDecision] = {}
-        self._before: dict[str, OpenDecision] = {}
-        self._remember = remember
-        self._due: list[tuple[int, int, str]] = []
+        self.decisions = Decisions(config.report_after, config.grace, journal, remember)
+        self.open = self.decisions.open
         self._staged_at = 0
         self._costs: dict[int, int] = {}
-        self._everything: Any = None
         self._stated: tuple[tuple[int, int | None], Guarantee | None] = ((0, None), None)
-        self._later = decider.trust == "central" and config.report_after is not None
-        self._local = decider.trust == "local"
-        self._one_tally = decider.n_options is None
-        self.tallies = [[0, 0, 0, 0, 0] for _ in range(decider.n_options or 1)]
-        self._refresh()
+        self.hides_silence = decider.trust == "central" and config.report_after is not None
+        """Whether it is protected who answered and when: value and silence are one record then."""
+        self.refresh()
 
     # Commands
 
@@ -173,7 +102,8 @@ class Core:
     ) -> OpenDecision:
         """Decide under a new identity; see `decide_once` for one that may have been used."""
         now = self._advance(now)
-        if id in self.open or id in self._closed or id in self._before:
+        kept = self.decisions
+        if id in self.open or id in kept.closed or id in kept.closed_before:
             raise RefusedError("conflict", f"decision {id}: expected a new id, got one in use")
         if len(self.open) >= self.config.max_open:
             raise RefusedError(
@@ -184,7 +114,7 @@ class Core:
         if self.budget.allowances and person is None:
             raise RefusedError("person", "expected a person to charge, got none")
         decision = OpenDecision(id, now, person=person, digest=digest, shown=shown)
-        outcome = self._choose(decision, self._asked(query))
+        outcome = self.choose(decision, self.parse_query(query))
         if query and "names" in query:
             decision.name = query["names"][decision.option]
         after = self.config.report_after
@@ -197,7 +127,10 @@ class Core:
             decision.reason, charges = self._charge(decision, now)
         self._enter(decision)
         if self._logs:
-            self._stage(events.Decide(self._row(decision), query), decision, outcome, charges)
+            # Not what follows from its time and the config.
+            usual = after is not None and decision.report_at == now + after
+            row = decision.row("id", "at", "close_at", *(("report_at",) if usual else ()))
+            self._stage(events.Decide(row, query), decision, outcome, charges)
         return decision
 
     def decide_once(
@@ -218,7 +151,7 @@ class Core:
 
     def find_repeat(self, id: str, *digests: str | None) -> OpenDecision | None:
         """Return the decision that was made under this identity for such a request, if any."""
-        decision = self.open.get(id) or self._recent(id)
+        decision = self.open.get(id) or self.decisions.find_closed(id)
         if decision is not None and decision.digest not in digests:
             raise RefusedError("conflict", f"decision {id}: expected the request it was made for")
         return decision
@@ -226,7 +159,7 @@ class Core:
     def show(self, now: int, id: str) -> OpenDecision:
         """Note that a decision was shown: from here on its person pays and its report is awaited."""
         now = self._advance(now)
-        decision = self.open.get(id) or self._known(id)
+        decision = self._find(id)
         if decision.shown:
             return decision
         decision.after("show")
@@ -235,7 +168,7 @@ class Core:
         # Unless the caller of `decide` named a time of its own.
         if not reason and after is not None and decision.report_at == decision.at + after:
             report_at = now + after if now > decision.at else None
-        self._carry_out(events.Show(reason or None, report_at), decision, charges)
+        self._apply(events.Show(reason or None, report_at), decision, charges=charges)
         return decision
 
     def report(self, now: int, id: str, value: Any) -> Receipt:
@@ -243,20 +176,20 @@ class Core:
         now = self._advance(now)
         decision = self.open.get(id)
         if decision is None:
-            return self._too_late(self._known(id), value)
+            return self._report_too_late(self._find(id), value)
         if not decision.shown:
             raise RefusedError("unasked", f"decision {id}: expected to be shown before a report")
-        checked = self.decider.checked(decision.option, decision.record, value)
+        value = self.decider.checked(decision.option, decision.record, value)
         if decision.value is not None:
-            return _same(decision, checked)
-        if self._later and decision.close_at is not None:
-            self._carry_out(events.Report(write_value(checked)), decision)
-            given = len(checked) if isinstance(checked, dict) else 1
+            return _repeat(decision, value)
+        if self.hides_silence and decision.close_at is not None:
+            self._apply(events.Report(value), decision)
+            given = len(value) if isinstance(value, dict) else 1
             missing = len(self.decider.shown_with(decision.option)) - given
             reason = f"{missing} shown options without a reward count as the default"
             return Receipt(id, "held", reason if missing else "")
         learned = self.learned
-        self._carry_out(events.Learn(write_value(checked)), decision)
+        self._apply(events.Learn(value), decision)
         if self.learned == learned:
             return Receipt(id, "late", "the policy learns from nothing that comes so late")
         return Receipt(id, "learned")
@@ -264,9 +197,9 @@ class Core:
     def cancel(self, now: int, id: str) -> OpenDecision:
         """Give a decision up: nothing is awaited, nothing learned; what was charged stays so."""
         self._advance(now)
-        decision = self.open.get(id) or self._known(id)
+        decision = self._find(id)
         if decision.status != "cancelled":
-            self._carry_out(events.Cancel(), decision)
+            self._apply(events.Cancel(), decision)
         return decision
 
     def tick(self, now: int) -> int:
@@ -288,34 +221,18 @@ class Core:
     ) -> None:
         """Change several things at once: all of them, as one event, or none.
 
-        Parameters
-        ----------
-        now : int
-        allowances : mapping of windows to epsilons, optional
-            What may be spent on one person from now on; what was spent stays spent.
-        options : sequence of str
-            Names of new ones.
-        retire : sequence of int
-            Options never to choose again; reports on them still count.
-        mode : {"learn", "frozen", "shadow", "off"}, optional
-        people : sequence of (person, people to join)
-            New ones.
-        joined : plain value, or callable of a decider that returns it, optional
-            Who is joined to whom: what the decider's `joined` returned, changed. What each person has
-            taught is kept, what others learn from it changes.
+        Options to retire are numbers, people pseudonyms, each with those to join. `joined` is what the
+        decider's `joined` returned, changed, or a callable that returns it of a decider and its people.
         """
         self._advance(now)
-        for name in options:
-            if name in self.options:
-                raise RefusedError(
-                    "conflict", f"option {name!r}: expected a new name, got one in use"
-                )
+        used = next((name for name in options if name in self.options), None)
+        if used is not None:
+            raise RefusedError("conflict", f"option {used!r}: expected a new name, got one in use")
         placed, places = [], dict(self.people)
         for person, near in people:
             if person in places:
-                raise RefusedError(
-                    "conflict", f"person {person}: expected a new one, got one in use"
-                )
+                sentence = f"person {person}: expected a new one, got one in use"
+                raise RefusedError("conflict", sentence)
             known = [places[other] for other in near if other in places]
             require("Core", "near", "people who were added", len(known) == len(near), list(near))
             placed.append([person, known])
@@ -350,7 +267,7 @@ class Core:
             raise RefusedError("clock", "expected a clock that is ahead, got one that is not")
         charges = self.budget.reset_clock(now)
         self.now = now
-        self._carry_out(events.Clock(before, now + self.config.retention), charges=charges)
+        self._apply(events.Clock(before, now + self.config.retention), charges=charges)
         self._lose(decision for decision in self.open.values() if decision.at > now)
 
     def begin_epoch(self, now: int, lost: int, since: int) -> None:
@@ -364,7 +281,7 @@ class Core:
             self.now = max(self.now, now)
         else:
             self._advance(now)
-        self._carry_out(events.Epoch(since, lost * self.cost, lost))
+        self._apply(events.Epoch(since, lost * self.cost, lost))
         if self.decider.releases:
             self._lose(self.open.values())
 
@@ -379,7 +296,7 @@ class Core:
     @property
     def cost(self) -> int:
         """What a shown decision costs its person at most, in the units of an allowance."""
-        return max(map(self._cost, range(self.decider.n_options or 1)))
+        return max(cost_of(self.decider, option) for option in range(self.decider.n_options or 1))
 
     def guarantee(self, horizon: int | None = None) -> Guarantee:
         """Return what is protected in this experiment as it runs; composed anew when it changes.
@@ -409,12 +326,8 @@ class Core:
 
     def is_due(self, now: int) -> bool:
         """Return whether a decision is to be closed at this time."""
-        return bool(self._due) and self._due[0][0] <= now
-
-    @property
-    def hides_silence(self) -> bool:
-        """Whether it is protected who answered and when: value and silence are one record then."""
-        return self._later
+        due = self.decisions.due
+        return bool(due) and due[0][0] <= now
 
     @property
     def past_horizon(self) -> bool:
@@ -439,8 +352,8 @@ class Core:
             record = events.read_record(event)
             logged = Outcome(event.body.get("released", ()), event.state)
             if isinstance(record, events.Decide):
-                decision = self._read_decision(record, event)
-                self._choose_again(decision, record.query, logged)
+                decision = self.decisions.read(record, event)
+                self.choose_again(decision, record.query, logged)
                 self._enter(decision)
             else:
                 self._apply(record, None if event.id is None else self.open[event.id], logged)
@@ -484,87 +397,80 @@ class Core:
         self.options = list(about["options"])
         self.retired = set(about["retired"])
         self.people = {person: place for place, person in enumerate(about["people"])}
-        if self.decider.joined != about["joined"] or self.decider.n_people != (
-            len(self.people) or None
-        ):
-            self.decider = self.decider.with_edges(len(self.people), about["joined"])
+        n = len(self.people) or None
+        if self.decider.joined != about["joined"] or self.decider.n_people != n:
+            self.decider = self.decider.rejoined(len(self.people), about["joined"])
         self.budget.allowances = read_allowances(about["allowances"])
         self.budget.debts = [tuple(debt) for debt in about["debts"]]
         self.budget.forgotten = about.get("forgotten", 0)
         self.tallies = [list(tally) for tally in about["tallies"]]
-        self._refresh()
+        self.refresh()
         self.decider.unpack(state)
         opened = sorted(map(OpenDecision.of, decisions), key=lambda decision: decision.round)
-        self.open = {decision.id: decision for decision in opened}
-        self._due = [
-            (d.close_at, d.round, d.id) for d in self.open.values() if d.close_at is not None
-        ]
-        heapq.heapify(self._due)
+        self.open.clear()
+        self.decisions.due.clear()
+        for decision in opened:
+            self.decisions.file(decision)
 
     def committed(self) -> None:
         """Note that all that was staged is durable."""
         self.staged.clear()
-        self.budget.committed()
+        self.budget.pending.clear()
+
+    def refresh(self) -> None:
+        """Work out anew what follows from the options."""
+        super().refresh()
+        self._costs.clear()
+        self._stated = ((0, None), None)
 
     # Inside
 
     def _advance(self, now: int) -> int:
         # The clock of a machine may be set back; the experiment's never is.
         self.now = max(self.now, now)
-        due = self._due
+        due = self.decisions.due
         while due and due[0][0] <= self.now:
-            self._close_due(heapq.heappop(due))
+            decision = self.decisions.pop_due()
+            if decision is not None:
+                self._apply(events.Close(self._completes(decision) or None), decision)
         return self.now
-
-    def _close_due(self, due: tuple[int, int, str]) -> None:
-        decision = self.open.get(due[2])
-        if decision is not None and decision.close_at == due[0]:
-            self._carry_out(events.Close(self._completes(decision) or None), decision)
-
-    def _carry_out(
-        self, record: Record, decision: OpenDecision | None = None, charges: Charges = ()
-    ) -> None:
-        """Let something happen: in memory, and in the log."""
-        outcome = self._apply(record, decision)
-        if self._logs:
-            self._stage(record, decision, outcome, charges)
 
     def _apply(
         self,
         record: Record,
-        decision: OpenDecision | None,
+        decision: OpenDecision | None = None,
         logged: Outcome | None = None,
-    ) -> Outcome:
-        """Carry out what happens now, or what happened if it is `logged`; return what was released."""
-        outcome = _NOTHING
+        charges: Charges = (),
+    ) -> None:
+        """Carry out what happens now, in memory and in the log, or what happened if it is `logged`."""
+        outcome = NOTHING
         if decision is not None:
             close_at = decision.close_at
             if isinstance(record, events.Show):
-                self._count_shown(decision)
+                self.shown_count += 1
+                self.count(decision, SHOWN)
             elif isinstance(record, events.Learn):
-                outcome = self._learn(decision, read_value(record.value), logged)
+                outcome = self.learn(decision, record.value, logged)
             elif isinstance(record, events.Close):
                 outcome = self._learn_silence(decision, bool(record.complete), logged)
             decision.follow(record, self.config.grace)
-            if not decision.is_open:
-                del self.open[decision.id]
-                self._note(decision)
-            elif decision.close_at != close_at:
-                # What is due at the old time is passed over then.
-                self._await(decision)
+            if decision.state not in LIFE or decision.close_at != close_at:
+                # What is due at an old time is passed over then.
+                self.decisions.file(decision)
         elif isinstance(record, events.Late):
             self.late += 1
         elif isinstance(record, events.Change):
             self._change(record, logged=True)
         elif isinstance(record, events.Epoch):
             self._begin_epoch(record)
-        return outcome
+        if self._logs:
+            self._stage(record, decision, outcome, charges)
 
     def _stage(
         self,
         record: Record,
         decision: OpenDecision | None = None,
-        outcome: Outcome = _NOTHING,
+        outcome: Outcome = NOTHING,
         charges: Charges = (),
     ) -> None:
         self._staged_at = self.now
@@ -574,116 +480,14 @@ class Core:
         id = expires = None
         if decision is not None:
             id = decision.id
-            expires = None if decision.is_open else self._expiry(decision)
+            if decision.state not in LIFE:
+                expires = max(self.now, decision.close_at or 0) + self.config.retention
         self.staged.append(Event(kind, self.now, id, body, outcome.state, expires, charges))
-
-    def _asked(self, query: Mapping[str, Any] | None) -> Any:
-        if not query and self._everything is not None:
-            return self._everything
-        given = dict(query or {})
-        if self.decider.n_people is not None:
-            place = self.people.get(given.get("person", ""))
-            if place is None:
-                raise RefusedError("person", "expected a person who was added, got another or none")
-            given["person"] = place
-        if self.retired and self.decider.n_options is not None:
-            eligible = given.get("eligible")
-            if eligible is None:
-                eligible = range(self.decider.n_options)
-            left = [option for option in eligible if option not in self.retired]
-            named = [self.options[option] for option in eligible]
-            require("Learner", "eligible", "with an option that is not retired", bool(left), named)
-            given["eligible"] = left
-        return self.decider.asked(given)
-
-    def _choose(self, decision: OpenDecision, asked: Any) -> Outcome:
-        mode = self.mode
-        if mode == "off":
-            decision.option, decision.reason = self._baseline(asked), "off"
-            return _NOTHING
-        decision.round = t = self.rounds
-        kept = None
-        if mode == "frozen":
-            decision.reason = "frozen"
-            # A policy that releases could release again what is put back, so it goes on.
-            kept = None if self.decider.releases else self.decider.pack()
-        if self.decider.releases:
-            self._reads[1] = 0
-        try:
-            choice = self.decider.choose(self.tape, t, asked)
-        except Exception as error:
-            raise BrokenError(f"round {t}: {error}") from error
-        if kept is not None:
-            self.decider.unpack(kept)
-        self.rounds = t + 1
-        decision.option, decision.chance = choice.option, choice.probability
-        if choice.record is not None:
-            decision.record = choice.record
-        if mode == "shadow":
-            decision.would = choice.option
-            decision.option, decision.chance = self._baseline(asked), 1.0
-        if not self.decider.releases:
-            return _NOTHING
-        if not decision.reason and self.decider.full(decision.record):
-            decision.reason = "capacity"
-        return self._released(decision)
-
-    def _baseline(self, asked: Any) -> int:
-        """Return the baseline, or the first that is offered where it is not."""
-        offered = self.decider.offered(asked)
-        return self.config.baseline if self.config.baseline in offered else int(offered[0])
-
-    def _choose_again(
-        self, logged: OpenDecision, query: Mapping[str, Any] | None, outcome: Outcome
-    ) -> None:
-        """Take over what was released with a choice, or else choose again and compare."""
-        if outcome.state is not None:
-            self.decider.unpack_release(outcome.state, logged.record)
-            self.rounds = logged.round + 1
-            self.releases += len(outcome.released)
-            return
-        again = OpenDecision(logged.id, logged.at)
-        fresh = self._choose(again, self._asked(query))
-        same = (again.round, again.option, again.probability, again.would) == (
-            logged.round,
-            logged.option,
-            logged.probability,
-            logged.would,
-        )
-        if fresh.released or not same:
-            raise RefusedError(
-                "mismatch",
-                f"decision {logged.id}: expected option {logged.option} with probability "
-                f"{logged.probability!r} as the log has it, got {again.option} with "
-                f"{again.probability!r}; was the log written by another version or machine?",
-            )
-
-    def _learn(self, decision: OpenDecision, value: Any, logged: Outcome | None) -> Outcome:
-        if logged is not None and logged.state is not None:
-            self.decider.unpack_release(logged.state, decision.record)
-            self._count_learned(decision, value)
-            self.releases += len(logged.released)
-            return logged
-        patience, watched = self.decider.patience, self.decider.releases
-        old = patience is not None and self.rounds - decision.round >= patience
-        if old or (watched and self.decider.full(decision.record)):
-            self.late += 1
-            return _NOTHING
-        if watched:
-            self._reads[1] = 0
-        try:
-            self.decider.learn(self.tape, decision.round, decision.option, decision.record, value)
-        except Exception as error:
-            raise BrokenError(f"decision {decision.id}: {error}") from error
-        self._count_learned(decision, value)
-        outcome = self._released(decision) if watched else _NOTHING
-        as_logged = logged is None or not outcome.released
-        require("Core", "releases", "as in the log, none", as_logged, decision.id)
-        return outcome
 
     def _completes(self, decision: OpenDecision) -> bool:
         """Whether rewards that are missing from the report on a decision count as the default."""
-        return decision.shown and self._later and len(self.decider.shown_with(decision.option)) > 1
+        several = len(self.decider.shown_with(decision.option)) > 1
+        return decision.shown and self.hides_silence and several
 
     def _learn_silence(
         self, decision: OpenDecision, complete: bool, logged: Outcome | None
@@ -691,13 +495,13 @@ class Core:
         """Learn what is known of a decision when its time is over."""
         if not decision.shown:
             self.lapsed += 1
-            return _NOTHING
+            return NOTHING
         value = decision.value
         if value is None:
             self.silent += 1
-            self._tally(decision)[SILENT] += 1
-        if not self._later:
-            return _NOTHING
+            self.count(decision, SILENT)
+        if not self.hides_silence:
+            return NOTHING
         # Value or silence: one protected record, learned now whatever arrived when.
         asked, option = self.instructions(decision) or {}, decision.option
         if value is None:
@@ -705,110 +509,41 @@ class Core:
         if complete:
             given = value if isinstance(value, dict) else {option: value}
             value = dict.fromkeys(self.decider.shown_with(option), asked["default"]) | given
-        return self._learn(decision, value, logged)
-
-    def _tally(self, decision: OpenDecision) -> list[float]:
-        return self.tallies[0 if self._one_tally else decision.option]
-
-    def _count_shown(self, decision: OpenDecision) -> None:
-        self.shown_count += 1
-        self._tally(decision)[SHOWN] += 1
-
-    def _count_learned(self, decision: OpenDecision, value: Any) -> None:
-        self.learned += 1
-        tally = self._tally(decision)
-        tally[LEARNED] += 1
-        if self._local and type(value) is int:
-            tally[TOTAL] += value
-
-    def _released(self, decision: OpenDecision) -> Outcome:
-        n = self._reads[1]
-        if n == 0:
-            return _NOTHING
-        try:
-            values = self.decider.released(self.tape, n, decision.record)
-            state = self.decider.pack_release(decision.record) if self._logs else None
-        except Exception as error:
-            # What was drawn is used nowhere unless it is logged.
-            raise BrokenError(f"decision {decision.id}: {error}") from error
-        self.releases += len(values)
-        return Outcome(values, state)
+        return self.learn(decision, value, logged)
 
     def _charge(self, decision: OpenDecision, now: int) -> tuple[str, Charges]:
         """Charge the person of a decision that is shown, or return why the device is not asked."""
-        charges = self.budget.charge(decision.person, self._cost(decision.option), now)
-        return ("budget", ()) if charges is None else ("", charges)
-
-    def _cost(self, option: int) -> int:
         # The same for every option where they come with each decision.
-        place = 0 if self._one_tally else option
+        place = 0 if self._one_tally else decision.option
         cost = self._costs.get(place)
         if cost is None:
             cost = self._costs[place] = cost_of(self.decider, place)
-        return cost
-
-    def _await(self, decision: OpenDecision) -> None:
-        if decision.close_at is not None:
-            heapq.heappush(self._due, (decision.close_at, decision.round, decision.id))
-            if len(self._due) > 2 * len(self.open) + _SPARE:
-                # Some were closed before their time.
-                self._due = [due for due in self._due if due[2] in self.open]
-                heapq.heapify(self._due)
+        charges = self.budget.charge(decision.person, cost, now)
+        return ("budget", ()) if charges is None else ("", charges)
 
     def _enter(self, decision: OpenDecision) -> None:
         """Count a new decision, and wait for it unless nothing is to come."""
         self.decided += 1
-        self._tally(decision)[DECIDED] += 1
+        self.count(decision, DECIDED)
         if decision.shown:
-            self._count_shown(decision)
+            self.shown_count += 1
+            self.count(decision, SHOWN)
         decision.begin(self.config.grace)
-        if decision.is_open:
-            self.open[decision.id] = decision
-            self._await(decision)
-        else:
-            self._note(decision)
+        self.decisions.file(decision)
 
-    def _note(self, decision: OpenDecision) -> None:
-        closed = self._closed
-        closed[decision.id] = decision
-        if len(closed) >= self._remember:
-            self._before, self._closed = closed, {}
-
-    def _expiry(self, decision: OpenDecision) -> int:
-        end = self.now if decision.close_at is None else max(self.now, decision.close_at)
-        return end + self.config.retention
-
-    def _known(self, id: str) -> OpenDecision:
-        decision = self._recent(id)
+    def _find(self, id: str) -> OpenDecision:
+        decision = self.open.get(id) or self.decisions.find_closed(id)
         if decision is None:
             raise RefusedError("unknown", f"decision {id}: expected one that was made here")
         return decision
 
-    def _recent(self, id: str) -> OpenDecision | None:
-        return self._closed.get(id) or self._before.get(id) or self._found(id)
-
-    def _found(self, id: str) -> OpenDecision | None:
-        if self.journal is None:
-            return None
-        decision = None
-        for event in self.journal.find(id):
-            record = events.read_record(event)
-            if isinstance(record, events.Decide):
-                decision = self._read_decision(record, event)
-                decision.begin(self.config.grace)
-            elif decision is not None:
-                decision.follow(record, self.config.grace)
-        if decision is not None and decision.is_open:
-            return None
-        return decision
-
-    def _too_late(self, decision: OpenDecision, value: Any) -> Receipt:
+    def _report_too_late(self, decision: OpenDecision, value: Any) -> Receipt:
         if decision.status in ("answered", "silent", "lapsed"):
             value = self.decider.checked(decision.option, decision.record, value)
         if decision.status == "answered":
-            return _same(decision, value)
+            return _repeat(decision, value)
         if decision.status in ("silent", "lapsed"):
-            self._carry_out(events.Late())
+            self._apply(events.Late())
             return Receipt(decision.id, "late", "it came after the decision was closed")
         asked = not decision.reason
         why = f"it was {decision.status}" if asked else f"of {decision.reason}"
@@ -822,66 +557,21 @@ class Core:
 
         A budget that was once accepted stays in force. What `joined` calls is called.
         """
-        names, new = record.options or (), record.people or ()
-        decider = self.decider
-        for _ in names:
-            decider = decider.grown()
-        for _, near in new:
-            decider = decider.with_person(near)
-        if record.joined is not None:
-            if callable(record.joined):
-                people = [*self.people, *(each for each, _ in new)]
-                record = record._replace(joined=record.joined(decider, people))
-            decider = decider.with_edges(len(self.people) + len(new), record.joined)
-        if record.mode is not None:
-            require_mode(decider, record.mode)
+        decider, record = self.make_decider(record)
         allowances = read_allowances(record.allowances or {})
         if not logged:
             require_budget("experiment", decider, allowances)
-        retired = self._retire(decider, len(self.options) + len(names), record.retire or ())
-        self.decider, self.retired = decider, retired
-        self.options.extend(names)
-        self.tallies.extend([0, 0, 0, 0, 0] for _ in names)
-        for person, _ in new:
-            self.people[person] = len(self.people)
-        self.mode = record.mode or self.mode
+        self.adopt(decider, record)
         if record.allowances is not None:
             self.budget.allowances = allowances
         self.changes += 1
-        self._refresh()
+        self.refresh()
         return record
-
-    def _retire(self, decider: Decider, n: int, options: Sequence[int]) -> set[int]:
-        """Let a decider of n options do without some; return all that are retired then."""
-        retired = self.retired.union(options)
-        if options:
-            left = [option for option in range(n) if option not in retired]
-            require("Learner", "options", "left after retiring one", bool(left), left)
-            before = decider.pack()
-            try:
-                for option in options:
-                    decider.retire(option)
-            except ValueError:
-                decider.unpack(before)
-                raise
-        return retired
-
-    def _refresh(self) -> None:
-        """Work out anew what follows from the options."""
-        self._costs.clear()
-        self._everything = None
-        self._stated = ((0, None), None)
-        n = self.decider.n_options
-        if n is not None:
-            self._everything = self._asked(None)
-            if self.tape.log.size < max(n, _ROOM):
-                # A call may release something of every option.
-                self.tape = self.tape._replace(log=np.zeros(max(n, _ROOM)))
 
     def _lose(self, decisions: Iterable[OpenDecision]) -> None:
         """Close decisions that nothing is to be learned from."""
         for decision in list(decisions):
-            self._carry_out(events.Lose(), decision)
+            self._apply(events.Lose(), decision)
 
     def _begin_epoch(self, record: events.Epoch) -> None:
         self.epoch += 1
@@ -890,40 +580,6 @@ class Core:
         if self.decider.releases:
             # What came in after the copy was made may have been released already.
             self.decider.discard()
-
-    def _row(self, decision: OpenDecision) -> dict[str, Any]:
-        """Return what the log has of a decision: not what follows from its time and the config."""
-        row = decision.row()
-        del row["id"], row["at"]
-        after = self.config.report_after
-        if after is not None and decision.report_at == decision.at + after:
-            del row["report_at"]
-        row.pop("close_at", None)
-        return row
-
-    def _read_decision(self, record: events.Decide, event: Event) -> OpenDecision:
-        decision = OpenDecision.of({**record.row, "id": event.id, "at": event.at})
-        decision.state = "new"
-        after = self.config.report_after
-        if decision.report_at is None and after is not None:
-            decision.report_at = event.at + after
-        return decision
-
-
-_COUNTERS = (
-    *("mode", "now", "rounds", "epoch", "decided", "shown_count", "learned", "silent", "late"),
-    *("lapsed", "releases", "changes"),
-)
-
-
-def require_mode(decider: Decider, mode: str) -> None:
-    """Raise ``ValueError`` unless a policy can be in this mode."""
-    require("Core", "mode", f"one of {', '.join(MODES)}", mode in MODES, mode)
-    if mode == "shadow":
-        why = decider.not_explored or (
-            "" if decider.n_options is not None else "options come with each decision"
-        )
-        require("Core", "mode", f"another one: {why}", not why, mode)
 
 
 def _digest(
@@ -934,7 +590,7 @@ def _digest(
     return hashlib.blake2b(written, digest_size=16).hexdigest()
 
 
-def _same(decision: OpenDecision, value: Any) -> Receipt:
+def _repeat(decision: OpenDecision, value: Any) -> Receipt:
     if decision.value == value and type(decision.value) is type(value):
         return Receipt(decision.id, "repeated")
     raise RefusedError(

@@ -14,12 +14,26 @@ not learn or because the person's budget is spent.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tacit.serving.core.events import Learn, Record, RefusedError, Report, Show
+from tacit.serving.core.events import (
+    Decide,
+    Event,
+    Journal,
+    Learn,
+    Record,
+    RefusedError,
+    Report,
+    Show,
+    read_record,
+    read_value,
+    write_value,
+)
 
+_SPARE = 1_000
 STEPS = ("decide", "show", "unask", "report", "learn", "close", "cancel", "lose")
 _GIVEN_UP = {"cancel": "cancelled", "lose": "lost"}
 LIFE: dict[str, dict[str, str]] = {
@@ -122,13 +136,15 @@ class OpenDecision:
             return
         self.state = self.after(type(record).__name__.lower())
         if isinstance(record, Report | Learn):
-            self.value = read_value(record.value)
+            self.value = record.value
 
-    def row(self) -> dict[str, Any]:
+    def row(self, *without: str) -> dict[str, Any]:
         """Return what must be kept, for JSON; what is None is left out."""
-        row = {name: getattr(self, name) for name in _KEPT}
-        row |= {"value": write_value(self.value), "reason": self.reason or None}
-        row["status"] = None if self.is_open else self.state
+        row = {name: getattr(self, name) for name in _KEPT if name not in without}
+        row["reason"] = self.reason or None
+        if type(self.value) is dict:
+            row["value"] = write_value(self.value)
+        row["status"] = None if self.state in LIFE else self.state
         return {name: value for name, value in row.items() if value is not None}
 
     @classmethod
@@ -148,11 +164,72 @@ _KEPT = (
 )
 
 
-def write_value(value: Any) -> Any:
-    """Return what was reported, for JSON: one value, or one for each option."""
-    return {"each": list(value.items())} if type(value) is dict else value
+class Decisions:
+    """The decisions of an experiment: those that wait, and the last that are closed.
 
+    Parameters
+    ----------
+    report_after : int, optional
+    grace : int
+        Of the experiment, in milliseconds.
+    journal : Journal, optional
+        Where closed decisions are looked up.
+    remember : int
+        At least so many of the latest closed decisions are kept in memory, at most twice as many.
+    """
 
-def read_value(plain: Any) -> Any:
-    """Return what `write_value` was given."""
-    return {int(arm): reward for arm, reward in plain["each"]} if type(plain) is dict else plain
+    def __init__(
+        self, report_after: int | None, grace: int, journal: Journal | None, remember: int
+    ) -> None:
+        self._after, self._grace, self._journal = report_after, grace, journal
+        self.open: dict[str, OpenDecision] = {}
+        self.due: list[tuple[int, int, str]] = []
+        """When decisions are to be closed, a heap; some were closed or put off since."""
+        # Two generations: to forget the oldest of one dict takes ever longer.
+        self.closed: dict[str, OpenDecision] = {}
+        self.closed_before: dict[str, OpenDecision] = {}
+        self.remember = remember
+
+    def file(self, decision: OpenDecision) -> None:
+        """Put a decision among those that wait, or among those that are closed."""
+        if decision.state in LIFE:
+            self.open[decision.id] = decision
+            if decision.close_at is not None:
+                heapq.heappush(self.due, (decision.close_at, decision.round, decision.id))
+                if len(self.due) > 2 * len(self.open) + _SPARE:
+                    self.due[:] = [due for due in self.due if due[2] in self.open]
+                    heapq.heapify(self.due)
+            return
+        self.open.pop(decision.id, None)
+        self.closed[decision.id] = decision
+        if len(self.closed) >= self.remember:
+            self.closed_before, self.closed = self.closed, {}
+
+    def pop_due(self) -> OpenDecision | None:
+        """Return the decision that is to be closed next; None if that was put off or done."""
+        close_at, _, id = heapq.heappop(self.due)
+        decision = self.open.get(id)
+        return decision if decision is not None and decision.close_at == close_at else None
+
+    def find_closed(self, id: str) -> OpenDecision | None:
+        """Return a decision that is closed, if it is still known."""
+        known = self.closed.get(id) or self.closed_before.get(id)
+        if known is not None or self._journal is None:
+            return known
+        decision = None
+        for event in self._journal.find(id):
+            record = read_record(event)
+            if isinstance(record, Decide):
+                decision = self.read(record, event)
+                decision.begin(self._grace)
+            elif decision is not None:
+                decision.follow(record, self._grace)
+        return None if decision is None or decision.is_open else decision
+
+    def read(self, record: Decide, event: Event) -> OpenDecision:
+        """Return the decision that an event made, before anything else happened to it."""
+        decision = OpenDecision.of({**record.row, "id": event.id, "at": event.at})
+        decision.state = "new"
+        if decision.report_at is None and self._after is not None:
+            decision.report_at = event.at + self._after
+        return decision

@@ -64,6 +64,7 @@ class Report(NamedTuple):
     """A device reported what is learned later."""
 
     value: Any
+    """One value, or a dict of one for each option."""
 
 
 class Learn(NamedTuple):
@@ -146,6 +147,8 @@ def read_record(event: Event) -> Record:
     if event.kind in _OLD:
         return _OLD[event.kind](body)
     kind = _KINDS[event.kind]
+    if "value" in body:
+        body = {**body, "value": read_value(body["value"])}
     record: Record = kind(*(body.get(name.rstrip("_")) for name in kind._fields))
     return record
 
@@ -155,7 +158,20 @@ def write_body(record: Record) -> dict[str, Any]:
     if isinstance(record, Decide):
         return {**record.row, "query": dict(record.query)} if record.query else dict(record.row)
     fields = zip(record._fields, record, strict=True)
-    return {name.rstrip("_"): value for name, value in fields if value is not None}
+    body = {name.rstrip("_"): value for name, value in fields if value is not None}
+    if isinstance(record, Report | Learn) and type(record.value) is dict:
+        body["value"] = write_value(record.value)
+    return body
+
+
+def write_value(value: Any) -> Any:
+    """Return what was reported, for JSON: one value, or one for each option."""
+    return {"each": list(value.items())} if type(value) is dict else value
+
+
+def read_value(plain: Any) -> Any:
+    """Return what `write_value` was given."""
+    return {int(arm): reward for arm, reward in plain["each"]} if type(plain) is dict else plain
 
 
 class Journal(Protocol):
