@@ -572,7 +572,7 @@ def test_nobody_waits_for_a_compiler(tmp_path, monkeypatch):
     assert service.call("GET", place).json() == {"name": "news", "status": "compiling"}
     assert service.call("POST", "/v1/experiments", LOCAL).status_code == 409
     bad = {**LOCAL, "name": "bad", "options": ["red"], "baseline": "none"}
-    assert service.http.post("/v1/experiments", json=bad, headers=headers).status_code in (202, 400)
+    assert service.http.post("/v1/experiments", json=bad, headers=headers).status_code == 422
     assert service.call("GET", "/v1/experiments/none/creation").status_code == 404
     over.set()
     end = time.monotonic() + 60

@@ -177,7 +177,7 @@ def test_names_and_noise_are_not_in_the_store(place):
     assert noise not in data
     assert noise.hex().encode() not in data
     with place.learner(LOCAL, budget={"day": 9.0}) as again:
-        assert again._pseudonym("ada@example.org") == pseudonym
+        assert again._experiment.pseudonyms.of("ada@example.org") == pseudonym
     key = (place.folder / f"{place.beside.name}.key").read_bytes()
     assert key not in data
     assert key.hex().encode() not in data
@@ -214,12 +214,13 @@ def test_what_expired_is_deleted_a_bit_at_a_time(place, monkeypatch):
     monkeypatch.setattr("tacit.serving.experiment._BITE", 2)
     with place.learner(LOCAL, retention=0.0) as learner:
         some(learner, 5, value=1)
-        experiment, later = learner._experiment, 2**42
-        assert experiment.prune_some(later) == 0, "nothing is covered yet"
+        experiment = learner._experiment
+        experiment.clock = lambda: 2**42
+        assert experiment.prune_some() == 0, "nothing is covered yet"
         experiment.checkpoint()
         some(learner, 1, value=1)
         experiment.snapshot()
-        assert [experiment.prune_some(later) for _ in range(4)] == [4, 4, 2, 0]
+        assert [experiment.prune_some() for _ in range(4)] == [4, 4, 2, 0]
         assert place.run("SELECT count(*) FROM events") == [(2,)]
 
 

@@ -53,7 +53,7 @@ class Endpoint(NamedTuple):
     """Takes the request, and what its body says if the row has a `reads`; returns a message or a response."""
     summary: str
     answers: Any
-    """A type of message; None for what is not JSON."""
+    """A type of message, or a tuple of several; None for what is not JSON."""
     reads: Any = None
     may_be_empty: bool = False
     """Whether a body without anything means a message of defaults."""
@@ -212,7 +212,7 @@ ENDPOINTS = (
         *(show_decision, "Say that a decision was shown", m.Shown),
     ),
     Endpoint(
-        *("POST", f"{_ONE}/reports", "report", report, "Report", m.Receipt | m.Receipts),
+        *("POST", f"{_ONE}/reports", "report", report, "Report", (m.Receipt, m.Receipts)),
         reads=m.Report | list[m.Report],
     ),
     Endpoint(
@@ -277,29 +277,35 @@ def describe_interface() -> dict[str, Any]:
     """Return the OpenAPI 3.1 description of all endpoints."""
     kinds: list[Any] = [m.Problem]
     for row in ENDPOINTS:
-        kinds += [kind for kind in (row.reads, row.answers, *row.also.values()) if kind is not None]
+        answers = row.answers if isinstance(row.answers, tuple) else (row.answers,)
+        kinds += [kind for kind in (row.reads, *answers, *row.also.values()) if kind is not None]
     found, components = msgspec.json.schema_components(
         kinds, ref_template="#/components/schemas/{name}"
     )
-    schemas = iter(found)
-    problem = _content("What went wrong, in one sentence.", next(schemas), "problem+json")
+    schemas = dict(zip(kinds, found, strict=True))
+
+    def content(text: str, kind: Any, media: str = "application/json") -> dict[str, Any]:
+        schema = {"type": "string"} if kind is None else schemas.get(kind)
+        if isinstance(kind, tuple):
+            schema = {"oneOf": [schemas[each] for each in kind]}
+        return {"description": text, "content": {media: {"schema": schema}}}
+
+    problem = content("What went wrong, in one sentence.", m.Problem, "application/problem+json")
     paths: dict[str, Any] = {}
     for row in ENDPOINTS:
-        operation: dict[str, Any] = {"summary": row.summary}
+        done = content("Done.", row.answers, row.media)
+        also = {
+            str(code): content("Not done, or not yet.", kind) for code, kind in row.also.items()
+        }
+        operation: dict[str, Any] = {
+            "summary": row.summary,
+            "responses": {str(row.status): done, **also, "default": problem},
+        }
         if row.scope is not None:
             operation["security"] = [{"token": []}]
             operation["description"] = f"Needs a token with the scope `{row.scope}`."
         if row.reads is not None:
-            operation["requestBody"] = {
-                "required": True,
-                "content": {"application/json": {"schema": next(schemas)}},
-            }
-        schema = {"type": "string"} if row.answers is None else next(schemas)
-        done = {"description": "Done.", "content": {row.media: {"schema": schema}}}
-        also = {
-            str(status): _content("Not done, or not yet.", next(schemas)) for status in row.also
-        }
-        operation["responses"] = {str(row.status): done, **also, "default": problem}
+            operation["requestBody"] = {"required": True, **content("What is asked.", row.reads)}
         names = [part[1:-1] for part in row.path.split("/") if part.startswith("{")]
         path = paths.setdefault(row.path, {})
         if names:
@@ -321,7 +327,3 @@ def describe_interface() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def _content(text: str, schema: Any, kind: str = "json") -> dict[str, Any]:
-    return {"description": text, "content": {f"application/{kind}": {"schema": schema}}}

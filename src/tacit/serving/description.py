@@ -196,8 +196,9 @@ def find_differences(was: Description, now: Description) -> Iterable[tuple[str, 
 
 
 def _words(description: Description) -> dict[str, Any]:
-    request = description.request()
-    policy = {f"policy.{name}": value for name, value in by_value(description.policy).items()}
+    request, spec = description.request(), description.spec
+    stated = same_by_value(spec) if "class" in spec else by_value(description.policy)
+    policy = {f"policy.{name}": value for name, value in stated.items()}
     reward, joined = request["reward"], description.make_decider().joined
     others = {
         "joined": joined,
@@ -241,7 +242,7 @@ def _read_learner_of_0_2(
     return Description(
         name=name,
         policy=policy,
-        spec=by_value(policy),
+        spec=same_by_value(stored["policy"]),
         config=read_config(stored["terms"]),
         choices=choices,
         explore=stored["explore"],
@@ -264,7 +265,7 @@ def read_request(
     """Return what a request asks for, or raise ``ValueError``."""
     request = {**REQUEST, **request}
     reward = {**REQUEST["reward"], **request["reward"]}
-    if policy is None:
+    if policy is None or "class" not in request["policy"]:
         policy = _policy_of(request)
     options, baseline = request["options"] or (), request["baseline"]
     config = ExperimentConfig(

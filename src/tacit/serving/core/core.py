@@ -1,7 +1,7 @@
 """One experiment as a function of its log: no clock, no files, no randomness of its own.
 
-Every command carries the time. It is checked and becomes a record. `_apply` carries the record out and appends
-it to `staged`. Whoever owns the core makes that durable, and only then answers. A commit that failed, or
+Every command carries the time. It is checked and becomes a record. `_apply` carries the record out and
+appends it to `staged`. Whoever owns the core makes that durable, and only then answers. A commit that failed, or
 whose fate is unknown, ends the core: another is built from the log. `replay` gives the records of committed
 events to the same `_apply`. It recomputes every choice, as a check, and takes over released values with the
 state that they led to, so that nothing that was released is ever drawn again.
