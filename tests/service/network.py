@@ -26,7 +26,7 @@ from tacit.service import ExperimentManager
 from tacit.service.app import make_app
 from tacit.service.messages import ExperimentRequest
 from tacit.service.tokens import Tokens
-from tacit.serving import experiment
+from tacit.serving import Experiment
 from tacit.serving.description import Description
 
 HOME = "/v1/experiments/x"
@@ -273,8 +273,8 @@ class World:
 def play(seed: int, steps: int, folder: Path) -> World:
     """Run one simulation; on failure say which seed and step."""
     world = World(seed, folder)
-    kept = experiment.read_clock, Description.make_decider, Description.check_served
-    experiment.read_clock = lambda: world.now
+    kept = Experiment.clock, Description.make_decider, Description.check_served
+    Experiment.clock = staticmethod(lambda: world.now)
     Description.make_decider = lambda self: ToyDecider(world.toy, world.account)
     Description.check_served = lambda self: ToyDecider(world.toy, world.account)
 
@@ -290,5 +290,5 @@ def play(seed: int, steps: int, folder: Path) -> World:
             f"seed {seed}, step {world.steps}: {type(error).__name__}: {error}"
         ) from error
     finally:
-        experiment.read_clock, Description.make_decider, Description.check_served = kept
+        Experiment.clock, Description.make_decider, Description.check_served = kept
     return world

@@ -30,7 +30,7 @@ class Cluster:
         self.headers = {"authorization": f"Bearer {self.first.token}"}
 
     def serve(self, afresh=False) -> Process:
-        where = ("--beside", str(self.folder / "outside"))
+        where = ("--state-prefix", str(self.folder / "outside"))
         started = Process(self.folder, self.address, *where, afresh=afresh)
         self.processes.append(started)
         return started

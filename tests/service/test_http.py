@@ -13,7 +13,6 @@ import pytest
 
 from service.conftest import CENTRAL, LOCAL, Service
 from tacit.device import Channel
-from tacit.serving import experiment
 from tacit.serving.core import Core
 from tacit.serving.experiment import Experiment
 from tacit.serving.experiment import read_clock as clock
@@ -150,7 +149,7 @@ def test_nobody_learns_from_receipts_whether_or_what_a_central_decision_was_answ
     service, closed, monkeypatch
 ):
     at = clock()
-    monkeypatch.setattr(experiment, "read_clock", lambda: at)
+    monkeypatch.setattr(Experiment, "clock", staticmethod(lambda: at))
     later = {"reward": {"kind": "bounded", "report_after": 60}, "grace": 0}
     service.create(CENTRAL, **later)
     decided = [service.decide("trusted", shown=True) for _ in range(3)]
@@ -223,9 +222,7 @@ def test_nobody_waits_for_a_log_to_be_folded_while_nothing_of_it_expired(tmp_pat
     monkeypatch.setattr(Experiment, "verify", lambda self: folded.append(self.name))
     for name in ("news", "trusted"):
         service.decide(name, shown=True)
-    monkeypatch.setattr(
-        "tacit.serving.experiment.read_clock", lambda: time.time_ns() // 10**6 + 10_000
-    )
+    monkeypatch.setattr(Experiment, "clock", staticmethod(lambda: time.time_ns() // 10**6 + 10_000))
     service.stop()
     assert folded == ["trusted"]
     # Both are kept as they were at the end: the next start has nothing to replay.
@@ -317,7 +314,7 @@ def test_a_name_is_what_it_looks_like(service):
 
 def test_a_clock_that_jumps_refunds_nothing_and_is_said(service, monkeypatch):
     ahead = 0
-    monkeypatch.setattr(experiment, "read_clock", lambda: clock() + ahead)
+    monkeypatch.setattr(Experiment, "clock", staticmethod(lambda: clock() + ahead))
     service.create(LOCAL, budget={"day": 2.5})
     service.http.post("/login", data={"token": service.admin})
 

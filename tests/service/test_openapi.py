@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,7 +18,7 @@ from schemathesis.checks import CHECKS
 from service.conftest import LOCAL
 from service.test_robust import PEOPLE
 from tacit.service import open_service
-from tacit.service.endpoints import describe_interface
+from tacit.service.endpoints import ENDPOINTS, describe_interface
 from tacit.service.messages import ExperimentRequest
 
 EXAMPLES = int(os.environ.get("TACIT_SOAK_EXAMPLES", "2000"))
@@ -54,6 +55,19 @@ def alive(app):
             await send({"type": f"lifespan.{what}.complete"})
 
     return run
+
+
+def test_the_page_has_a_row_for_each_endpoint():
+    page = (Path(__file__).parents[2] / "docs/service.md").read_text(encoding="utf-8")
+    table = page.partition("| call | scope | what |\n")[2].partition("\n\n")[0].splitlines()[1:]
+    rows = sorted(tuple(cell.strip(" `") for cell in row.split("|")[1:3]) for row in table)
+    names = {"{name}": "NAME", "{id}": "ID"}
+    paths = {row.path: row.path for row in ENDPOINTS}
+    for name, word in names.items():
+        paths = {path: shown.replace(name, word) for path, shown in paths.items()}
+    assert rows == sorted(
+        (f"{row.method} {paths[row.path]}", row.scope or "-") for row in ENDPOINTS
+    )
 
 
 OPERATIONS = [

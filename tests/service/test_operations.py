@@ -616,11 +616,11 @@ def test_a_clock_that_was_ahead_is_told_and_set_back(tmp_path, monkeypatch):
     service = Service(tmp_path / "s.db")
     service.create(LOCAL)
     assert "detail" not in service.call("GET", "/readyz", token=None).json()
-    from tacit.serving import experiment
+    from tacit.serving import Experiment
 
-    right = experiment.read_clock
+    right = Experiment.clock
     with monkeypatch.context() as wrong:
-        wrong.setattr(experiment, "read_clock", lambda: right() + year)
+        wrong.setattr(Experiment, "clock", staticmethod(lambda: right() + year))
         service.decide(shown=True)
     said = service.call("GET", "/readyz", token=None).json()
     assert said["status"] == "ready"

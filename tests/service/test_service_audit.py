@@ -29,7 +29,7 @@ from tacit.service import ExperimentManager, open_service
 from tacit.service.app import make_app
 from tacit.service.messages import ExperimentRequest
 from tacit.service.tokens import Tokens
-from tacit.serving import experiment
+from tacit.serving import Experiment
 from tacit.serving.core import Core
 from tacit.serving.storage import MemoryStore
 from tiers import tiered
@@ -66,7 +66,7 @@ class Time:
 def running(tmp_path_factory):
     """A service with an experiment for each epsilon, and the time on both sides."""
     clock, patch = Time(), pytest.MonkeyPatch()
-    patch.setattr(experiment, "read_clock", lambda: round(1000 * clock()))
+    patch.setattr(Experiment, "clock", staticmethod(lambda: round(1000 * clock())))
     opened = open_service(tmp_path_factory.mktemp("audit") / "s.db")
     opened.manager.store.database.connection.execute("PRAGMA synchronous = OFF")
     for epsilon in (1.0, 2.0):
@@ -181,7 +181,7 @@ class Pages:
 
     def __init__(self, folder, monkeypatch, epsilon):
         self.now = 0
-        monkeypatch.setattr(experiment, "read_clock", lambda: self.now)
+        monkeypatch.setattr(Experiment, "clock", staticmethod(lambda: self.now))
         monkeypatch.setattr("tacit.service.dashboard._signed_in", lambda request: True)
         tokens = Tokens(folder / "tokens")
         self.secret = tokens.create("admin", ["admin"])

@@ -29,7 +29,7 @@ from tacit.graphs import Graph
 from tacit.privacy import Guarantee
 from tacit.service import open_service
 from tacit.service.backups import back_up, restore
-from tacit.serving import Core, experiment
+from tacit.serving import Core, Experiment, experiment
 from together.options import CONTEXTS, Case
 
 NAMES = ["red", "green", "blue", "pink", "grey"]
@@ -68,7 +68,7 @@ class World:
 
     def __enter__(self) -> World:
         set_to = self._patch.setattr
-        set_to(experiment, "read_clock", lambda: self.now)
+        set_to(Experiment, "clock", staticmethod(lambda: self.now))
         set_to(experiment, "secure_tape", self.tape)
         for kind in (Decider, VisitsDecider):
             set_to(kind, "released", self._witness(kind.released))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import resource
 import socket
 import time
 from collections.abc import Iterable
@@ -54,6 +53,8 @@ def bind(host: str, port: int, what: str = "serve") -> list[socket.socket]:
 
 def make_room() -> int:
     """Return how many connections there may be, beside the files that a service has open."""
+    import resource  # which Windows has not
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _CONNECTIONS + _SPARE + _OWN_FILES
     if hard != resource.RLIM_INFINITY:
@@ -170,19 +171,9 @@ def _rests(connection: Any) -> bool:
 
 
 class Door:
-    """What a request passes first: the limit on connections, which health is exempt from.
+    """What a request passes first: the limit on connections and work, which health is exempt from.
 
-    Parameters
-    ----------
-    app : ASGIApp
-    most : int
-        Connections, and requests at work.
-    state : object
-        Who is connected: uvicorn's ``server_state``.
-    inside : int, optional
-        The port at which metrics and health are told to everybody, and nothing else is.
-    access_log : bool
-        Whether each request is a line of the log.
+    At the port `inside` metrics and health are told to everybody, and nothing else is.
     """
 
     def __init__(
@@ -190,6 +181,7 @@ class Door:
     ) -> None:
         self._app, self._most, self._inside, self._logs = app, most, inside, access_log
         self.state: Any = None
+        """Who is connected: uvicorn's ``server_state``."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or not."""

@@ -25,7 +25,6 @@ from starlette.routing import Route
 import tacit
 from tacit.service.http import (
     RequestError,
-    clock_lead,
     find_experiment,
     find_store_problem,
     read_body,
@@ -313,7 +312,7 @@ def _numbers(request: Request, experiment: Experiment) -> dict[str, Any]:
         "budgets": _budgets(experiment),
         "events": None if core.hides_silence else experiment.seq,
         "store_problem": find_store_problem(request),
-        "ahead": clock_lead(experiment),
+        "ahead": core.clock_lead(experiment.clock()) / 1000,
         "horizon": core.decider.horizon,
         "past_horizon": core.past_horizon,
     }

@@ -106,29 +106,41 @@ async def show_decision(request: Request) -> m.Shown:
 
 async def report(request: Request, sent: m.Report | list[m.Report]) -> m.Receipt | m.Receipts:
     """Take in one report or many, each on its own."""
-    experiment, count = find_experiment(request), request.app.state.metrics.count
+    experiment, reports = find_experiment(request), request.app.state.metrics.reports
+    # Unless it is protected who answered.
+    counts = not experiment.core.hides_silence
     if isinstance(sent, m.Report):
         receipt = await _learn(experiment, sent)
-        count(experiment, receipt.status)
+        if counts:
+            reports.labels(experiment.name, receipt.status).inc()
         return receipt
     if len(sent) > _MAX_REPORTS:
         raise RequestError(413, f"expected at most {_MAX_REPORTS:,} reports, got {len(sent):,}")
     # All at once, so that they share a commit.
     receipts = await asyncio.gather(*(_learn_one_of_many(experiment, each) for each in sent))
-    for receipt in receipts:
-        count(experiment, receipt.status)
+    for receipt in receipts if counts else ():
+        reports.labels(experiment.name, receipt.status).inc()
     return m.Receipts(receipts)
 
 
 async def _learn(experiment: Experiment, sent: m.Report) -> m.Receipt:
-    hides = experiment.core.hides_silence
+    value: Any = sent.value
+    core = experiment.core
+    if isinstance(value, dict):
+        value = {find_option(core.options, name): each for name, each in value.items()}
+    elif isinstance(value, float):
+        local, binary = core.decider.trust == "local", experiment.description.reward == "binary"
+        if local and value.is_integer():
+            value = int(value)
+        elif not local and binary and value not in (0.0, 1.0):
+            raise ValueError(f"report: expected a binary reward of 0 or 1, got {value!r}")
     try:
-        done = await experiment.ask(Core.report, sent.id, _read_value(experiment, sent.value))
+        done = await experiment.ask(Core.report, sent.id, value)
     except RefusedError as error:
-        if error.reason != "answered" or not hides:
+        if error.reason != "answered" or not core.hides_silence:
             raise
         done = CoreReceipt(sent.id, "repeated")
-    if hides:
+    if core.hides_silence:
         # The same for whoever asks again: neither whether it was answered nor with what.
         return m.Receipt(sent.id, "held" if sent.id in experiment.core.open else "late")
     return m.Receipt(done.id, done.status, done.reason)  # type: ignore[arg-type]
@@ -141,19 +153,6 @@ async def _learn_one_of_many(experiment: Experiment, sent: m.Report) -> m.Receip
         return m.Receipt(sent.id, "refused", f"{error.reason}: {error}")
     except ValueError as error:
         return m.Receipt(sent.id, "refused", f"invalid: {error}")
-
-
-def _read_value(experiment: Experiment, value: Any) -> Any:
-    if isinstance(value, dict):
-        return {find_option(experiment.core.options, name): each for name, each in value.items()}
-    if isinstance(value, float):
-        local = experiment.core.decider.trust == "local"
-        if local and value.is_integer():
-            return int(value)
-        binary = experiment.description.reward == "binary"
-        if not local and binary and value not in (0.0, 1.0):
-            raise ValueError(f"report: expected a binary reward of 0 or 1, got {value!r}")
-    return value
 
 
 async def show_statistics(request: Request) -> m.Statistics:

@@ -30,14 +30,7 @@ _LAST_PRUNE = 2.0
 
 
 class ExperimentManager:
-    """All experiments of a store.
-
-    Parameters
-    ----------
-    store : Store
-    secret : bytes
-        The key of pseudonyms.
-    """
+    """All experiments of a store; `secret` is the key of their pseudonyms."""
 
     def __init__(self, store: Store, secret: bytes) -> None:
         self.store, self.secret = store, secret
@@ -88,14 +81,7 @@ class ExperimentManager:
             return self.create(request, decider)
 
     def create(self, request: ExperimentRequest, decider: Decider | None = None) -> Experiment:
-        """Make a new experiment, or say what is wrong with its description.
-
-        Parameters
-        ----------
-        request : ExperimentRequest
-        decider : Decider, optional
-            What `check_served` made of it; it is checked now unless given.
-        """
+        """Make a new experiment, with the decider of its `check_served` if that was called before."""
         self.require_new(request.name)
         wanted = _read(request, secrets.token_bytes(32))
         if decider is None:

@@ -22,7 +22,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tacit.service.http import MAX_BODY, RequestError, problem, read_stream
+from tacit.service.http import MAX_BODY, RequestError, problem, read_body
 from tacit.service.logs import write_log
 from tacit.serving.storage import StoreError
 
@@ -86,15 +86,7 @@ class UnansweredError(OwnerError):
 
 
 class Peers:
-    """The other processes of a service: asks them, and lets them ask.
-
-    Parameters
-    ----------
-    address : str
-        ``HOST:PORT`` to listen at; port 0 takes a free one.
-    secret : bytes
-        Of the database.
-    """
+    """The other processes of a service: asks them, and lets those ask that know the database's secret."""
 
     def __init__(self, address: str, secret: bytes) -> None:
         host, _, port = address.rpartition(":")
@@ -199,7 +191,7 @@ class Forwarding:
         if forwarded or (here and many is None):
             await self._app(scope, receive, send)
             return
-        body = await read_stream(Request(scope, receive))
+        body = await read_body(Request(scope, receive), None)
         if many is not None:
             await self._merge(many, scope, body, send)
             return

@@ -139,31 +139,24 @@ def find_store_problem(request: Request) -> str:
     return str(why)
 
 
-async def read_body(request: Request, kind: str = "application/json") -> bytes:
+async def read_body(request: Request, kind: str | None = "application/json") -> bytes:
     """Return what was sent; what is of another kind or too large is refused before it is read."""
-    called = request.headers.get("content-type", kind).partition(";")[0].strip().lower()
-    if called != kind:
+    called = request.headers.get("content-type", kind or "").partition(";")[0].strip().lower()
+    if kind is not None and called != kind:
         raise RequestError(415, f"expected a body of the type {kind}, got {called[:100]!r}")
     declared = request.headers.get("content-length", "0")
     if declared.isdigit() and int(declared) > MAX_BODY:
         raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes, got {declared}")
-    begun = time.monotonic()
-    body = await read_stream(request)
-    slow = time.monotonic() - begun > _SLOW
-    if slow and "authorization" in request.headers and find_token(request) is None:
-        # It was revoked while the body came in.
-        raise _unknown(request)
-    return body
-
-
-async def read_stream(request: Request) -> bytes:
-    """Return what was sent, of whatever kind, unless it is too large."""
-    parts, size = [], 0
+    parts, size, begun = [], 0, time.monotonic()
     async for part in request.stream():
         size += len(part)
         if size > MAX_BODY:
             raise RequestError(413, f"expected a body of at most {MAX_BODY:,} bytes")
         parts.append(part)
+    slow = time.monotonic() - begun > _SLOW
+    if slow and "authorization" in request.headers and find_token(request) is None:
+        # It was revoked while the body came in.
+        raise _unknown(request)
     return b"".join(parts)
 
 

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from tacit.service.experiments import ExperimentManager
 from tacit.service.http import clock_lead
 from tacit.service.responses import list_tallies
-from tacit.serving.experiment import Experiment
 
 
 class Metrics:
@@ -26,11 +25,6 @@ class Metrics:
             ["experiment", "status"],
             registry=self.registry,
         )
-
-    def count(self, experiment: Experiment, status: str) -> None:
-        """Count a report, unless it is protected who answered."""
-        if not experiment.core.hides_silence:
-            self.reports.labels(experiment.name, status).inc()
 
 
 class _State:

@@ -31,16 +31,7 @@ from tacit.serving.storage.postgres import PostgresStore, Server
 
 
 class SharedManager(ExperimentManager):
-    """The experiments that this process owns, among all of a database.
-
-    Parameters
-    ----------
-    store : PostgresStore
-    secret : bytes
-        The key of pseudonyms.
-    address : str
-        ``HOST:PORT`` at which other processes reach this one; port 0 takes a free one.
-    """
+    """The experiments that this process owns, among all of a database; others reach it at `address`."""
 
     store: PostgresStore
 

@@ -39,7 +39,7 @@ from tacit.graphs import Graph
 from tacit.privacy.auditing import AuditResult, audit, derive_seed
 from tacit.service import ExperimentManager, Tokens, make_app
 from tacit.service.messages import ExperimentRequest
-from tacit.serving import Core, Learner, experiment
+from tacit.serving import Core, Experiment, Learner
 from tacit.serving.storage import MemoryStore
 
 FACTORS: dict[str, tuple[Any, ...]] = {
@@ -298,7 +298,7 @@ class Game:
         self._ends = contextlib.ExitStack()
         folder = "/dev/shm" if Path("/dev/shm").is_dir() else None
         self._folder = Path(self._ends.enter_context(tempfile.TemporaryDirectory(dir=folder)))
-        self._ends.enter_context(patch.object(experiment, "read_clock", self.milliseconds))
+        self._ends.enter_context(patch.object(Experiment, "clock", self.milliseconds))
         self._runner = self._ends.enter_context(asyncio.Runner())
         tokens = Tokens(self._folder / "tokens")
         self._token = tokens.create("audit", ["admin"])

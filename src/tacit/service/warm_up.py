@@ -52,7 +52,7 @@ def warm_up(wanted: Description) -> None:
     store.create(wanted.name, {})
     played = Experiment(wanted, store, key=bytes(32))
     now = 0
-    played.clock = lambda: now  # type: ignore[method-assign]
+    played.clock = lambda: now
     query = None
     if not wanted.options:
         dimension = getattr(wanted.policy, "dimension", 1)

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from tacit.core.constraints import require
@@ -117,9 +118,8 @@ class Experiment:
             )
         return cls(read_description(name, kept, policy), store, key=key)
 
-    def clock(self) -> int:
-        """Return the time that commands are carried out at."""
-        return read_clock()
+    clock = staticmethod(read_clock)
+    """Returns the time that commands are carried out at."""
 
     @property
     def core(self) -> Core:
@@ -251,7 +251,8 @@ class Experiment:
     def run(self, command: Command[A], *arguments: Any, **keywords: Any) -> A:
         """Carry out one command and return its answer once it is durable, in any thread."""
         if self.store is not None:
-            ticket = self._submit(command, arguments, keywords)
+            ticket = Ticket(command, arguments, keywords)
+            self._submit(ticket)
             self._serve(ticket)
             if ticket.error is not None:
                 raise ticket.error
@@ -271,10 +272,8 @@ class Experiment:
         self, commands: Iterable[tuple[Command[A], tuple[Any, ...]]]
     ) -> list[A | RefusedError]:
         """Carry out several commands with one commit; a refused one does not stop the others."""
-        self._require_writer()
         tickets = [Ticket(*each, {}) for each in commands]
-        # At once: another thread may serve what waits at any time.
-        self._waiting.extend(tickets)
+        self._submit(*tickets)
         self._serve(*tickets)
         return [ticket.outcome() for ticket in tickets]
 
@@ -282,7 +281,9 @@ class Experiment:
         """Carry out a command with whatever else the loop has read; return its answer once durable."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[A] = loop.create_future()
-        self._asked.append((self._submit(command, arguments, keywords), answer))
+        ticket = Ticket(command, arguments, keywords)
+        self._submit(ticket)
+        self._asked.append((ticket, answer))
         if len(self._asked) == 1:
             # The next turn of the loop: all requests that are readable now are in by then.
             loop.call_soon(self._answer)
@@ -303,11 +304,16 @@ class Experiment:
             else:
                 answer.set_result(outcome)
 
-    def _submit(self, command: Command[Any], arguments: Any, keywords: Any) -> Ticket:
-        self._require_writer()
-        ticket = Ticket(command, arguments, keywords)
-        self._waiting.append(ticket)
-        return ticket
+    def _submit(self, *tickets: Ticket) -> None:
+        if self._owner.is_inherited:
+            self.check_process()
+        if self.store is not None and self.store.read_only:
+            raise StoreError(
+                f"{self.name} cannot be changed here, because it was opened to read; ask the process "
+                "that serves it instead"
+            )
+        # At once: another thread may serve what waits at any time.
+        self._waiting.extend(tickets)
 
     def _serve(self, *tickets: Ticket) -> None:
         """Carry out all that waits with one commit, unless another thread did so with these tickets."""
@@ -452,14 +458,6 @@ class Experiment:
                 "identities, so make or load it in the process that uses it"
             )
 
-    def _require_writer(self) -> None:
-        self.check_process()
-        if self.store is not None and self.store.read_only:
-            raise StoreError(
-                f"{self.name} cannot be changed here, because it was opened to read; ask the process "
-                "that serves it instead"
-            )
-
     def _new_id(self) -> str:
         if not self._ids:
             block = os.urandom(16 * _IDS).hex()
@@ -515,16 +513,16 @@ class Experiment:
         return self._build()
 
 
+@dataclass(slots=True)
 class Ticket:
     """A command that waits for its turn, and what came of it once it is done."""
 
-    __slots__ = ("answer", "arguments", "command", "done", "error", "keywords")
-
-    def __init__(self, command: Command[Any], arguments: Any, keywords: Any) -> None:
-        self.command, self.arguments, self.keywords = command, arguments, keywords
-        self.answer: Any = None
-        self.error: BaseException | None = None
-        self.done = False
+    command: Command[Any]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    answer: Any = None
+    error: BaseException | None = None
+    done: bool = False
 
     def outcome(self) -> Any:
         """Return the answer, or why it was refused; raise what kept it from being carried out."""

@@ -20,7 +20,6 @@ from typing import Any, Self
 from tacit.core.constraints import require
 from tacit.core.decider import decider_for
 from tacit.core.files import write_atomically
-from tacit.core.json_codec import plain
 from tacit.core.policy import AnyPolicy, Policy
 from tacit.device import Reporter
 from tacit.graphs import Graph
@@ -44,6 +43,7 @@ from tacit.serving.storage.pseudonyms import Pseudonyms, key_of
 _SAVED = 3
 """Of a saved file; the first did not keep what people spent, the second had the pseudonyms of 0.2."""
 _LONGEST = 128
+_MADE_WITH = ("name", "options", "budget", "explore", "baseline", "grace", "retention", "max_open")
 _DECIDE: dict[str, Any] = {
     **dict.fromkeys(("id", "person", "eligible", "contexts")),
     "shown": True,
@@ -509,17 +509,15 @@ class Learner:
         with experiment.lock:
             core, pseudonyms = experiment.core, experiment.pseudonyms
             about, state, decisions = core.snapshot()
+            request = experiment.description.request()
             head = {
                 "format": _SAVED,
                 "policy": by_value(self.policy),
-                "secret": pseudonyms.key.hex(),
-                "name": experiment.name,
+                "made_with": {word: request[word] for word in _MADE_WITH}
+                | {word: request["reward"][word] for word in ("default", "report_after")}
+                | {"seed": self.seed, "key": pseudonyms.key.hex()},
                 "old_names": pseudonyms.old,
-                "trust": self.trust,
-                "options": list(experiment.description.options) or None,
                 "private": core.decider.releases,
-                "seed": self.seed,
-                "terms": plain(core.config),
                 "choices": core.tape.key[:4].tolist(),
                 "loads": 0,
                 "about": about,
@@ -555,7 +553,8 @@ class Learner:
         require("Learner", "policy", f"{saved} as in {file.name}", saved == now, now)
         rule = "not given: what was saved goes on without one"
         require("Learner", "store", rule, "store" not in given, given.get("store"))
-        once = head["private"] or bool(head["charges"] or head["terms"]["allowances"])
+        made_with = head["made_with"]
+        once = head["private"] or bool(head["charges"] or made_with["budget"])
         if once:
             if head["loads"] and not again:
                 raise ValueError(
@@ -563,22 +562,8 @@ class Learner:
                     "budget, with again=True if that is meant"
                 )
             _write(file, {**head, "loads": head["loads"] + 1}, state)
-        config = read_config(head["terms"])
-        learner = cls(
-            policy,
-            options=head["options"],
-            seed=head["seed"],
-            report_after=None if config.report_after is None else config.report_after / 1000,
-            grace=config.grace / 1000,
-            retention=config.retention / 1000,
-            default=config.default,
-            max_open=config.max_open,
-            budget={each.window: each.epsilon for each in config.allowances},
-            baseline=config.baseline if head["options"] else None,
-            key=None if head["secret"] is None else bytes.fromhex(head["secret"]),
-            **{"name": head.get("name", "learner"), **given},
-        )
-        learner._experiment.pseudonyms.old = head.get("old_names", head["format"] < _SAVED)
+        learner = cls(policy, **{**made_with, **given})
+        learner._experiment.pseudonyms.old = head["old_names"]
         core = learner._core
         core.tape.key[:4] = head["choices"]
         core.restore(head["about"], state, head["decisions"])
@@ -712,4 +697,26 @@ def _read_save(path: Path) -> tuple[dict[str, Any], bytes]:
         raise ValueError(f"{path}: not a saved learner ({error})") from None
     if head.get("format") not in range(1, _SAVED + 1):
         raise ValueError(f"{path}: expected format {_SAVED}, got {head.get('format')}")
-    return {"charges": [], **head}, state
+    if head["format"] < _SAVED:
+        head = {"charges": [], "old_names": True, "made_with": _read_terms(head), **head}
+    made_with = head["made_with"]
+    key = made_with["key"]
+    return {**head, "made_with": {**made_with, "key": key and bytes.fromhex(key)}}, state
+
+
+def _read_terms(head: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a learner of version 0.2 was made with."""
+    config = read_config(head["terms"])
+    after = config.report_after
+    return {
+        "options": head["options"],
+        "budget": {each.window: each.epsilon for each in config.allowances},
+        "baseline": config.baseline if head["options"] else None,
+        "grace": config.grace / 1000,
+        "retention": config.retention / 1000,
+        "max_open": config.max_open,
+        "default": config.default,
+        "report_after": None if after is None else after / 1000,
+        "seed": head["seed"],
+        "key": head["secret"],
+    }

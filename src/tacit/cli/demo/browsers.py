@@ -28,17 +28,7 @@ def chromium() -> str | None:
 
 
 class Browsers:
-    """Browsers that open one page each and are gone when the block ends.
-
-    Parameters
-    ----------
-    program : str or None
-        Where Chromium is; None opens nothing.
-    folder : path
-        For their profiles; whoever made it deletes it.
-    pages : list of str
-        The address that each of them opens.
-    """
+    """Browsers that open one page each, with profiles in `folder`, and are gone when the block ends."""
 
     def __init__(self, program: str | None, folder: Path, pages: list[str]) -> None:
         self._program, self._folder = program or "", folder

@@ -33,26 +33,16 @@ class Visit:
 
 @dataclass
 class Crowd:
-    """People who come, look, click or not, and leave.
-
-    Parameters
-    ----------
-    url, token, experiment : str
-        Where to ask.
-    visitors : int
-        How many come.
-    rate : float
-        How many a second.
-    max_epsilon : float
-        What a device is willing to spend on a report.
-    """
+    """People who come, look, click or not, and leave."""
 
     url: str
     token: str
     experiment: str
     visitors: int
     rate: float
+    """How many come in a second."""
     max_epsilon: float
+    """What a device is willing to spend on a report."""
     latest: deque[Visit] = field(default_factory=lambda: deque(maxlen=6))
     """Whose report has just left the device; those of browsers, who are fewer, on their own."""
     latest_in_browsers: deque[Visit] = field(default_factory=lambda: deque(maxlen=4))

@@ -32,27 +32,9 @@ _BROWSERS = 2
 
 
 def run(
-    *,
-    visitors: int,
-    rate: float,
-    epsilon: float,
-    port: int,
-    tell: Callable[[str], None],
+    *, visitors: int, rate: float, epsilon: float, port: int, tell: Callable[[str], None]
 ) -> None:
-    """Run the demonstration until the crowd is through or it is stopped.
-
-    Parameters
-    ----------
-    visitors : int
-    rate : float
-        Visitors a second.
-    epsilon : float
-        Of every report.
-    port : int
-        0 takes a free one.
-    tell : callable
-        Called with lines for people.
-    """
+    """Run the demonstration until the crowd is through or it is stopped; `tell` it in lines for people."""
     with tempfile.TemporaryDirectory(prefix="tacit-demo-") as folder:
         asyncio.run(_show(Path(folder), visitors, rate, epsilon, port, tell))
 

@@ -61,13 +61,8 @@ class Allowance:
 class Budget:
     """What may be spent on each person of an experiment, and what was.
 
-    Parameters
-    ----------
-    allowances : tuple of Allowance
-    journal : Journal, optional
-        Knows what was spent and committed; without it all of that is kept here.
-    aliases : mapping
-        What else people were called; what was spent under all names adds up.
+    The journal knows what was spent and committed; without one all of that is kept here. What was spent
+    under all names of a person adds up: `aliases` has what else people were called.
     """
 
     def __init__(
@@ -192,15 +187,7 @@ def cost_of(decider: Decider, option: int) -> int:
 
 
 def require_budget(owner: str, decider: Decider, allowances: Sequence[Allowance]) -> None:
-    """Raise ``ValueError`` unless these allowances can be kept, and let every option be asked about.
-
-    Parameters
-    ----------
-    owner : str
-        Who is given the budget, for the complaint.
-    decider : Decider
-    allowances : sequence of Allowance
-    """
+    """Raise ``ValueError`` unless these allowances can be kept, and let every option be asked about."""
     if not allowances:
         return
     given = {each.window: each.epsilon for each in allowances}

@@ -1,10 +1,10 @@
 """One experiment as a function of its log: no clock, no files, no randomness of its own.
 
 Every command carries the time. It is checked and becomes a record. `_apply` carries the record out and
-appends it to `staged`. Whoever owns the core makes that durable, and only then answers. A commit that failed, or
-whose fate is unknown, ends the core: another is built from the log. `replay` gives the records of committed
-events to the same `_apply`. It recomputes every choice, as a check, and takes over released values with the
-state that they led to, so that nothing that was released is ever drawn again.
+appends it to `staged`. Whoever owns the core makes that durable, and only then answers. A commit that
+failed, or whose fate is unknown, ends the core: another is built from the log. `replay` gives the records
+of committed events to the same `_apply`. It recomputes every choice, as a check, and takes over released
+values with the state that they led to, so that nothing that was released is ever drawn again.
 
 Choices are drawn under a key that is logged. Noise is drawn under a key that lives in memory, is fresh
 whenever a core is made, and is written nowhere: a thief of the files cannot subtract it, and a copy of

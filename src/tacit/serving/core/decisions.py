@@ -165,18 +165,7 @@ _KEPT = (
 
 
 class Decisions:
-    """The decisions of an experiment: those that wait, and the last that are closed.
-
-    Parameters
-    ----------
-    report_after : int, optional
-    grace : int
-        Of the experiment, in milliseconds.
-    journal : Journal, optional
-        Where closed decisions are looked up.
-    remember : int
-        At least so many of the latest closed decisions are kept in memory, at most twice as many.
-    """
+    """The decisions of an experiment: those that wait, and the last that are closed."""
 
     def __init__(
         self, report_after: int | None, grace: int, journal: Journal | None, remember: int

@@ -31,21 +31,7 @@ NOTHING = Outcome()
 
 
 class Rounds:
-    """A policy with the options and people that it knows, and what it did so far in numbers.
-
-    Parameters
-    ----------
-    decider : Decider
-    config : ExperimentConfig
-    tape : Tape
-        Its first key for choices, its second for noise.
-    options : iterable of str
-        Names, if the policy has options of its own.
-    people : iterable of str
-        Pseudonyms in the order of the policy's people, if it knows any.
-    logs : bool
-        Whether what is released is logged.
-    """
+    """A policy with the options and people that it knows, and what it did so far in numbers."""
 
     def __init__(
         self,
