@@ -580,7 +580,10 @@ def test_nobody_waits_for_a_compiler(tmp_path, monkeypatch):
         assert time.monotonic() < end
         time.sleep(0.02)
     assert service.call("GET", "/v1/experiments/news").status_code == 200
+    # What is wrong with the words is said at once, what is wrong with the model once it is made.
     wrong = {**LOCAL, "name": "wrong", "policy": {"name": "klucb-cf", "epsilon": -1.0}}
+    assert service.http.post("/v1/experiments", json=wrong, headers=headers).status_code == 422
+    wrong = {**LOCAL, "name": "wrong", "budget": {"day": 0.5}}
     over.clear()
     assert service.http.post("/v1/experiments", json=wrong, headers=headers).status_code == 202
     over.set()
@@ -589,7 +592,7 @@ def test_nobody_waits_for_a_compiler(tmp_path, monkeypatch):
         assert time.monotonic() < end
         time.sleep(0.02)
     assert said["status"] == "failed"
-    assert "epsilon" in said["detail"]
+    assert "what one report costs" in said["detail"]
     service.stop()
 
 

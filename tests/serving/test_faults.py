@@ -120,12 +120,12 @@ def test_answering_before_the_commit_is_noticed(monkeypatch):
 
 
 def test_a_release_that_is_not_in_the_log_is_noticed(monkeypatch):
-    whole = Core._released
+    whole = Core._read_releases
 
     def unlogged(self, decision):
         return whole(self, decision)._replace(state=None)
 
-    monkeypatch.setattr(Core, "_released", unlogged)
+    monkeypatch.setattr(Core, "_read_releases", unlogged)
     assert "releases" in first_failure(local=False)
 
 
