@@ -11,7 +11,7 @@ import pytest
 import tacit
 from tacit.arms import DPIMED, DPSE, GAP, KLUCBCF
 from tacit.graphs import Graph
-from tacit.serving import Core, Experiment, RefusedError
+from tacit.serving import Allowance, Core, Experiment, RefusedError
 from tacit.serving.core.budget import WINDOWS, amount_of
 
 LOCAL = KLUCBCF(n_arms=2, epsilon=1.0)

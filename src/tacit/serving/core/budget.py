@@ -98,7 +98,8 @@ class Budget:
     def take(self, charges: Iterable[tuple[str, str, int]]) -> None:
         """Count what was spent."""
         for person, window, amount in charges:
-            self.pending[person, window] = self.pending.get((person, window), 0) + amount
+            key = (person, _LIFETIME if window == "ever" else window)
+            self.pending[key] = self.pending.get(key, 0) + amount
 
     def charges(self) -> Iterator[tuple[str, str, int]]:
         """Return all that was spent: person, window, amount; an amount may come in parts."""

@@ -399,7 +399,7 @@ class Core(Rounds):
         self.people = {person: place for place, person in enumerate(about["people"])}
         n = len(self.people) or None
         if self.decider.joined != about["joined"] or self.decider.n_people != n:
-            self.decider = self.decider.rejoined(len(self.people), about["joined"])
+            self.decider = self.decider.with_edges(len(self.people), about["joined"])
         self.budget.allowances = read_allowances(about["allowances"])
         self.budget.debts = [tuple(debt) for debt in about["debts"]]
         self.budget.forgotten = about.get("forgotten", 0)

@@ -194,7 +194,7 @@ class Rounds:
             people = [*self.people, *(each for each, _ in new)]
             if callable(record.joined):
                 record = record._replace(joined=record.joined(decider, people))
-            decider = decider.rejoined(len(people), record.joined)
+            decider = decider.with_edges(len(people), record.joined)
         if record.mode is not None:
             require_mode(decider, record.mode)
         return decider, record
