@@ -70,7 +70,7 @@ class World:
         set_to = self._patch.setattr
         set_to(Experiment, "clock", staticmethod(lambda: self.now))
         set_to(experiment, "secure_tape", self.tape)
-        for kind in (Decider, VisitsDecider):
+        for kind in (Decider, BatchDecider):
             set_to(kind, "released", self._witness(kind.released))
         return self
 
