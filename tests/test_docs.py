@@ -34,6 +34,7 @@ PAGES = (
     "mechanisms.md",
     "shuffler.md",
     "logs.md",
+    "aggregation.md",
 )
 WITH_COMMANDS = ("quickstart.md", "logs.md")
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
