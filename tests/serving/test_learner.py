@@ -462,7 +462,7 @@ def test_what_is_never_shown_lapses():
 def test_a_budget_needs_a_guarantee():
     with pytest.raises(ValueError, match="only where rewards are protected"):
         tacit.Learner(UCB1(n_arms=2), budget={"day": 1.0})
-    with pytest.raises(ValueError, match="one of day, month, year, ever"):
+    with pytest.raises(ValueError, match="one of day, month, year, lifetime"):
         tacit.Learner(LOCAL, budget={"week": 1.0})
 
 
