@@ -12,6 +12,7 @@ import contextlib
 import csv
 import json
 import os
+import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -201,6 +202,7 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], *, timeout: float = 30.0) -> None:
         self._waiting: deque[_Ticket] = deque()
+        self._leading = threading.Lock()
         self._database: Database
         with _explain():
             if is_database(path):
@@ -337,26 +339,38 @@ class Ledger:
             self._database.check_process()
         ticket = _Ticket(rows, together)
         self._waiting.append(ticket)
-        with self._database.lock:
-            while ticket.outcome is None:
+        while ticket.outcome is None:
+            if not self._leading.acquire(blocking=False):
+                ticket.ready.wait()
+                ticket.ready.clear()
+                continue
+            try:
                 self._serve()
+            finally:
+                self._leading.release()
+                with contextlib.suppress(IndexError):
+                    # Whoever came too late for this commit leads the next one.
+                    self._waiting[0].ready.set()
         if isinstance(ticket.outcome, BaseException):
             raise ticket.outcome
         return ticket.outcome
 
     def _serve(self) -> None:
         group: list[_Ticket] = []
-        while self._waiting and sum(len(each.rows) for each in group) < _MOST_TOGETHER:
-            group.append(self._waiting.popleft())
         try:
             with self._write():
+                while self._waiting and sum(len(each.rows) for each in group) < _MOST_TOGETHER:
+                    group.append(self._waiting.popleft())
                 found = [self._charge_all(each.rows, each.together) for each in group]
-        except BaseException as error:
-            for each in group:
-                each.outcome = error
-        else:
             for each, outcome in zip(group, found, strict=True):
                 each.outcome = outcome
+        except BaseException as error:
+            group = group or [self._waiting.popleft() for _ in range(len(self._waiting))]
+            for each in group:
+                each.outcome = error
+        finally:
+            for each in group:
+                each.ready.set()
 
     def _charge_all(self, rows: list[_Row], together: bool) -> list[Entry | LedgerError]:
         """Make charges inside a transaction: each that fits, or all or none."""
@@ -548,6 +562,7 @@ class _Ticket:
 
     def __init__(self, rows: list[_Row], together: bool) -> None:
         self.rows, self.together = rows, together
+        self.ready = threading.Event()
         self.outcome: list[Entry | LedgerError] | BaseException | None = None
 
 
