@@ -10,9 +10,12 @@ with 1. Words select the cases that contain one of them; ``--list`` prints the f
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -34,6 +37,8 @@ class Case(NamedTuple):
     files: int
     begins_in: str = ""
     """The function that the walk begins in, which is not counted."""
+    ends_in: str = ""
+    """The function that the walk ends in as soon as it is entered, which is not counted."""
 
 
 def round_of_klucb_cf() -> Step:
@@ -57,21 +62,55 @@ def round_of_klucb_cf() -> Step:
     return next(steps)
 
 
-CASES = (Case("one round of klucb-cf", round_of_klucb_cf, 25, 10, begins_in="rounds.<locals>.run"),)
+def words_to_a_kernel() -> Step:
+    """Return a command line that was run once before, so that everything is imported."""
+    from tacit.cli import app
+
+    words = [
+        "compare",
+        "klucb",
+        "klucb-cf",
+        "--epsilon",
+        "1",
+        "--environment",
+        "bernoulli:means=[0.3,0.7]",
+    ]
+    words += ["--horizon", "10", "--repetitions", "1", "--engine", "serial", "--out"]
+
+    def run() -> None:
+        with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()):
+            app([*words, folder], standalone_mode=False)
+
+    run()
+    return run
 
 
-def entered(step: Step) -> set[tuple[str, str]]:
-    """Return file and name of every function of Tacit that a step enters."""
+CASES = (
+    Case("one round of klucb-cf", round_of_klucb_cf, 25, 10, begins_in="rounds.<locals>.run"),
+    Case("words to the first kernel", words_to_a_kernel, 60, 20, ends_in="rounds.<locals>.run"),
+)
+
+
+class ArrivedError(BaseException):
+    """The walk has come to its end."""
+
+
+def entered(step: Step, ends_in: str = "") -> set[tuple[str, str]]:
+    """Return file and name of every function of Tacit that a step enters before it ends."""
     found = set()
 
     def note(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
         if event == "call" and code.co_filename.startswith(str(SOURCE)) and code.co_name[0] != "<":
+            if code.co_qualname == ends_in:
+                raise ArrivedError
             found.add((str(Path(code.co_filename).relative_to(SOURCE)), code.co_qualname))
 
     sys.setprofile(note)
     try:
         step()
+    except ArrivedError:
+        pass
     finally:
         sys.setprofile(None)
     return found
@@ -88,7 +127,7 @@ def main() -> None:
     for case in CASES:
         if options.words and not any(word in case.name for word in options.words):
             continue
-        walked = entered(case.prepare())
+        walked = entered(case.prepare(), case.ends_in)
         found = sorted(each for each in walked if each[1] != case.begins_in)
         files = len({file for file, _ in found})
         print(f"{case.name:36s} {len(found):10d} {case.functions:8d} {files:6d} {case.files:8d}")

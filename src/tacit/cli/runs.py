@@ -89,7 +89,9 @@ def compare(
         raise ValueError("write epsilon behind a policy or give --epsilon for all, not both")
     study = Study(
         name=name,
-        environment=parse_spec(environment or example_environment(specs[0])),
+        environment=parse_spec(
+            example_environment(specs[0]) if environment is None else environment
+        ),
         policies=specs,
         horizon=horizon,
         repetitions=repetitions,

@@ -174,6 +174,15 @@ AnyPolicy = Policy[Any, Any, Any]
 AnyEnvironment = Environment[Any, Any]
 
 
+def require_same_setting(policy: Any, environment: Any) -> None:
+    """Raise ``ValueError`` unless a policy and an environment, or their classes, fit together."""
+    if policy.setting != environment.setting:
+        raise ValueError(
+            f"{policy.name} plays in the setting {policy.setting!r}, {environment.name} is an environment "
+            f"of {environment.setting!r}; `tacit environments` lists them by setting"
+        )
+
+
 def require_secure(policy: AnyPolicy) -> None:
     """Raise ``ValueError`` if `policy` cannot run on a secure tape."""
     rule = f"seeded, because its noise is not exact on a secure tape: {insecure_because(policy)}"

@@ -28,7 +28,15 @@ def progress_bar(name: str) -> Iterator[Progress]:
     """
     on_compiling(_announce)
     if not is_watched() or importlib.util.find_spec("rich") is None:
-        yield _line_a_minute(name)
+        written = time.monotonic()
+
+        def move(done: int, total: int) -> None:
+            nonlocal written
+            if time.monotonic() - written >= MINUTE:
+                written = time.monotonic()
+                print(f"tacit: {name}: {done:,} of {total:,}", file=sys.stderr, flush=True)
+
+        yield move
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
@@ -37,18 +45,6 @@ def progress_bar(name: str) -> Iterator[Progress]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(name, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def _line_a_minute(name: str) -> Progress:
-    written = time.monotonic()
-
-    def move(done: int, total: int) -> None:
-        nonlocal written
-        if time.monotonic() - written >= MINUTE:
-            written = time.monotonic()
-            print(f"tacit: {name}: {done:,} of {total:,}", file=sys.stderr, flush=True)
-
-    return move
 
 
 def _announce() -> None:

@@ -16,7 +16,13 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tacit.core.policy import AnyEnvironment, AnyPolicy, Environment, Policy
+from tacit.core.policy import (
+    AnyEnvironment,
+    AnyPolicy,
+    Environment,
+    Policy,
+    require_same_setting,
+)
 from tacit.core.specs import build_dataclass, converter, parse_spec
 
 GROUP = "tacit.settings"
@@ -164,11 +170,7 @@ def build_pair(policy: Any, environment: Any, horizon: int) -> tuple[AnyPolicy, 
     where, place = _parse(
         "environment", example_environment(kind) if environment is None else environment
     )
-    if kind.setting != where.setting:
-        raise ValueError(
-            f"{kind.name} is a policy of the setting {kind.setting!r}, {where.name} an environment "
-            f"of {where.setting!r}; `tacit environments` lists them by setting"
-        )
+    require_same_setting(kind, where)
     built: AnyEnvironment = build(where, {}, place)
     chosen: AnyPolicy = build(kind, built.public_parameters(horizon), parameters)
     return chosen, built

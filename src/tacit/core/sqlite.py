@@ -8,7 +8,6 @@ it, ``NAME.lock``.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import time
@@ -16,6 +15,11 @@ import weakref
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 from tacit.core.database import Database, NotOwnedError, Schema, StoreError
 from tacit.core.processes import in_child
@@ -275,6 +279,8 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 def lock_file(path: Path) -> int:
     """Return the descriptor of a lock that this process holds as long as it is open."""
+    if fcntl is None:
+        raise StoreError(f"{path}: cannot be locked on Windows; use Linux, macOS or WSL")
     try:
         lock = os.open(f"{path}.lock", os.O_CREAT | os.O_RDWR, 0o600)
     except OSError as error:

@@ -100,7 +100,7 @@ class PolicyRun:
         if not self.policy.compiled:
             return np.array([self._played(table, key) for key in keys])
         (state, trace, tape), buffer = in_one_buffer(
-            (self.policy.start(table), self._trace(), self._tape())
+            (self.policy.start(table), self._trace(), new_tape(self.secure, self.released))
         )
         play, rest = self.policy.program(state, table, tape, trace)
         arguments = (*rest, 0, self.horizon)
@@ -114,22 +114,19 @@ class PolicyRun:
         rounds = np.array([self.horizon], np.int64)
         return self.environment.trace(self.horizon, rounds, record=self.decisions)
 
-    def _tape(self) -> Tape:
-        return Tape(
-            SECURE if self.secure else SEEDED,
-            np.zeros(8, np.uint64),
-            np.empty((0, 0, 0)),
-            np.zeros(2, np.int64),
-            np.full(self.released, np.nan),
-            np.empty((0, 3), np.int64),
-        )
-
     def _played(self, table: Any, key: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Return what a policy in plain Python lets out in one repetition."""
-        tape, trace = self._tape(), self._trace()
+        tape, trace = new_tape(self.secure, self.released), self._trace()
         tape.key[:] = key
         self.policy.play(self.policy.start(table), table, tape, trace, 0, self.horizon)
         return np.concatenate([tape.log, _decisions(trace).reshape(-1)])
+
+
+def new_tape(secure: bool, released: int) -> Tape:
+    """Return a tape without a key that keeps so many released values; what does not come is no number."""
+    empty = np.empty((0, 0, 0)), np.zeros(2, np.int64), np.full(released, np.nan)
+    kind = SECURE if secure else SEEDED
+    return Tape(kind, np.zeros(8, np.uint64), *empty, np.empty((0, 3), np.int64))
 
 
 def audit_policy(
@@ -235,7 +232,7 @@ def audit_policy(
         low_bits=secure,
         names=run.names,
     )
-    # Of plain Python nobody knows whether its choices are noise: they were put to the test.
+    # A policy in plain Python may draw its noise itself: no draws do not mean that nothing is released.
     silent = drawn == 0 and policy.mechanisms is not None
     overlooked = max(0, drawn - run.released)
     result = dataclasses.replace(found.result, silent=silent, overlooked=overlooked)

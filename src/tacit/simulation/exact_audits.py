@@ -25,10 +25,11 @@ from tacit.core.constraints import require
 from tacit.core.generator import philox, to_open_unit, to_unit
 from tacit.core.kernels import interpreted
 from tacit.core.policy import AnyEnvironment, AnyPolicy
-from tacit.core.tapes import SECURE, SEEDED, Tape
+from tacit.core.tapes import SECURE, Tape
 from tacit.privacy import Mechanism, NeighbouringPair, exact
 from tacit.privacy.auditing.enumerated_draws import ContinuousDrawError, Draw, Draws, Noise
 from tacit.privacy.auditing.enumeration import ExactResult, exact_audit
+from tacit.simulation.audits import new_tape
 from tacit.simulation.run import require_match
 
 drawn, released = interpreted(tapes.drawn, {}), interpreted(tapes.released, {})
@@ -168,17 +169,6 @@ class _Chosen:
         raise ContinuousDrawError("its noise lies on a grid of far more steps than can be followed")
 
 
-def _tape(secure: bool) -> Tape:
-    return Tape(
-        SECURE if secure else SEEDED,
-        np.zeros(8, np.uint64),
-        np.empty((0, 0, 0)),
-        np.zeros(2, np.int64),
-        np.full(_WIDEST, np.nan),
-        np.empty((0, 3), np.int64),
-    )
-
-
 class _Game:
     """A policy that is played again and again, with draws of the audit's choice."""
 
@@ -208,7 +198,7 @@ class _Game:
         """Return a game on one table, ready to be played from its beginning."""
         rounds = np.array([self.horizon], np.int64)
         trace = self.environment.trace(self.horizon, rounds, record=True)
-        parts = self.policy.start(table), trace, _tape(self.policy.secure)
+        parts = self.policy.start(table), trace, new_tape(self.policy.secure, _WIDEST)
         (state, trace, tape), buffer = in_one_buffer(parts)
         play, rest = self.policy.program(state, table, tape, trace)
         program = interpreted(play, self.chosen.instead)
@@ -241,7 +231,7 @@ def audit_mechanism_exactly(
     def play(value: Any, draws: Draws) -> tuple[float, ...]:
         chosen.begin(draws)
         values = np.atleast_1d(np.asarray(value, float))
-        out, tape = np.empty((1, values.size)), _tape(mechanism.secure)
+        out, tape = np.empty((1, values.size)), new_tape(mechanism.secure, _WIDEST)
         twin._fill(tape, values, out)
         chosen.end(tape)
         return tuple(out[0].tolist())

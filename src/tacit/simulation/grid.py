@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,15 @@ def run_study(
                 for first in range(0, study.repetitions, _BLOCK)
             }
             try:
-                where = _engine(engine, workers, address, cells, partitions or len(jobs))
+                if engine is None and address is None and not all(map(_elsewhere, cells)):
+                    engine = "serial"
+                where = (
+                    engine
+                    if isinstance(engine, Engine)
+                    else engine_named(
+                        engine, workers=workers, jobs=partitions or len(jobs), address=address
+                    )
+                )
                 job: Callable[..., Any] = _job
                 if partitions is not None:
                     kept = (store.folder / "partitions").absolute()
@@ -102,20 +110,6 @@ def run_study(
         if made and folder.is_dir() and not any(folder.iterdir()):
             folder.rmdir()
         raise
-
-
-def _engine(
-    engine: str | Engine | None,
-    workers: int | None,
-    address: str | None,
-    cells: Iterable[Cell],
-    jobs: int,
-) -> Engine:
-    if isinstance(engine, Engine):
-        return engine
-    if engine is None and address is None and not all(map(_elsewhere, cells)):
-        return SerialEngine()
-    return engine_named(engine, workers=workers, jobs=jobs, address=address)
 
 
 def _elsewhere(cell: Cell) -> bool:

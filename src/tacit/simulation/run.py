@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.core.constraints import require
-from tacit.core.policy import AnyEnvironment, AnyPolicy
+from tacit.core.policy import AnyEnvironment, AnyPolicy, require_same_setting
 from tacit.core.tapes import seeded_tape
 from tacit.engines import Engine, engine_named
 from tacit.populations import Run, Snapshots, make_population, play_in_partitions, split_agents
@@ -39,11 +39,7 @@ def require_match(policy: AnyPolicy, environment: AnyEnvironment, horizon: int) 
 
     Kernels trust the sizes they are given, so nothing plays before this was asked.
     """
-    if policy.setting != environment.setting:
-        raise ValueError(
-            f"{policy.name} plays in the setting {policy.setting!r}, "
-            f"{environment.name} is an environment of the setting {environment.setting!r}"
-        )
+    require_same_setting(policy, environment)
     for size, value in sorted(environment.sizes.items()):
         mine = getattr(policy, size, value)
         require(policy, size, f"to be {value} as in {environment.name}", mine == value, mine)

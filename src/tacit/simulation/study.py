@@ -207,9 +207,8 @@ class Study:
         environment, parameters = dict(self.environment), dict(written)
         name: Any = parameters.get("name")
         label = parameters.pop("label", None)
-        if label is None:
-            is_alone = sum(other.get("name") == name for other in self.policies) == 1
-            label = label_policy(policy_named(name).name, {} if is_alone else parameters)
+        is_alone = sum(other.get("name") == name for other in self.policies) == 1
+        said = {} if is_alone or label else dict(parameters)
         horizon, varied = self.horizon, {}
         for key, value in chosen.items():
             touched, path = axes[key]
@@ -221,6 +220,7 @@ class Study:
             else:
                 _put(environment if key.startswith("environment.") else parameters, path, value)
         policy, built = build_pair(parameters, environment, horizon)
+        label = label_policy(label or policy.name, said)
         return Cell(label_policy(label, varied), policy, built, horizon, varied)
 
 
