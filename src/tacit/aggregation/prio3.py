@@ -71,7 +71,7 @@ class Prio3:
     >>> vdaf = Prio3(length=4)
     >>> public, shares = vdaf.shard(b"shop", 2, bytes(16), bytes(range(128)))
     >>> len(public), [len(share) for share in shares]
-    (64, [304, 64])
+    (64, [272, 64])
     """
 
     length: int = 1
