@@ -69,7 +69,7 @@ def test_what_0_2_spent_adds_up_with_what_is_spent_now(frozen):
     with tacit.Learner(POLICY, store=frozen, **how) as learner:
         with sqlite3.connect(frozen) as db:
             rows = db.execute(
-                "SELECT person, amount FROM spending WHERE period = 'ever'"
+                "SELECT person, amount FROM spending WHERE period = 'lifetime'"
             ).fetchall()
         ada, *ada_old = (
             learner._experiment.pseudonyms.of("ada"),

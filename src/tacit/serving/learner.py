@@ -683,7 +683,7 @@ def _write(path: Path, head: Mapping[str, Any], state: bytes) -> None:
     def write(file: Path) -> None:
         file.chmod(0o600)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("about.json", json.dumps(head))
+            archive.writestr("about.json", json.dumps(head, default=bytes.hex))
             archive.writestr("state.bin", state)
 
     write_atomically(path, write, mode=0o600)

@@ -50,6 +50,13 @@ class GAPU(GraphElimination):
 
     Guarantee: that of :class:`~tacit.arms.GAP`; the set is drawn without looking at any reward.
 
+    Parameters
+    ----------
+    unit : "reward" or "round", default "reward"
+        What is protected, as for GAP.
+    noise : "published" or "tight", default "published"
+        The scale of the noise, as for GAP.
+
     Examples
     --------
     >>> from tacit.arms import GAPU
