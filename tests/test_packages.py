@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-NEEDED = ("py.typed", "service/pages/", "demo/pages/", "device/")
+NEEDED = ("py.typed", "service/pages/", "cli/demo/pages/", "device/")
 
 
 @pytest.fixture(scope="module")
