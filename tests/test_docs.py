@@ -26,6 +26,7 @@ from tacit.core.kernels import INTERPRETED
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = (
+    "../README.md",
     "index.md",
     "quickstart.md",
     "idea.md",
@@ -36,7 +37,7 @@ PAGES = (
     "logs.md",
     "aggregation.md",
 )
-WITH_COMMANDS = ("quickstart.md", "logs.md")
+WITH_COMMANDS = ("../README.md", "quickstart.md", "logs.md")
 FENCE = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE | doctest.REPORT_NDIFF
 NEW_POLICY = "src/tacit/arms/policies/private_greedy.py"
