@@ -76,7 +76,7 @@ class FaultyMemory(Faulty, RecordingMemory):
 
     def copy(self) -> FaultyMemory:
         """Return a store with the same rows."""
-        made = FaultyMemory()
+        made = type(self)()
         self.database.connection.backup(made.database.connection)
         made.charged = dict(self.charged)
         return made
