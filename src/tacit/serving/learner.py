@@ -698,7 +698,8 @@ def _read_save(path: Path) -> tuple[dict[str, Any], bytes]:
     if head.get("format") not in range(1, _SAVED + 1):
         raise ValueError(f"{path}: expected format {_SAVED}, got {head.get('format')}")
     if head["format"] < _SAVED:
-        head = {"charges": [], "old_names": True, "made_with": _read_terms(head), **head}
+        made_with = head.get("made_with") or _read_terms(head)
+        head = {"charges": [], "old_names": True, **head, "made_with": made_with}
     made_with = head["made_with"]
     key = made_with["key"]
     return {**head, "made_with": {**made_with, "key": key and bytes.fromhex(key)}}, state

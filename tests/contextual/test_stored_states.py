@@ -14,7 +14,7 @@ from tacit.contextual import CoLin, GOBLin, LinUCB, NoisySums, PerReward, Residu
 from tacit.core.arrays import leaves, pack, save, unpack
 from tacit.core.tapes import seeded_tape
 from tacit.graphs import ring
-from tacit.serving.description import check_request
+from tacit.serving.description import read_request
 
 SIZES = {"n_users": 3, "dimension": 2}
 WEIGHTS = np.array([[0.6, 0.2, 0.0], [0.4, 0.6, 0.5], [0.0, 0.2, 0.5]])
@@ -83,7 +83,7 @@ def test_what_is_too_large_to_serve_is_refused_before_it_is_built(name):
     }
     tracemalloc.start()
     with pytest.raises(ValueError, match="cannot join 1,000 people with 10 features") as refused:
-        check_request(request)
+        read_request(request).check_served()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     words = str(refused.value)
